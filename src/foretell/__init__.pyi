@@ -168,7 +168,7 @@ def ask(
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
+    """A probability with reasons, researched by `model`, or from public markets and series if none is named.
 
     Args:
         closes: When the answer will be known.
@@ -252,7 +252,7 @@ def edit_tree(
     save_as: str | Path | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Edit the tree, ask for stale judgements again where the request says so, and write the file.
+    """Edit a tree, judge outdated claims again if the request says so, and write the file.
 
     Args:
         tree: The tree's file, or its name in `foretell tree list`.
@@ -366,7 +366,7 @@ def enter_metaculus(
     rehearse: bool = False,
     settings: Settings | None = None,
 ) -> TournamentResult:
-    """Forecast what is open and unanswered in a tournament, and send it with comments.
+    """Forecast what is open and unanswered in a Metaculus tournament, and send it with comments.
 
     Args:
         spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
@@ -479,7 +479,7 @@ def expand_leaf(
     steps: int = 5,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it.
+    """Break a leaf into smaller claims, estimate and combine them, and recompute everything above it.
 
     Args:
         closes: When the answer will be known.
@@ -555,7 +555,7 @@ def ground_leaves(
     spend: float | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them.
+    """Estimate leaves of a tree again, once or several times, and recompute everything above them.
 
     Args:
         closes: When the answer will be known.
@@ -635,7 +635,7 @@ def grow_tree(
     out: Sequence[str | Path] = (),
     settings: Settings | None = None,
 ) -> TreeResult:
-    """Take a claim apart into claims, have each judged by a model, and put them together again.
+    """Break a claim into smaller claims, have a model estimate each, and combine them.
 
     Args:
         closes: When the answer will be known.
@@ -684,7 +684,7 @@ def list_grids(
     *,
     settings: Settings | None = None,
 ) -> KeptGrids:
-    """The grids that were carried out here, or the one of that name, with state, score and cost of every run.
+    """List the grids on this machine, or the one with this name, with state, score and cost of every run.
 
     Args:
         name: Only the experiment with this name.
@@ -700,7 +700,7 @@ def list_runs(
     offset: int = 0,
     settings: Settings | None = None,
 ) -> RunsResult:
-    """The runs on this machine, the newest first.
+    """List the runs on this machine, newest first.
 
     Args:
         find: Only runs whose name, note, tag, model or questions contain this text.
@@ -715,7 +715,7 @@ def list_trees(
     *,
     settings: Settings | None = None,
 ) -> TreesResult:
-    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    """List the tree files of this machine, the last changed first; a file that cannot be read says why."""
 
 def replay(
     run: str,
@@ -723,7 +723,7 @@ def replay(
     dataset: str | None = None,
     settings: Settings | None = None,
 ) -> ReplayResult:
-    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers.
+    """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Args:
         run: Name or id of the run; the beginning of the id is enough.
@@ -736,7 +736,7 @@ def report_tree(
     lasting: float = 0.0,
     settings: Settings | None = None,
 ) -> SignedReport:
-    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made.
+    """The report on the tree in a file: the answer, what it depends on, every claim, and how it was made.
 
     Args:
         file: The tree's file, or its name in `foretell tree list`.
@@ -751,7 +751,7 @@ def resume_run(
     where: Literal["auto", "here", "workers", "both"] = "auto",
     settings: Settings | None = None,
 ) -> RunResult:
-    """Go on with a run of this machine: open and failed cells are answered, nothing is paid twice.
+    """Continue a stored run: answer open and failed cells without paying for anything twice.
 
     Args:
         run: Name or id of the run; the beginning of the id is enough.
@@ -792,7 +792,7 @@ def resynthesize_tree(
     rule: str | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic.
+    """Repeat outdated rules and judgements of a tree, from the leaves up; the rest is recomputed by arithmetic.
 
     Args:
         closes: When the answer will be known.
@@ -835,7 +835,7 @@ def run(
     out: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:
-    """Run a spec over its questions, here or by the workers of a shared database.
+    """Run a spec on its questions, in this process or by the workers of a shared database.
 
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
@@ -875,7 +875,7 @@ def tournament_results(
     offline: bool = False,
     settings: Settings | None = None,
 ) -> TournamentResults:
-    """Score one's own past rounds and tournaments beside all public methods on file.
+    """Score your past rounds and tournaments beside public methods.
 
     Args:
         platform: Only this platform.
@@ -896,7 +896,7 @@ def tree_history(
     why: str = "",
     settings: Settings | None = None,
 ) -> TreeVersions:
-    """The versions of a tree; an older one is written again where that is asked for.
+    """List the versions of a tree, and restore one if the request says so.
 
     Args:
         tree: The tree's file, or its name in `foretell tree list`.
@@ -917,7 +917,7 @@ def what_if(
     save: str | None = None,
     settings: Settings | None = None,
 ) -> ScenarioComparison:
-    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
+    """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
     Args:
         tree: The tree's file or name, or the tree itself as JSON (schema foretell/tree/1).

@@ -233,7 +233,7 @@ async def _we_submit(url: str) -> None:
         submitter = ProphetArenaSubmitter(writer=writer, entrant=options, seen=seen, now=now.at)
         items = submitter.plan(forecasts, ()).ready
         sent = await submitter.send(items)
-        assert [one.state for one in sent] == ["taken", "taken"]
+        assert [one.fate for one in sent] == ["sent", "sent"]
         assert (sent[0].answer["seal_fits"], sent[0].answer["signature_fits"]) == (True, True)
         assert await submitter.stands(items) == [True, True]
     await asyncio.to_thread(_official_finds, url, stated)

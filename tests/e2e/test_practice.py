@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from fakes.processes import run_forked
-from foretell.operations import WORLD
+from fakes.processes import ForkedCommand, run_forked
 from foretell.practice import KEY
 from foretell.runs import RunStore
 
@@ -58,14 +59,16 @@ class Shell:
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     folder = tmp_path_factory.mktemp("practice")
-    outside = Shell(folder=folder, environment={**os.environ, "FORETELL_HOME": str(folder / "real")})
-    lines = outside.foretell("practice", "--env").stdout
-    script = f"{lines}exec {sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
-    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=outside.environment)
-    inside = Shell(folder=folder, environment=json.loads(told.stdout))
-    assert inside.environment[WORLD].startswith("http://127.0.0.1:")
-    yield inside
-    assert inside.foretell("practice", "--stop").stderr == "Stopped.\n"
+    lines, environment = folder / "practice.env", {**os.environ, "FORETELL_HOME": str(folder / "real")}
+    world = ForkedCommand(["practice", "--env-file", str(lines)], cwd=folder, env=environment)
+    until = time.monotonic() + PATIENCE
+    while not lines.exists() and world.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    script = f". {lines}; exec {sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
+    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=environment)
+    yield Shell(folder=folder, environment=json.loads(told.stdout))
+    world.send_signal(signal.SIGTERM)
+    world.communicate(timeout=PATIENCE)
 
 
 def test_ask_and_audit(shell: Shell):

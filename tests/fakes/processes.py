@@ -27,6 +27,7 @@ IMPORTED = (
     "foretell.operations.grid",
     "foretell.operations.shared_runs",
     "foretell.operations.tournament",
+    "foretell.operations.tournament_platforms",
     "foretell.operations.tournament_results",
     "foretell.operations.tournament_round",
     "foretell.arena.stages",

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from foretell.data.markets import ListedEvent, PolymarketEvents
 from foretell.forecasters.base_rates import compare, sense
 from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_question
 from foretell.operations import AskResult
+from foretell.operations.ask import percent
 from foretell.practice import KEY, data_services
 from foretell.practice.markets import ManifoldCatalogue, PolymarketCatalogue, PracticeManifold, PracticePolymarket
 from foretell.questions import InputError, Question, Snapshot, Target
@@ -133,6 +134,20 @@ def test_weather_and_prices_come_from_their_series(online: Settings):
     assert any("no place called Nowhere" in note for note in nowhere.notes)
     with pytest.raises(InputError, match="a number needs a model"):
         ask("How high is the tower?", number=True, low=1, high=9, model="none", settings=online)
+
+
+def test_a_higher_price_of_an_earlier_day_is_pointed_out(online: Settings):
+    closes = str((NOW + timedelta(days=90)).date())
+    found = ask("Will Norges Bank cut its rate?", closes=closes, model="none", settings=online)
+    assert found.basis == "wording"
+    (floor,) = [note for note in found.notes if "cannot be lower" in note]
+    assert "already says 41%" in floor
+    stays = ask("Will Norges Bank not cut its rate?", closes=closes, model="none", settings=online)
+    assert not any("cannot be lower" in note for note in stays.notes)
+
+
+def test_what_is_not_certain_is_not_written_as_if_it_were():
+    assert [percent(p) for p in (0.0, 0.001, 0.5, 0.999, 1.0)] == ["0%", "<1%", "50%", ">99%", "100%"]
 
 
 def test_two_outcomes_of_one_event_are_never_both_the_answer():
@@ -252,6 +267,11 @@ def test_a_price_is_a_walk():
     assert p("Will Bitcoin hit $120 by 31 December 2026?") == pytest.approx(
         TOUCH * p("Will Bitcoin be above $120 on 31 December 2026?")
     )
+    for text, symbol in (("the S&P 500", "^GSPC"), ("the S&P 500 (SPY)", "SPY"), ("NVDA", "NVDA"), ("Nvidia", "NVDA")):
+        asked = price_question(f"Will {text} close above 7,000 on 31 December 2026?", DUE, None)
+        assert asked is not None, text
+        assert (asked.symbol, asked.threshold) == (symbol, 7000)
+    assert price_question("Will a spy close above 700 on 31 December 2026?", DUE, None) is None
     assert price_question("Will Bitcoin hit $1m before GTA VI?", DUE, date(2026, 12, 1)) is None
     assert price_question("Will MicroStrategy hold 600k BTC by 31 December 2026?", DUE, None) is None
 

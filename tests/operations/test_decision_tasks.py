@@ -9,7 +9,6 @@ import pytest
 
 from foretell.operations import (
     CompareRequest,
-    DecideRequest,
     FinancialTasksRequest,
     OptionTasksRequest,
     ScoreRequest,
@@ -127,8 +126,8 @@ CLAIMS = [
 ]
 
 
-def test_a_threshold_is_chosen_on_validation_judged_on_test_and_applied(tmp_path: Path):
-    forecasts, outcomes, cut = tmp_path / "f.csv", tmp_path / "o.csv", tmp_path / "cut.json"
+def test_a_threshold_is_chosen_on_validation_and_judged_on_test(tmp_path: Path):
+    forecasts, outcomes = tmp_path / "f.csv", tmp_path / "o.csv"
     forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
     outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
     found = calibrate.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
@@ -138,16 +137,11 @@ def test_a_threshold_is_chosen_on_validation_judged_on_test_and_applied(tmp_path
     assert (one.report.score, one.report.score_at_half) == pytest.approx((3 / 4, 3 / 4))
     assert (one.called_true, one.called_false) == pytest.approx((1, 1 / 2))
     assert (one.test.only_a, one.test.only_b) == (1, 1), "McNemar's table against one half"
-    cut.write_text(found.to_json())
-    decided = calibrate.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
-    assert {row.question for row in decided.decided if row.label} == {"a", "b", "e", "g", "h"}
-    forecasts.write_text("forecaster,question,target,p\nother,a,true,0.5\n")
-    with pytest.raises(InputError, match="no threshold was chosen for 'other'"):
-        calibrate.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
+    assert found.to_dict()["forecasters"][0]["threshold"] == pytest.approx(0.375)
     outcomes.write_text("question,target,outcome\na,true,1\n")
     with pytest.raises(InputError, match="do not say what is validation"):
         calibrate.fit_thresholds(
-            ThresholdRequest.read({"forecasts": cut.parent / "f.csv", "outcomes": outcomes} | {"drop_unknown": True})
+            ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes, "drop_unknown": True})
         )
 
 

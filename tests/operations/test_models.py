@@ -94,7 +94,7 @@ def test_a_server_is_tried_once_and_remembered(home: Path, kind: str, force: str
 def test_a_server_that_is_not_there_is_told_and_nothing_is_kept(home: Path):
     result = asyncio.run(check_model(ModelsCheckRequest(model="compat:m@http://127.0.0.1:9/v1"), Settings(home=home)))
     assert not result.ok
-    assert "no connection" in result.checks[0][1]
+    assert "no connection" in result.checks["answers"]
     assert not (home / CHECKED_MODELS).exists()
 
 

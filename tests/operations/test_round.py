@@ -149,7 +149,7 @@ def test_what_is_not_open_is_refused_and_can_be_rehearsed(world: World):
     with pytest.raises(InputError, match="whose file it is"):
         world.visit(organization=None)
     done = world.visit(round=EARLIER, rehearse=True, organization=None, bucket=None)
-    assert (done.exit_code, done.answered, done.uploaded) == (0, QUESTIONS, "")
+    assert (done.exit_code, done.answered, done.uploaded) == (0, QUESTIONS, None)
     assert done.file is not None
     assert done.file.parent == world.folder(f"forecastbench-{EARLIER}-1-rehearsal")
     assert not (world.home / "ledger.jsonl").exists()

@@ -27,7 +27,7 @@ from foretell.operations import (
     TournamentResultsRequest,
     score_tournaments,
 )
-from foretell.operations.tournament import tournament
+from foretell.operations.tournament_platforms import tournament
 from foretell.practice import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
 from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import InputError

@@ -1,4 +1,4 @@
-"""`foretell practice` as a user has it: a world in the foreground, in the background, or around one command."""
+"""`foretell practice` as a user has it: a world in the foreground, or around one command."""
 
 import asyncio
 import json
@@ -82,18 +82,6 @@ def test_one_command_runs_inside_and_its_exit_code_comes_out(tmp_path: Path):
     )
 
 
-def test_a_world_in_the_background_serves_until_it_is_told_to_stop(tmp_path: Path):
-    started = foretell("practice", "--env", "--home", str(tmp_path))
-    assert started.returncode == 0, started.stderr
-    assert "Stop it: foretell practice --stop" in started.stderr
-    env = tmp_path / "lines"
-    env.write_text(started.stdout)
-    asked = foretell("ask", QUESTION, "--json", env=env)
-    assert asked.returncode == 0, asked.stderr
-    assert foretell("practice", "--stop", env=env).stderr == "Stopped.\n"
-    assert foretell("practice", "--stop", env=env).stderr == "There is no practice world to stop.\n"
-
-
 def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
     services = {service: "http://127.0.0.1:1" for service in (*KEYS, "wikipedia")}
     lines = shell_lines(practice_environment(services, Path("/tmp/it's here")))
@@ -114,11 +102,8 @@ def test_a_taken_port_is_one_line(tmp_path: Path):
     with socket.socket() as taken:
         port = _bound(taken)
         result = foretell("practice", "--port", str(port), "--home", str(tmp_path))
-        behind = foretell("practice", "--env", "--port", str(port), "--home", str(tmp_path))
     assert result.returncode == 2
     assert result.stderr == "foretell: --port: a port is taken (name another, or none for free ones)\n"
-    assert behind.returncode == 2
-    assert "a port is taken" in behind.stderr
 
 
 @pytest.mark.parametrize(
@@ -126,7 +111,6 @@ def test_a_taken_port_is_one_line(tmp_path: Path):
     [
         (("dev", "fakes"), "`foretell dev` is now"),
         (("practice", "--port-base", "8100"), "the new spelling is --port PORT"),
-        (("practice", "--print-env", "x.env"), "the new spelling is --env-file FILE"),
     ],
 )
 def test_old_spellings_are_answered_with_the_new_ones(old: tuple[str, ...], new: str):

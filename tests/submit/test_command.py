@@ -342,7 +342,7 @@ def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: P
     from foretell.data.datasets import read_questions
     from foretell.forecasters.agent import thresholds_of
 
-    fetched = CliRunner().invoke(fetch, ["metaculus", "--tournament", "cup"])
+    fetched = CliRunner().invoke(fetch, ["metaculus:cup"])
     assert "2 questions\n" in fetched.output
     asked = read_questions("questions.jsonl")
     by_id = {question.id: question for question in asked.questions}

@@ -179,7 +179,7 @@ def test_the_requests_are_those_that_are_sent(metaculus: Any, said: Any):
         return shown, outcomes, await submitter.stands(items)
 
     shown, outcomes, stands = metaculus.with_submitter(forecasts, use, comment="private")
-    assert [outcome.state for outcome in outcomes] == ["taken"] * 4
+    assert [outcome.fate for outcome in outcomes] == ["sent"] * 4
     assert stands == [True] * 4
     base = metaculus.server.url
     assert [(request.address.removeprefix(base), request.body) for request in shown] == metaculus.posted
@@ -219,7 +219,7 @@ def test_one_bad_forecast_in_a_list_does_not_hold_up_the_others(metaculus: Any, 
         return await submitter.send(items)
 
     outcomes = metaculus.with_submitter(forecasts, use)
-    assert [outcome.state for outcome in outcomes] == ["taken", "refused"]
+    assert [outcome.fate for outcome in outcomes] == ["sent", "refused"]
     assert "already closed" in outcomes[1].reason
     assert [forecast["question"] for forecast in metaculus.inbox.forecasts] == [1]
     assert len(metaculus.posted) == 3

@@ -1,6 +1,5 @@
 """From plan to platform: sent once whatever happens in between, and on record before and after."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,10 +11,8 @@ from foretell.questions import InputError
 from foretell.submit import (
     ItemResult,
     SendOptions,
-    SendResult,
     SubmissionItem,
     SubmissionLedger,
-    SubmissionPlan,
     SubmissionSender,
 )
 
@@ -147,7 +144,7 @@ def test_a_process_that_dies_in_between_leaves_a_trace_and_the_next_one_decides(
 
     async def die(submitter: Any) -> None:
         class Dying(type(submitter)):
-            async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+            async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
                 if items[0].part == part:
                     if arrived:
                         await super().send(items)
@@ -211,19 +208,6 @@ def test_a_preview_asks_nobody_and_writes_nothing(metaculus: Any, ledger: Submis
     handed_in(metaculus, ledger, forecasts, comment="private")
     fresh, known = metaculus.with_submitter(forecasts, use, comment="private")
     assert (fresh, fates(known)) == ([], ["already", "already"])
-
-
-def test_a_plan_with_a_problem_of_its_own_sends_nothing(ledger: SubmissionLedger):
-    class Never:
-        platform = "p"
-
-        async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-            raise AssertionError
-
-    item = SubmissionItem(question="q", part="forecast", content={"a": 1})
-    submission = SubmissionPlan(platform="p", account="a", items=(item,), problems=("no",))
-    sending: Any = SubmissionSender(Never(), ledger, lambda: NOW, QUICK)
-    assert asyncio.run(sending.hand_in(submission)) == []
 
 
 def test_reading_back_that_fails_before_anything_is_sent_stops_everything(

@@ -1,4 +1,4 @@
-"""Commands made from requests: options from the fields, help from the request's text, the result printed or saved."""
+"""Commands made from requests: options from the fields, help from the docstring, the result printed or saved."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ OTHERS = {
     "arena run": "foretell.cli.serve:arena_run",
     "calibrate report": "foretell.cli.study:calibration_report",
 }
-"""Commands of groups that are not made from the table of operations."""
+"""Commands in groups that are not made from the table of operations."""
 OLD_SPELLINGS = {
     "--html": "--out FILE.html",
     "--markdown": "--out FILE.md",
@@ -77,11 +77,10 @@ OLD_SPELLINGS = {
     "--pilot": "two names as arguments: foretell plan FIRST SECOND",
     "--level": "--index POINTS for the Brier index of a plan",
     "--port-base": "--port PORT",
-    "--print-env": "--env-file FILE",
 }
-"""An option of earlier versions → its spelling now, named where a command does not know the old one."""
+"""An option of earlier versions → its new spelling, shown when somebody uses the old one."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
-"""Shows what goes on while an operation works; gives the arguments by which the operation reports it."""
+"""Shows progress while an operation works; yields the arguments by which the operation reports it."""
 
 
 @cache
@@ -112,16 +111,16 @@ def operation_command(words: str) -> click.Command:
 
 
 class CommandGroup(click.Group):
-    """Commands listed with their whole first sentence."""
+    """Lists commands with their whole first sentence."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line or more for each."""
+        """One entry per command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in self.commands.items()])
 
 
 class TreeGroup(CommandGroup):
-    """Commands on trees; what is none of them goes to the command that takes it as its argument."""
+    """Commands on trees. Anything else is passed to the command that takes it as an argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`foretell tree` lists the trees of this machine."""
@@ -138,7 +137,7 @@ class TreeGroup(CommandGroup):
 
 
 class TournamentGroup(CommandGroup):
-    """Tournaments by their platform, which may be spelled with a hyphen as in other commands."""
+    """Tournaments by platform, which may also be spelled with a hyphen."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
         """`prophet-arena` is `prophet_arena`."""
@@ -148,7 +147,7 @@ class TournamentGroup(CommandGroup):
 
 
 class ListGroup(CommandGroup):
-    """Commands of which `list` is meant where none is named."""
+    """Commands with `list` as the default."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the command line."""
@@ -168,10 +167,10 @@ HEADINGS = {
 
 
 class RequestCommand(click.Command):
-    """A command with its options under headings, that answers an old spelling of an option with the new one."""
+    """A command with options under headings. It answers an old spelling with the new one."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What most people need first, then one section for each group of fields."""
+        """The most important options first, then one section per group of fields."""
         groups: dict[str, list[tuple[str, str]]] = {group: [] for group in HEADINGS}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
@@ -238,7 +237,7 @@ def request_command(
             if iscoroutine(result):
                 from foretell.runs import event_loop
 
-                # Not by a function of its own: every frame between a command and a model is one to read.
+                # Inline, because every frame between a command and a model is one more to read.
                 with event_loop.runner() as loop:
                     result = loop.run(result)
         if result is not None:
@@ -252,7 +251,7 @@ def request_command(
 
 
 def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any:
-    """The request that the words of a command line make; a problem is named as the user spelled it."""
+    """Read the words of a command line as a request; errors name options as the user spelled them."""
     fields = kind.model_fields
     try:
         return kind.read({name: _value(values[name], info) for name, info in fields.items()})
@@ -265,7 +264,7 @@ def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any
 
 
 def _value(value: Any, info: FieldInfo) -> Any:
-    """What click gives, as the request takes it; nothing where nothing was given."""
+    """A value from click as the request takes it; None if nothing was given."""
     if value is None or value == ():
         return None
     if not _by_name(info):
@@ -294,12 +293,12 @@ def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
 
 
 class FieldOption(click.Option):
-    """An option whose help lists the names that may be given, which are looked up when somebody reads it."""
+    """An option whose help lists the allowed names, which are looked up when the help is shown."""
 
     info: FieldInfo
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Its spelling, and its help with the names."""
+        """The option's spelling, and its help with the names."""
         record, names = super().get_help_record(ctx), known_names(self.info)
         return record if record is None or not names else (record[0], f"{record[1]}  [{', '.join(names)}]")
 
@@ -318,7 +317,7 @@ def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
         usual = ", ".join(map(str, default)) if isinstance(default, tuple) else default
         text = f"{text}  [default: {usual}]"
     if shown.get("env"):
-        # Not click's own envvar: the request reads the variable, so that every door does it alike.
+        # Not click's own envvar: the request reads the variable, so that every way in behaves the same.
         text = f"{text}  [env: {shown['env']}]"
     spelled = list(flags(name, info))
     more: Any
@@ -353,16 +352,16 @@ def _by_name(info: FieldInfo) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-# What all commands share: `--json`, `--out`, and how a result is printed.
+# Shared by all commands: `--json`, `--out`, and printing a result.
 
 
 def json_option() -> click.Option:
-    """`--json`: a flag."""
+    """The flag `--json`."""
     return click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON.")
 
 
 def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.Option:
-    """`--out FILE`: a file to write, its format told by its suffix, which is checked before anything is done."""
+    """The option `--out FILE`. The suffix sets the format and is checked before anything is done."""
     *others, last = suffixes
     known = f"{', '.join(others)} or {last}" if others else last
 
@@ -384,7 +383,7 @@ FOLDER_FLAGS = ("--tables", "--folder")
 
 
 def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...] = ()) -> None:
-    """Write a result to its files, then print it; what a user should know besides goes to the error stream."""
+    """Write a result to its files, then print it; warnings go to the error stream."""
     from foretell.report.terminal import console, echo
 
     if out:

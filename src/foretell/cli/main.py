@@ -62,7 +62,7 @@ SECTIONS = {
         "prompts": "Show the prompts models receive, with token counts.",
     },
 }
-"""Heading → command → one line of help. It stands here so that --help loads no command."""
+"""Heading → command → one line of help. Kept here so that --help loads no command."""
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 PLACES = {
     "worker": "foretell.cli.serve:worker",
@@ -73,16 +73,16 @@ PLACES = {
     "mcp": "foretell.cli.serve:mcp",
     "practice": "foretell.cli.serve:practice",
 }
-"""Commands that are written by hand; all others are made from the table of operations."""
+"""Commands written by hand; all others are made from the table of operations."""
 MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out board.html"}
-"""Old command → the one that does it now."""
+"""Old command → the new one."""
 
 
 class HarmlessContext(click.Context):
-    """What is wrong with a command, in which a stranger's file name may stand, steers no terminal."""
+    """Error messages, which may contain a stranger's file name, cannot control the terminal."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> Any:
-        """Here and not around the call of a command: every frame between a command and a model is one to read."""
+        """Done here, because every frame between a command and a model is one more to read."""
         if isinstance(error, click.ClickException):
             from foretell.data.untrusted import for_terminal
 
@@ -91,7 +91,7 @@ class HarmlessContext(click.Context):
 
 
 class CommandTable(click.Group):
-    """Lists commands from `COMMANDS` and imports one when it is called."""
+    """Lists the commands in `COMMANDS`, and imports one when it is called."""
 
     context_class = HarmlessContext
 
@@ -100,7 +100,7 @@ class CommandTable(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
+        """Import the command."""
         if cmd_name in MOVED:
             ctx.fail(f"`{ctx.command_path} {cmd_name}` is now `{ctx.command_path} {MOVED[cmd_name]}`.")
         if cmd_name in PLACES:
@@ -113,7 +113,7 @@ class CommandTable(click.Group):
         return operation_command(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table as it stands, without loading any command."""
+        """Print the table without loading any command."""
         widest = max(map(len, COMMANDS))
         for heading, commands in SECTIONS.items():
             with formatter.section(heading):
@@ -136,7 +136,7 @@ def _print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> No
 
 
 def _reference(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The help of everything below a group, as Markdown."""
+    """The help of all commands in a group, as Markdown."""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
@@ -171,10 +171,10 @@ def cli() -> None:
 
 
 class NoteHandler(logging.Handler):
-    """Writes what is logged as a note on the error stream."""
+    """Prints log messages as notes on the error stream."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line."""
+        """Print one line."""
         from foretell.data.untrusted import for_log
 
         click.echo(f"note: {for_log(record.getMessage())}", err=True)
@@ -182,15 +182,15 @@ class NoteHandler(logging.Handler):
 
 def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
-    # What goes wrong is said by the commands; the library's log is for programs that ask for it.
+    # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
-    # A closed service, a model that is tried first, a full disk, a clock that was set: whoever waits should know.
+    # Tell a waiting user about a closed service, a first check of a model, a full disk or a changed clock.
     for waits in ("foretell.data.pace", "foretell.models.check", "foretell.models.database", "foretell.clock"):
         logging.getLogger(waits).addHandler(NoteHandler())
     try:
         cli()
     except Exception as error:
-        # Imported only now: the values behind it would cost --help a fifth of its time.
+        # Imported late: it would make --help a fifth slower.
         from foretell.questions.errors import InputError
         from foretell.questions.storage_errors import storage_error_in
 

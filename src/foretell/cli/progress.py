@@ -1,4 +1,4 @@
-"""What a person at a terminal sees while an operation works: bars, a run or a tree as it goes on, questions back."""
+"""What the terminal shows while an operation works: bars, a live view of a run or a tree, and questions to confirm."""
 
 import sys
 import time
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from foretell.runs.executor import RunProgress
 
 Reporting = Generator[dict[str, Any]]
-"""The arguments by which an operation reports what it does."""
+"""The arguments by which an operation reports its progress."""
 TREE_LINES, RUN_LINES = 8, 12
 
 
 def report_line(text: str) -> None:
-    """A line on the error stream."""
+    """Print a line to the error stream."""
     from foretell.report.terminal import echo
 
     echo(text, err=True)
 
 
-# Bars on the error stream, shown only to a person at a terminal.
+# Bars on the error stream, shown only in a terminal.
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def _bars(*columns: "ProgressColumn | str") -> Generator[Any]:
 
 @contextmanager
 def progress_bar(what: str) -> Reporting:
-    """How much is done, and the time left."""
+    """Progress and time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
     with _bars(what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bars:
@@ -58,7 +58,7 @@ def progress_bar(what: str) -> Reporting:
 
 @contextmanager
 def run_progress() -> Reporting:
-    """Cells done, failures, money (spent, reserved, at risk) and the time left."""
+    """Cells done, failures, money (spent, reserved, at risk) and time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
     spent = "{task.fields[failed]} · {task.fields[money]} · {task.fields[calls]} calls"
@@ -93,11 +93,11 @@ def _downloads() -> Reporting:
         yield {"watch": watch}
 
 
-# A run and a tree as they go on.
+# Live views of a run and a tree.
 
 
 class LiveView:
-    """What has happened so far, condensed."""
+    """What has happened so far, in short."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -106,7 +106,7 @@ class LiveView:
         self.withheld = 0
 
     def count(self, event: "TraceEvent") -> None:
-        """Take in what costs and what the fence withholds."""
+        """Count costs and withheld texts."""
         from foretell.questions.trace import LeakBlocked, ModelCalled
 
         match event:
@@ -119,7 +119,7 @@ class LiveView:
                 pass
 
     def spent(self) -> str:
-        """Calls, dollars and withheld texts, and what is waited for."""
+        """Calls, dollars and withheld texts, and what is being waited for."""
         from foretell.models.waiting import waiting_text
 
         parts = (f"{self.calls} calls", f"${self.dollars:.4f}", f"{self.withheld} withheld", waiting_text())
@@ -127,7 +127,7 @@ class LiveView:
 
 
 class TreeLiveView(LiveView):
-    """A tree as it grows, and how long it may take."""
+    """A growing tree, and how long it may take."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class TreeLiveView(LiveView):
 
 
 def _parents(event: "NodeAnalyzed") -> set[str]:
-    """The claims that have children now, as the ids of those that were added show."""
+    """The claims that now have children, according to the ids that were added."""
     if not event.added:
         return set()
     above = {id.rpartition(".")[0] for id in event.added if "." in id}
@@ -196,12 +196,12 @@ def _parents(event: "NodeAnalyzed") -> set[str]:
 
 
 class RunLiveView(LiveView):
-    """A run as it goes on: the belief's way, what was searched, what was withheld, what it costs."""
+    """A run in progress: how beliefs changed, searches, withheld texts and cost."""
 
     def __init__(self) -> None:
         super().__init__()
         self.path: dict[int, list[float]] = {}
-        """By trial, the probability of the first target after every step."""
+        """Trial → probability of the first target after every step."""
 
     def add(self, trial: int, event: "TraceEvent") -> None:
         """Take in one event."""
@@ -233,7 +233,7 @@ class RunLiveView(LiveView):
 
 @contextmanager
 def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
-    """Draw a view on the error stream, made anew four times a second; only for a person at a terminal."""
+    """Draw a view on the error stream four times a second, if it is a terminal."""
     from rich.live import Live
     from rich.text import Text
 
@@ -254,7 +254,7 @@ def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
         yield {"watch": view.add, "tell": tell}
 
 
-# Lines, and what a person is asked before something is sent.
+# Lines, and confirming before something is sent.
 
 
 @contextmanager
@@ -297,4 +297,4 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "tournament prophet_arena": _run_with_lines,
     "tournament results": _lines,
 }
-"""Words of a command → what is shown while its operation works."""
+"""Words of a command → what is shown while it works."""

@@ -32,7 +32,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call it when somebody asks this process to end."""
+    """Call a function when the process is asked to end."""
     for sign in SIGNALS:
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(sign, stop)
@@ -40,7 +40,7 @@ def on_signals(stop: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _web_extra(what: str) -> Any:
-    """Say which extra is missing where a package of the web application is."""
+    """Name the missing extra if a package of the web app cannot be imported."""
     try:
         yield
     except ImportError as error:
@@ -71,7 +71,7 @@ def _serve(request: requests.ServeRequest) -> None:
 
 @contextlib.contextmanager
 def _example(request: requests.ServeRequest) -> "Generator[Settings]":
-    """The settings of the example, which is made first where there is none; nothing of the user's is seen in it."""
+    """The settings of the example, which is created first if needed; nothing of the user's is visible in it."""
     from foretell.operations.example import example_home, is_complete, make_example, serving_example
     from foretell.operations.practice import practice_environment
     from foretell.runs.settings import load_settings
@@ -109,7 +109,7 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
     leaving = app.state.serving.leaving
 
     class Leaving(uvicorn.Server):
-        """Tells open streams to let go when it is told to end, so that nobody waits for them."""
+        """Tells open streams to close when the server ends, so that nobody waits for them."""
 
         def handle_exit(self, sig: int, frame: "FrameType | None") -> None:
             leaving.set()
@@ -193,7 +193,7 @@ def _permissions(request: requests.McpRequest) -> "ServerPermissions":
 mcp = request_command(requests.McpRequest, _mcp, name="mcp", service=True)
 
 
-# foretell worker: one of many that share the cells of all runs; and foretell arena run.
+# foretell worker and foretell arena run.
 
 
 async def _worker(request: requests.WorkerRequest) -> None:
@@ -215,7 +215,7 @@ async def _worker(request: requests.WorkerRequest) -> None:
     running = asyncio.get_running_loop()
 
     def stop() -> None:
-        """The first signal asks to finish, the second to leave; a third one ends the process."""
+        """The first signal finishes the current work, the second leaves, and a third ends the process."""
         if signals.rest.is_set():
             signals.leave.set()
             for sign in SIGNALS:
@@ -243,23 +243,17 @@ worker = request_command(requests.WorkerRequest, _worker, name="worker", service
 arena_run = request_command(requests.ArenaRunRequest, _arena_run, name="run", service=True)
 
 
-# foretell practice: try everything without an account and without a network.
+# foretell practice.
 
 
 async def _practice(request: requests.PracticeRequest) -> None:
-    from foretell.operations.practice import TRY_NEXT, run_in_practice, start_in_background, stop_practice
+    from foretell.operations.practice import run_in_practice
     from foretell.runs.settings import load_settings
 
     settings = load_settings()
-    if request.stop:
-        echo("Stopped." if stop_practice() else "There is no practice world to stop.", err=True)
-    elif request.command:
+    if request.command:
         sys.exit(await run_in_practice(request, settings))
-    elif request.env:
-        echo(start_in_background(request, settings), nl=False)
-        echo(f"Try: {TRY_NEXT}\nStop it: foretell practice --stop", err=True)
-    else:
-        await _serve_practice(request, settings)
+    await _serve_practice(request, settings)
 
 
 async def _serve_practice(request: requests.PracticeRequest, settings: "Settings") -> None:
@@ -269,16 +263,15 @@ async def _serve_practice(request: requests.PracticeRequest, settings: "Settings
     stopped = asyncio.Event()
     on_signals(stopped.set)
     if request.env_file is not None:
-        # Whoever waits for the file must not find that of an earlier time.
+        # Do not leave an old file for a process that waits for the new one.
         request.env_file.unlink(missing_ok=True)
-    async with open_practice(request, settings, stopped) as environment:
+    async with open_practice(request, settings) as environment:
         lines = shell_lines(environment)
         echo(lines, nl=False)
         if request.env_file is not None:
             write_atomically(request.env_file, lines.encode(), private=True)
         echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopped.wait(), None if request.hours is None else request.hours * 3600)
+        await stopped.wait()
 
 
 practice = request_command(requests.PracticeRequest, _practice, name="practice", service=True)

@@ -1,4 +1,4 @@
-"""foretell study: experiments on forecasts and on those who make them, one command for all of them."""
+"""The command foretell study: one subcommand for each study."""
 
 import sys
 from pathlib import Path

@@ -70,20 +70,20 @@ ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model N
 
 @dataclass(frozen=True, kw_only=True)
 class ReadableFiles:
-    """Directories that may be read from; with none of them no file may be read."""
+    """Folders that may be read from; without any, no file may be read."""
 
     roots: tuple[Path, ...] = ()
 
     @classmethod
     def under(cls, folders: Sequence[Path]) -> "ReadableFiles":
-        """Those below some folders, which must exist."""
+        """The files under some folders, which must exist."""
         for folder in folders:
             if not folder.is_dir():
                 raise InputError("there is no such directory", path=folder, column="--files")
         return cls(roots=tuple(folder.resolve() for folder in folders))
 
     def find(self, written: str) -> Path:
-        """A file by its name within a directory, or by its whole path; links are followed before it is judged."""
+        """Find a file by its path; links are followed before it is judged."""
         if not self.roots:
             raise InputError("no file may be read", hint="start foretell mcp with --files DIR, or send the data itself")
         if GLOB_CHARACTERS & set(written) or "\x00" in written:
@@ -94,25 +94,25 @@ class ReadableFiles:
                 if found.stat().st_size > MAX_FILE_BYTES:
                     raise InputError(f"{written[:200]!r} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
                 return found
-        # The same words whether it is elsewhere or nowhere: what lies outside is nobody's business.
+        # The same message wherever the file is: do not reveal what exists outside.
         raise InputError(f"{written[:200]!r} is not a file under the directories that may be read")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerPermissions:
-    """Everything the tools lean on."""
+    """What a server may do: its settings, models, engines and files."""
 
     settings: Settings
-    """Its budget is around all that is spent."""
+    """Their budget limits everything that is spent."""
     models: tuple[str, ...] = ()
-    """Which models may be asked; the first where nobody chooses."""
+    """The models on offer; the first is the default."""
     search: tuple[str, ...] = ()
-    """Which engines may be asked, likewise."""
+    """The search engines on offer, likewise."""
     files: ReadableFiles = field(default_factory=ReadableFiles)
 
     @property
     def budget(self) -> Budget | None:
-        """What this server may spend; None where it may not."""
+        """What this server may spend; None if nothing."""
         return self.settings.budget
 
     @property
@@ -121,11 +121,11 @@ class ServerPermissions:
         return self.budget is not None and bool(self.models)
 
     def defaults(self) -> dict[str, Any]:
-        """What stands in for a model and engines that are not named: those of this server."""
+        """The model and engines to use if none are named."""
         return {"model": self.models[0] if self.may_spend else NO_CHOICE, "search": list(self.search)}
 
     def model(self, wanted: str | None = None) -> str:
-        """The model to ask, where it may be asked and money is left for it."""
+        """The model to ask, if it is on offer and money is left."""
         if self.budget is None:
             raise InputError("spending is off", hint=ALLOW_SPENDING)
         if not self.models:
@@ -139,7 +139,7 @@ class ServerPermissions:
         return chosen
 
     def check_research(self, request: Research) -> Research:
-        """The request, where this server offers its models, engines and sizes."""
+        """The request, if its models, engines and sizes are on offer."""
         if request.model is not None:
             self.model(str(request.model))
         for model in (*request.roles.values(), getattr(request, "deep_model", None)):
@@ -160,7 +160,7 @@ class ServerPermissions:
                 raise InputError(f"at most {most} are permitted here", column=name)
 
     def check_run(self, request: RunRequest) -> RunRequest:
-        """The run that is asked for, where its files, models and engines are on offer."""
+        """The run, if its files, models and engines are on offer."""
         spec = request.spec
         found = read_spec(self.files.find(str(spec))) if isinstance(spec, Path) else spec_from_mapping(spec)
         self._check_spec(found)
@@ -170,7 +170,7 @@ class ServerPermissions:
         return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
 
     def check_resume(self, request: RunsResumeRequest) -> RunsResumeRequest:
-        """A stored run, where what it would be with the changes is on offer."""
+        """A stored run, if it is on offer with the requested changes."""
         self._check_sizes(request)
         with closing(RunStore(self.settings.store)) as store:
             row = store.run(find_run(store, request.run))
@@ -194,7 +194,7 @@ class ServerPermissions:
             self.files.find(found.aggregate)
 
     def check_tournament(self, request: Visit) -> Visit:
-        """A tournament looked at or rehearsed with this server's models and engines; sending is for people."""
+        """A tournament that is only looked at or rehearsed; people send forecasts."""
         rehearsal = isinstance(request, ForecastBenchRoundRequest) and request.rehearse
         if not (request.plan or request.dry_run or rehearsal):
             raise InputError("forecasts are not sent from here", hint="say plan or dry_run; people send them")
@@ -208,12 +208,12 @@ class ServerPermissions:
         return request
 
     def check_results(self, request: TournamentResultsRequest) -> TournamentResultsRequest:
-        """Own rounds beside methods whose files may be read."""
+        """Tournament results with methods whose files may be read."""
         self._check_sizes(request)
         return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
 
     def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
-        """The same with a tree that was sent, or with its file where that may be read."""
+        """A tree that was sent, or its file if that may be read."""
         if not isinstance(request.tree, dict):
             return request.model_copy(update={"tree": self.files.find(str(request.tree))})
         claims = len(request.tree.get("nodes", ()))
@@ -222,11 +222,11 @@ class ServerPermissions:
         return request
 
     def check_own_tree(self, request: TreeChange) -> TreeChange:
-        """The same with a tree of this server's own folder, which alone it may change."""
+        """A tree in this server's own folder, the only one it may change."""
         return request.model_copy(update={"tree": self._own_tree(str(request.tree)), "who": request.who or "over MCP"})
 
     def check_tree_edit(self, request: TreeEditRequest) -> TreeEditRequest:
-        """An edit of one of this server's own trees; a model is asked where that may be."""
+        """An edit of one of this server's own trees; it asks a model only if that is allowed."""
         if request.rejudge:
             self.model(str(request.model))
         return self.check_own_tree(request)
@@ -236,14 +236,14 @@ class ServerPermissions:
         return self.check_own_tree(self.check_research(request))
 
     def check_versions(self, request: TreeDiffRequest) -> TreeDiffRequest:
-        """Trees of this server's own folder, or files that may be read."""
+        """Trees in this server's own folder, or files that may be read."""
         found = {"tree": self._readable_tree(str(request.tree))}
         if request.other is not None:
             found["other"] = self._readable_tree(str(request.other))
         return request.model_copy(update=found)
 
     def check_report(self, request: TreeReportRequest) -> TreeReportRequest:
-        """A report on a tree of this server's own folder, or of a file that may be read."""
+        """A report on a tree in this server's own folder, or in a file that may be read."""
         return request.model_copy(update={"file": self._readable_tree(str(request.file))})
 
     def _readable_tree(self, written: str) -> Path:
@@ -253,7 +253,7 @@ class ServerPermissions:
             return self.files.find(written)
 
     def _own_tree(self, written: str) -> Path:
-        """A tree that this server has grown, by its name or its file."""
+        """A tree that this server has grown, by its name or file."""
         folder = (self.settings.home / "trees").resolve()
         if "\x00" not in written:
             for name in (written, f"{written}.json"):
@@ -263,7 +263,7 @@ class ServerPermissions:
         raise InputError(f"{written[:200]!r} is not a tree of this server", hint="grow_tree makes one")
 
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
-        """The same with tables that were sent as rows, or with their files where those may be read."""
+        """Tables that were sent as rows, or their files if those may be read."""
         self._check_sizes(request)
         found: dict[str, Any] = {}
         for name in ("forecasts", "outcomes", "costs"):
@@ -282,7 +282,7 @@ class ServerPermissions:
             raise InputError(f"the grounder {grounder[:80]!r} is not on offer here", column="grounder", hint=hint)
 
     def engine(self, wanted: str | None = None) -> str:
-        """The engine to search with."""
+        """The search engine to use."""
         if not self.search:
             raise InputError("no search engine is on offer", hint="start foretell mcp with --search local, or another")
         if wanted is not None and wanted not in self.search:
@@ -290,7 +290,7 @@ class ServerPermissions:
         return wanted or self.search[0]
 
     def spending(self) -> dict[str, float] | None:
-        """What was spent so far and what may be, in dollars."""
+        """What was spent so far, and the limit, in dollars."""
         if self.budget is None:
             return None
         return {"spent": round(self.budget.spent.dollars, 6), "allowed": self.budget.dollars or 0.0}

@@ -1,4 +1,4 @@
-"""The tools on offer, in the order an assistant meets them: requests, checked by what this server permits."""
+"""The tools on offer, in the order an assistant sees them: operations, limited by what this server permits."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -29,7 +29,7 @@ from foretell.tools.rules import FenceRules
 
 OWN, UNBILLED = "local", ("local", "gdelt")
 QUERY_DOLLARS = 0.01
-"""Booked for a query to an engine that sends bills: no list price known to us is higher."""
+"""Booked for a query to a paid engine; no list price we know is higher."""
 NOT_JUDGED_NOTE = "none: dates and addresses were checked, but no model read the texts for later knowledge"
 
 
@@ -52,7 +52,7 @@ class SearchRequest(OperationRequest):
 
 @dataclass(frozen=True)
 class TrustedCorpusFilter:
-    """The content filter of one's own corpus where no model may be asked: its dates are trusted."""
+    """The content filter for the user's own corpus if no model may be asked: its dates are trusted."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """All are kept."""
@@ -60,7 +60,7 @@ class TrustedCorpusFilter:
 
 
 async def search_as_of(permissions: ServerPermissions, request: SearchRequest) -> dict[str, Any]:
-    """Results that were published by the date, each with its own date."""
+    """Search results published by the date, each with its own date."""
     question, engine = _question(request), permissions.engine(request.engine)
     withheld: list[LeakBlocked] = []
 
@@ -87,7 +87,7 @@ async def search_as_of(permissions: ServerPermissions, request: SearchRequest) -
 
 
 def _question(request: SearchRequest) -> Question:
-    """What is searched for, as of when; a search without a date is refused unless it says that it means now."""
+    """What is searched for, and as of when. Without a date, the search must say that it means now."""
     if request.live and request.as_of is not None:
         raise InputError("a live search has no date: give `as_of` or `live`, not both")
     now = datetime.now(UTC).replace(microsecond=0)
@@ -138,7 +138,7 @@ async def _fenced_search(
 
 
 def _pay(permissions: ServerPermissions, engine: str) -> None:
-    """Engines that send bills are asked only where spending is allowed."""
+    """Use paid engines only if spending is allowed."""
     if engine in UNBILLED:
         return
     if permissions.budget is None:
@@ -161,7 +161,7 @@ def _result(one: AdmittedSource, characters: int) -> dict[str, Any]:
 
 
 MAX_PROBLEMS = 10
-"""Problems listed at once: an assistant repairs several things more easily than one after the other."""
+"""How many problems are listed at once: an assistant fixes several more easily than one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,12 +173,12 @@ class McpTool:
     request: type[OperationRequest]
     use: Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]
     spends: bool = False
-    """Not on offer at all where the server may not spend."""
+    """Not offered if the server may not spend."""
     reads_only: bool = True
-    """Whether it changes nothing on this machine; runs and trees are stored."""
+    """Whether it changes nothing on this machine."""
 
     def schema(self, permissions: ServerPermissions) -> dict[str, Any]:
-        """The schema of its request, with the models, engines and sizes of this server."""
+        """The schema of its request, with the models, engines and limits of this server."""
         made = request_schema(self.request)
         properties = made["properties"] = {
             name: part for name, part in made["properties"].items() if name not in WITHHELD
@@ -202,7 +202,7 @@ class McpTool:
         return made
 
     def read(self, permissions: ServerPermissions, given: dict[str, Any]) -> Any:
-        """The request that arguments make; the server's model and engines stand in where none are named."""
+        """Read the arguments as a request; the server's model and engines are the defaults."""
         fields = self.request.model_fields
         for name in WITHHELD:
             if name in given and name in fields:

@@ -35,7 +35,6 @@ from foretell.metrics.clusters import factorise as factorise
 from foretell.metrics.clusters import resample_counts as resample_counts
 from foretell.metrics.comparison import Comparison as Comparison
 from foretell.metrics.comparison import PairwiseMatrix as PairwiseMatrix
-from foretell.metrics.comparison import benjamini_hochberg as benjamini_hochberg
 from foretell.metrics.comparison import compare_all as compare_all
 from foretell.metrics.comparison import compare_matrix as compare_matrix
 from foretell.metrics.comparison import compare_paired as compare_paired
@@ -77,7 +76,6 @@ from foretell.metrics.metric import return_metric as return_metric
 from foretell.metrics.metric import sharpe_metric as sharpe_metric
 from foretell.metrics.power import PowerTarget as PowerTarget
 from foretell.metrics.power import design_effect as design_effect
-from foretell.metrics.power import detectable_gain as detectable_gain
 from foretell.metrics.power import paired_power as paired_power
 from foretell.metrics.power import plan_from_pilot as plan_from_pilot
 from foretell.metrics.power import questions_needed as questions_needed

@@ -13,12 +13,12 @@ HOMES = {
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
     "foretell.operations.practice": (
-        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET WORLD demo_spec demo_world practice_environment shell_lines"
+        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET demo_spec demo_world practice_environment shell_lines"
     ),
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
     "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests": (
-        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DecideRequest DoctorRequest "
+        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DoctorRequest "
         "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
         "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
         "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "
@@ -35,8 +35,8 @@ HOMES = {
     "foretell.operations.shared_runs": "ClusterStatus settings_for shared_url",
     "foretell.operations.studies": "open_study read_factor_table save_study saved_studies study",
     "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
-    "foretell.operations.tournament": "ATTEMPTS TESTING_AREA TournamentResult",
-    "foretell.operations.tournament_arena": "visit_arena",
+    "foretell.operations.tournament": "ATTEMPTS TournamentResult",
+    "foretell.operations.tournament_platforms": "TESTING_AREA visit_arena",
     "foretell.operations.tournament_results": "TournamentResults score_tournaments",
     "foretell.operations.tournament_round": "RoundResult enter_round",
     "foretell.operations.tree": "format_tree grow_tree report_tree show_tree",

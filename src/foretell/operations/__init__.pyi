@@ -29,7 +29,6 @@ from foretell.operations.practice import NEWS as NEWS
 from foretell.operations.practice import ORACLE as ORACLE
 from foretell.operations.practice import OUTSIDE_ENTRY as OUTSIDE_ENTRY
 from foretell.operations.practice import UNSET as UNSET
-from foretell.operations.practice import WORLD as WORLD
 from foretell.operations.practice import demo_spec as demo_spec
 from foretell.operations.practice import demo_world as demo_world
 from foretell.operations.practice import practice_environment as practice_environment
@@ -44,7 +43,6 @@ from foretell.operations.requests import AskRequest as AskRequest
 from foretell.operations.requests import BacktestRequest as BacktestRequest
 from foretell.operations.requests import ClaimsRequest as ClaimsRequest
 from foretell.operations.requests import CompareRequest as CompareRequest
-from foretell.operations.requests import DecideRequest as DecideRequest
 from foretell.operations.requests import DoctorRequest as DoctorRequest
 from foretell.operations.requests import ErrorsRequest as ErrorsRequest
 from foretell.operations.requests import FetchRequest as FetchRequest
@@ -106,9 +104,9 @@ from foretell.operations.studies import study as study
 from foretell.operations.table import OPERATIONS as OPERATIONS
 from foretell.operations.table import PYTHON_NAMES as PYTHON_NAMES
 from foretell.operations.tournament import ATTEMPTS as ATTEMPTS
-from foretell.operations.tournament import TESTING_AREA as TESTING_AREA
 from foretell.operations.tournament import TournamentResult as TournamentResult
-from foretell.operations.tournament_arena import visit_arena as visit_arena
+from foretell.operations.tournament_platforms import TESTING_AREA as TESTING_AREA
+from foretell.operations.tournament_platforms import visit_arena as visit_arena
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_results import score_tournaments as score_tournaments
 from foretell.operations.tournament_round import RoundResult as RoundResult

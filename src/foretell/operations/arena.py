@@ -1,4 +1,4 @@
-"""What can be done with a live arena, and an arena put together from its file and this machine's settings."""
+"""Operations on a live arena, and how an arena is opened from its file and this machine's settings."""
 
 import asyncio
 import re
@@ -42,14 +42,14 @@ WatchProgress = Callable[[RunProgress], None]
 NO_SEARCHER = "nobody"
 """The searcher of contexts without sources."""
 POLL_SECONDS = 1.0
-"""Seconds between two looks at what workers have done."""
+"""Seconds between two checks of what workers have done."""
 SIMULATED_LOOK = 0.1
-"""Seconds between two looks at a clock that may leap."""
+"""Seconds between two checks of a clock that may jump."""
 PRICES_SHOWN = 12
 
 
 class ArenaPast:
-    """The past of an arena, for those who learn from it: its own settled questions, read anew when there are more."""
+    """The past of an arena: its settled questions, read again when there are more."""
 
     def __init__(self, book: ArenaStore) -> None:
         self._book = book
@@ -67,14 +67,14 @@ class ArenaPast:
         return self._past
 
 
-# How contexts are built: by any search engine, with a summariser or with extracts, or without sources at all.
+# Building contexts: with a search engine and summaries or extracts, or without sources.
 
 
 class QuestionOnlyContexts:
-    """No sources: the question and its quotes."""
+    """Contexts without sources: the question and its prices."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """At once."""
+        """Build the context at once."""
         try:
             context = PredictionContext(question=known_at(question, as_of), as_of=as_of, searcher=NO_SEARCHER)
         except ValueError as error:
@@ -84,16 +84,16 @@ class QuestionOnlyContexts:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchedContexts:
-    """Builds each context within its own budget, and all within that of the arena's contexts."""
+    """Builds each context within its own budget, and all within the budget for contexts."""
 
     engine: SearchEngine | None
     spec: ContextSpec
     journal: Journal
     runtime: Runtime | None = None
-    """None: extracts instead of summaries."""
+    """None for extracts instead of summaries."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """The context of a question at a moment, or `ContextUnavailable`."""
+        """The context of a question at a time, or `ContextUnavailable`."""
         spec, runtime = self.spec, self.runtime
         summaries: dict[str, Any] = {}
         assert self.engine is not None
@@ -108,7 +108,7 @@ class SearchedContexts:
 
 @asynccontextmanager
 async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Journal) -> AsyncGenerator[ContextMaker]:
-    """What builds contexts, with its connections; a missing key is an error now."""
+    """Open what builds contexts; a missing key is an error now."""
     how = spec.context
     if not how.search:
         if how.models:
@@ -119,7 +119,7 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             engine = open_services(settings, client, how.search).engine
             yield SearchedContexts(engine=engine, spec=how, journal=journal)
     else:
-        # The making of contexts as if it were a run: its models, its engines, its budget.
+        # Contexts are built like a run: with models, engines and a budget.
         run = RunSpec(
             questions=QuestionsSpec(dataset=f"{ARENA_PREFIX}{spec.name}"),
             forecaster="contexts",
@@ -132,21 +132,21 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             yield SearchedContexts(engine=runtime.services.engine, spec=how, journal=journal, runtime=runtime)
 
 
-# An arena with the parts that are needed.
+# Opening an arena.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaParts:
-    """What of an arena is needed."""
+    """The parts of an arena to open."""
 
     markets: bool = False
-    """Read platforms."""
+    """Read the platforms."""
     contexts: bool = False
     """Build contexts."""
     forecasts: bool = False
-    """Answer cells, or hand them to workers."""
+    """Answer cells, or queue them for workers."""
     here: bool = False
-    """Answer cells in this process even where workers could."""
+    """Answer cells in this process even if there are workers."""
     concurrency: int = 50
     watch: Callable[[RunProgress], None] = lambda progress: None
 
@@ -156,8 +156,8 @@ ALL_PARTS = ArenaParts(markets=True, contexts=True, forecasts=True)
 
 @asynccontextmanager
 async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -> AsyncGenerator[LiveArena]:
-    """Open an arena; what is wrong with its file or with this machine's keys is told now."""
-    # The budget of an entry is one for all who work at it, and for all the time.
+    """Open an arena; errors in its file or missing keys are raised now."""
+    # The budget of an entry holds for all processes and for the whole time.
     settings = replace(settings, shared_budget=True)
     clock = clock_of(settings)
     async with AsyncExitStack() as stack:
@@ -179,7 +179,7 @@ async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -
 
 
 async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts, stack: AsyncExitStack) -> LiveArena:
-    """With the parts that are needed, each closed with the arena."""
+    """Open the requested parts; each is closed with the arena."""
     if opening.markets:
         client = await stack.enter_async_context(AsyncHttpClient(access=settings.access))
         found = open_markets(settings, client, arena.spec.platforms)
@@ -215,7 +215,7 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
 
 
 def check_entries(spec: ArenaSpec) -> None:
-    """Raise now what is wrong with an entry, and name it."""
+    """Check every entry, and name the one with an error."""
     for name, run in spec.runs.items():
         try:
             check_options(run)
@@ -225,7 +225,7 @@ def check_entries(spec: ArenaSpec) -> None:
 
 
 def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: AsyncExitStack) -> SendCells | None:
-    """The way to the workers that share a database; None without one."""
+    """Queue cells for the workers of a shared database; None without one."""
     if settings.database is None:
         return None
     from foretell.runs.cell_queue import CellQueue, QueuedCell
@@ -242,15 +242,15 @@ def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: A
     return send
 
 
-# What a user can ask of an arena.
+# The operations.
 
 REHEARSAL = "-rehearsal"
-"""Ends the name of an arena that is rehearsed."""
+"""Suffix of the name of a rehearsed arena."""
 
 
 @asynccontextmanager
 async def open_arena_file(file: Path, opening: ArenaParts, *, rehearse: bool = False) -> AsyncGenerator[LiveArena]:
-    """The arena that a file describes, or one beside it to rehearse; what is wrong is an error that names the file."""
+    """Open the arena of a file, or a rehearsal of it; errors name the file."""
     try:
         spec = read_arena(file)
         spec = replace(spec, name=f"{spec.name}{REHEARSAL}") if rehearse else spec
@@ -291,7 +291,7 @@ def init_arena(request: requests.ArenaInitRequest) -> ArenaFile:
 
 
 def default_arena_name(file: Path) -> str:
-    """A name out of where the file is.
+    """An arena's name from the path of its file.
 
     >>> default_arena_name(Path("/srv/My Arena/arena.yaml")), default_arena_name(Path("/srv/x/cup.yaml"))
     ('my-arena', 'cup')
@@ -301,7 +301,7 @@ def default_arena_name(file: Path) -> str:
 
 
 async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
-    """Read the platforms of an arena, and choose among their events by its rules."""
+    """Read the platforms of an arena, and select events by its rules."""
     from foretell.arena.select import slot
     from foretell.arena.stages import collect
     from foretell.runs.claims import ClaimTable
@@ -310,7 +310,7 @@ async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
         now = arena.clock()
         found = await collect(arena, now)
         if found.listed or not found.problems:
-            # A service that runs as well need not read the platforms again in this stretch of time.
+            # A running service need not read the platforms again in this period.
             due = slot(now, arena.spec.collect.every_hours).isoformat()
             once = ClaimTable(arena.store.database)
             await arena.store.aside(once.take, f"collect {arena.name}", due)
@@ -319,7 +319,7 @@ async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
 
 
 async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProgress) -> ReportResult:
-    """Ask about every event whose moment has come, and gather what everybody is shown."""
+    """Build the shared context of every event that is due."""
     from foretell.arena.stages import make_contexts
 
     async with open_arena_file(request.file, ArenaParts(markets=True, contexts=True, watch=watch)) as arena:
@@ -327,7 +327,7 @@ async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProg
 
 
 async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
-    """Let every entry answer every moment that is ready and that it has not answered."""
+    """Let every entry forecast the events that are ready."""
     from foretell.arena.forecast import make_forecasts
 
     if unknown := [name for name in request.entries if name not in read_arena(request.file).entries]:
@@ -342,7 +342,7 @@ async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchPr
 
 
 async def resolve_events(request: requests.ArenaResolveRequest) -> ReportResult:
-    """Read how events came out whose close has passed, or that have left the list of open ones."""
+    """Look up the outcomes of events that have closed or disappeared from the list."""
     from foretell.arena.stages import settle
 
     async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
@@ -360,16 +360,16 @@ class ArenaScores(ReportResult):
         return self.report.page()
 
     def print(self, console: "Console") -> None:
-        """Its tables."""
+        """The tables of the report."""
         self.report.print(console, by=self.by)
 
 
 async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
-    """Rank everybody on what has come out so far."""
+    """Rank all entries on the resolved events."""
     from foretell.arena.score_data import read_arena_table
     from foretell.report.arena_report import arena_report
 
-    # The engine of arenas calls this dimension by two words.
+    # The engine of arenas calls this column "lead time".
     by = tuple(name.replace("lead_time", "lead time") for name in request.by)
     async with open_arena_file(request.file, ArenaParts()) as arena:
         folder = load_settings().home / "standings"
@@ -379,7 +379,7 @@ async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
 
 
 async def status_of_arena(request: requests.ArenaStatusRequest) -> ReportResult:
-    """Events, moments and forecasts by state, the next moment, what was spent, what was missed and why."""
+    """What is open, done and missed, when the next forecasts are due, and what was spent."""
     from foretell.arena.status import arena_status
 
     async with open_arena_file(request.file, ArenaParts()) as arena:
@@ -388,10 +388,10 @@ async def status_of_arena(request: requests.ArenaStatusRequest) -> ReportResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaEventResult(ReportResult):
-    """One event of an arena, from its first price to its result: an `ArenaEventHistory`."""
+    """One event of an arena, from its first price to its outcome."""
 
     def print(self, console: "Console") -> None:
-        """The question, its prices, and a table of moments and forecasts."""
+        """The question, its prices, and a table of forecasts."""
         from rich.text import Text
 
         found = self.report
@@ -422,14 +422,14 @@ class ArenaEventResult(ReportResult):
 
 
 def _thinned(prices: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The first, the last and some between."""
+    """The first and last price, and some in between."""
     if len(prices) <= PRICES_SHOWN:
         return prices
     return [prices[round(place * (len(prices) - 1) / (PRICES_SHOWN - 1))] for place in range(PRICES_SHOWN)]
 
 
 async def show_event(request: requests.ArenaShowRequest) -> ArenaEventResult:
-    """The prices of an event, the moments at which it was asked, every forecast, and how it came out."""
+    """The prices of an event, every forecast, and its outcome."""
     from foretell.arena.status import event_history
 
     async with open_arena_file(request.file, ArenaParts()) as arena:

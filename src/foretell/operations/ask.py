@@ -1,9 +1,9 @@
-"""One question answered with a probability: researched by a model, or without one from public markets and series."""
+"""Answer one question with a probability: researched by a model, or from public markets and series without one."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
+from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_quantiles, share_interval
 from foretell.operations.requests import AskRequest, TreeRequest, TreeResearchRequest
@@ -63,21 +64,25 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 THRESHOLD_SHARES = (0.25, 0.5, 0.75)
-"""Where in its range the thresholds stand that a question about a number has as targets."""
+"""Where in its range a question about a number gets thresholds as targets."""
 SIMILAR_SHOWN = 10
-"""Past questions that are shown beside an outside view."""
-OUTSIDE_NOTE = "This is the outside view: nothing was researched. For research add --model provider:name."
+"""How many similar past questions are shown."""
+OUTSIDE_NOTE = "This is the outside view: nothing was researched."
 PUBLIC_NOTE = "No model was asked: the answer is what {} say, and nobody weighed news against it; --model does that."
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."
+EARLIER_NOTE = (
+    "A market on an earlier day ({}) already says {}. It is not used, because it may not ask the same; if what it asks "
+    "about counts here too, the answer cannot be lower."
+)
 LAST_RESORT_WORTH = 4.0
-"""Past questions that the wording of a question is worth as evidence: its range is that of so few."""
+"""How many past questions the wording of a question is worth; this gives its wide range."""
 OPEN_QUESTION = re.compile(
     r"(?:who|whom|whose|which|when|where|why|what(?! (?:are|is|'s) the (?:odds|chance|probability|likelihood))"
     r"|how(?: (?:many|much|long|often|far))?(?! (?:likely|probable)))\b",
     re.IGNORECASE,
 )
-"""How questions begin that yes does not answer."""
+"""Beginnings of questions that cannot be answered with yes or no."""
 Basis = Literal["model", "price", "markets", "series", "wording"]
 CHOOSE_MODEL = (
     "For a researched answer add --model openai:NAME, anthropic:NAME or google:NAME and set its key "
@@ -89,16 +94,16 @@ UNPAID_NOTE = "No model call was made, since the budget does not pay for one: th
 
 @dataclass(frozen=True, kw_only=True)
 class AskResult(Result):
-    """A probability with its reasons, and how it came about."""
+    """A probability with its reasons, and how it was found."""
 
     forecast: Forecast
-    """The trials combined."""
+    """The combined trials."""
     question: Question
     run: str | None = None
-    """Where every step is stored; None for the outside view, which stores nothing."""
+    """The run that stores every step; None if no model was asked."""
     trials: tuple[Forecast | Failure, ...] = ()
     similar: tuple[ReferenceQuestion, ...] = ()
-    """The most similar past questions, for the outside view where rounds were pulled to this machine."""
+    """The most similar past questions, if rounds were downloaded and no model was asked."""
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
@@ -106,22 +111,17 @@ class AskResult(Result):
     at_risk: float = 0.0
     """Dollars that lost replies may have cost, beside what is known to be spent."""
     basis: Basis = "model"
-    """What the answer rests on."""
+    """What the answer is based on."""
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
-    """Target → where the probability may well lie (four times out of five), where no model was asked."""
+    """Target → 80% interval of the probability, if no model was asked."""
     matches: tuple[MarketMatch, ...] = ()
-    """Markets on the same question, and on questions like it, which are shown and not used."""
+    """Markets that ask the same question (used) or similar ones (only shown)."""
     reading: SeriesReading | None = None
     """What a public series says."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Everything a reader should know before relying on the number."""
-        return (*self.cautions, *self.notes)
-
-    @property
     def exit_code(self) -> int:
-        """3 where the answer rests on a failure."""
+        """3 if the answer rests on a failure."""
         return 3 if self.forecast.degraded else 0
 
     @property
@@ -131,7 +131,7 @@ class AskResult(Result):
 
     @property
     def none(self) -> float | None:
-        """The probability that no outcome comes true, where at most one does; else None."""
+        """The probability that no outcome comes true, if at most one can; otherwise None."""
         return probability_of_none(self.forecast.p, self.question.exclusivity)
 
     @property
@@ -151,12 +151,12 @@ class AskResult(Result):
 
     @property
     def quantiles(self) -> Mapping[str, float] | None:
-        """Of a number, by level from q05 to q95; None for any other question."""
+        """Quantiles of a number, from q05 to q95; None for other questions."""
         found = self.forecast.distribution
         return {name: found.quantile(level) for name, level in LEVELS.items()} if isinstance(found, Numeric) else None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each target, and one for none of them where that can be; of a number one for each quantile."""
+        """One row per target, and one for none of them if that can happen; for a number, one per quantile."""
         if self.quantiles is not None:
             return [{"quantile": name, "value": value} for name, value in self.quantiles.items()]
         rows: list[dict[str, Any]] = [
@@ -202,7 +202,7 @@ class AskResult(Result):
         }
 
     def print(self, console: "Console") -> None:
-        """The probabilities, the reasons, similar questions of the past, and what it cost."""
+        """The probabilities, the reasons, similar past questions, and the cost."""
         from rich.text import Text
 
         if self.quantiles is not None:
@@ -212,7 +212,9 @@ class AskResult(Result):
             console.print(Text(f"half of it between {q['q25']} and {q['q75']}"))
         else:
             for row, target in zip_longest(self.rows(), self.question.targets):
-                console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}{self._range(target)}"))
+                console.print(
+                    Text.assemble((percent(float(row["p"])), "bold"), f"  {row['outcome']}{self._range(target)}")
+                )
         console.print(Text(self.rationale))
         for match in self.matches:
             console.print(Text(match_line(match)))
@@ -224,9 +226,9 @@ class AskResult(Result):
         console.print(Text(CHOOSE_MODEL if self.run is None else steps, style="dim"))
 
     def _range(self, target: Target | None) -> str:
-        """The range of a target in words, where it has one."""
+        """The interval of a target, if it has one."""
         ends = None if target is None else self.ranges.get(target.id)
-        return "" if ends is None else f"  (80% interval: {ends[0]:.0%} to {ends[1]:.0%})"
+        return "" if ends is None else f"  (80% interval: {percent(ends[0])} to {percent(ends[1])})"
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
@@ -234,9 +236,21 @@ class AskResult(Result):
         return "\n".join([rows_as_text(self.rows()), "", self.rationale, *matches, *notes])
 
 
+def percent(p: float) -> str:
+    """A probability in per cent; one that is not certain is never written as if it were.
+
+    >>> percent(0.114), percent(0.998), percent(0.0)
+    ('11%', '>99%', '0%')
+    """
+    shown = f"{p:.0%}"
+    if 0 < p < 1 and shown in ("0%", "100%"):
+        return "<1%" if p < 0.5 else ">99%"
+    return shown
+
+
 def match_line(match: MarketMatch) -> str:
-    """A market in a line: its price, whether it asks the same, and if not, why."""
-    price = "   –" if match.price is None else f"{match.price:4.0%}"
+    """A market for people: its price, and whether it asks the same question."""
+    price = "   –" if match.price is None else f"{percent(match.price):>4}"
     what = "the same" if match.same else f"only related: {'; '.join(match.differs) or 'not alike enough'}"
     closes = f", until {match.closes}" if match.closes else ""
     text = " ".join(match.text.split())[:110]
@@ -245,14 +259,14 @@ def match_line(match: MarketMatch) -> str:
 
 
 def cost_text(usage: Cost) -> str:
-    """What an answer cost, in a line."""
+    """The cost of an answer in one line."""
     unknown = f" and {usage.unpriced} calls of unknown price" if usage.unpriced else ""
     tokens = usage.input_tokens + usage.output_tokens
     return f"{usage.calls} model calls, {tokens:,} tokens, ${usage.dollars:.4f} spent{unknown}"
 
 
 def typed_question(request: AskRequest | TreeRequest) -> Question:
-    """The question of a request, as of its date or of this second."""
+    """The question of a request, as of its date or now."""
     asking = isinstance(request, AskRequest)
     text = request.question if asking else request.claim
     due = instant(request.as_of) if request.as_of else datetime.now(UTC).replace(microsecond=0)
@@ -297,7 +311,7 @@ def _range_of(request: AskRequest) -> NumericRange:
 
 
 def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, ...]:
-    """Whether the number lies above some values of its range: these follow from the distribution that is asked for."""
+    """Targets that ask whether the number lies above some values of its range; they follow from its distribution."""
     width = scale.maximum - scale.minimum
     values = dict.fromkeys(float(f"{scale.minimum + share * width:.10g}") for share in THRESHOLD_SHARES)
     return tuple(
@@ -316,7 +330,7 @@ def typed_run_spec(request: AskRequest | TreeRequest | TreeResearchRequest, **di
         from foretell.models.providers.function import model_name
 
         name = model_name(name)
-    # What is as usual is left out where it came in later, so that questions asked before are known again.
+    # Newer fields are left out at their default, so that earlier questions still map to the same run.
     asked = {"question", "claim", "closes", "as_of", "options", "criteria", "price"}
     if isinstance(request, AskRequest) and request.number:
         asked |= {"number", "unit", "low", "high"}
@@ -345,7 +359,7 @@ def typed_run_spec(request: AskRequest | TreeRequest | TreeResearchRequest, **di
 
 
 def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, str]:
-    """Prices by model as a person writes them: the agent's alone, or each behind a role or a model's name.
+    """Read prices as a person writes them: the agent's alone, or each with a role or a model's name.
 
     >>> stated_prices("0.5/2, filter=0.1/0.4", {"agent": "openai:a", "filter": "openai:b"})
     {'openai:a': '0.5/2', 'openai:b': '0.1/0.4'}
@@ -358,13 +372,13 @@ def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, s
 
 
 def typed_questions(questions: Iterable[Question]) -> Benchmark:
-    """Typed questions as a set: they are nowhere but in the request and in the store."""
+    """Typed questions as a question set; they exist only in the request and in the store."""
     found = QuestionSet(name="asked", questions=tuple(questions))
     return Benchmark(questions=found, history=found, own=True)
 
 
 def stored_questions(store: RunStore, spec: RunSpec) -> Benchmark | None:
-    """The questions of a run that was typed, all of them; None for a run whose data set holds them."""
+    """All questions of a typed run; None for a run with a question set."""
     asked = store.questions(spec.id) if spec.questions.typed else []
     return typed_questions(asked) if asked else None
 
@@ -390,10 +404,10 @@ async def answer_question(
     watch: WatchEvents | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
+    """A probability with reasons, researched by `model`, or from public markets and series if none is named.
 
-    Without a model nothing is paid, and with `network=False` nobody is asked. Keys come from the environment. Asked
-    again as of the same date, every reply comes from the journal and costs nothing.
+    Without a model it costs nothing; with `network=False` it also sends no request. Keys come from the environment. The
+    same question as of the same date takes every reply from the journal and costs nothing.
 
     >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
     {'yes': 0.4}
@@ -412,12 +426,12 @@ async def answer_question(
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:
-    """What a run answers to a question: its trials combined as its spec says."""
-    # The same words asked earlier today belong to the same run, with an answer of their own.
+    """The answer of a run to a question, with its trials combined."""
+    # The same question asked earlier today belongs to the same run but has its own answer.
     at = question.as_of_in(spec.mode).at
     answers = [one for one in store.answers(spec.id) if one.question_id == question.id and one.as_of.at == at]
     how = combining_of_run(store, spec)
-    # An answer on top of a failure is better than none, if it says so.
+    # An answer that rests on a failure is better than none, if it says so.
     found = combine_trials(answers, [question], how) or combine_trials(answers, [question], replace(how, degraded=True))
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     degraded = [answer for answer in answers if isinstance(answer, Forecast) and answer.degraded]
@@ -447,7 +461,7 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
 
 
 async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
-    """Without a model: the price that was given, else public markets, else a public series, else the wording alone."""
+    """Answer without a model: from a given price, public markets, a public series, or the wording alone."""
     question = typed_question(request)
     if all(target.snapshot is not None for target in question.targets):
         context = Context(as_of=question.as_of_in("backtest" if request.as_of else "live"))
@@ -470,12 +484,33 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         why = " ".join(problems) or "no public series decides it"
         raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL)
     last = await _last_resort(request, question, settings)
-    notes = (*last.notes, *([] if problem or not found.asked else [NOTHING_FOUND]), *problems)
+    nothing = [] if problem or not found.asked else [NOTHING_FOUND]
+    notes = (*last.notes, *nothing, *_floors(question, last.forecast, found.matches), *problems)
     return replace(last, matches=found.matches, notes=notes)
 
 
+def _floors(question: Question, forecast: Forecast, matches: Sequence[MarketMatch]) -> list[str]:
+    """A note on the highest price, above the answer, of a market that differs from it only by an earlier day."""
+    asked = sense(question.text, question.due.date())
+    if asked.standing or asked.stays or asked.negated:
+        return []
+    last = question.closes_at.date() if question.closes_at else asked.until
+    higher = [
+        (one.price, one.closes)
+        for one in matches
+        if one.price is not None
+        and one.closes is not None
+        and one.likeness >= SAME
+        and all(why.startswith("another day") for why in one.differs)
+        and not one.same
+        and (last is None or one.closes < last)
+        and one.price > forecast.p.get(one.target, 1.0)
+    ]
+    return [EARLIER_NOTE.format(day, percent(price)) for price, day in sorted(higher)[-1:]]
+
+
 def _from_public(question: Question, found: PublicFindings, request: AskRequest) -> AskResult | None:
-    """The answer of markets, or of a series; None where neither has one for every target."""
+    """The answer of markets or a series; None if neither covers every target."""
     context = Context(as_of=question.as_of_in("live"))
     prices = {target.id: found.prices(target.id) for target in question.targets}
     if not request.number and all(prices.values()):
@@ -524,11 +559,11 @@ def _from_series(question: Question, reading: SeriesReading, context: Context) -
 
 
 async def _last_resort(request: AskRequest, question: Question, settings: Settings) -> AskResult:
-    """How questions worded like this one ended, with the wide range that so little is worth."""
+    """How similarly worded questions ended, with a wide range."""
     as_of, past = question.as_of_in("backtest" if request.as_of else "live"), _pulled_rounds(settings.home)
     span = asked_span(question.text, question.due.date(), None)
     if question.closes_at is None and span is not None:
-        # A feast is a deadline too.
+        # A holiday named in the text is a deadline too.
         ends = datetime.combine(span.last, datetime.min.time(), UTC)
         question = replace(question, closes_at=ends if ends > question.due else None)
     try:
@@ -544,7 +579,7 @@ async def _last_resort(request: AskRequest, question: Question, settings: Settin
 
 
 def wide_range(p: float) -> tuple[float, float]:
-    """Where the truth may well lie if a probability is worth only a few past questions.
+    """The range of a probability that is worth only a few past questions.
 
     >>> [round(end, 2) for end in wide_range(0.12)]
     [0.02, 0.43]

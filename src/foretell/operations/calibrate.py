@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -28,7 +28,6 @@ from foretell.operations.requests import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,
-    DecideRequest,
     EnsembleRequest,
     ThresholdRequest,
 )
@@ -39,14 +38,12 @@ from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.join import (
     ReadOptions,
     answered_rows,
-    check_forecasts,
     choose_forecaster,
     read_examples,
     read_rows,
     read_table,
 )
 from foretell.scoring.table import ForecastTable, Labels
-from foretell.scoring.table_input import open_table, quoted
 from foretell.studies.configurations import build_method
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
@@ -60,11 +57,11 @@ class FitResult(Result):
     method: str
     forecaster: str
     one_sided: bool
-    """All outcomes were alike, so nothing about calibration could be learnt."""
+    """All outcomes were the same, so nothing about calibration could be learnt."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where nothing could be learnt."""
+        """Say so if nothing could be learnt."""
         return ("All of them came out alike, so nothing about calibration could be learnt.",) if self.one_sided else ()
 
     def to_json(self) -> str:
@@ -98,7 +95,7 @@ def fit(request: CalibrateFitRequest) -> FitResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedForecasts(Result):
-    """Forecasts as a fitted rule corrects them."""
+    """Forecasts corrected by a fitted rule."""
 
     forecasts: list[dict[str, Any]]
 
@@ -111,7 +108,7 @@ class CalibratedForecasts(Result):
 
 
 def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
-    """Apply a fitted rule to new forecasts; it refuses what it was fitted on."""
+    """Apply a fitted rule to new forecasts; it refuses those it was fitted on."""
     rule = load(request.fitted)
     found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
     if isinstance(rule, Ensemble):
@@ -139,7 +136,7 @@ def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
 
 
 class EnsembleResult(FitResult):
-    """Weights of an ensemble."""
+    """The weights of an ensemble."""
 
     @property
     def ensemble(self) -> Ensemble:
@@ -179,12 +176,12 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, one_sided=False)
 
 
-# True or False out of a probability: a threshold chosen on validation rows, judged on test rows, and applied.
+# Thresholds: chosen on validation rows, judged on test rows.
 
 
 SCHEMA = "foretell/thresholds/1"
 SPLIT_COLUMNS = ("split", "subtype")
-"""Where the split stands unless told: a column of its own, or the subtype, as with claims."""
+"""Columns that may hold the split if none is named; claims have it as their subtype."""
 NOTE = (
     "A claim is called True where p is above the threshold, which was chosen on the validation rows alone. Test: what\n"
     "it reaches on the test rows; Gain: minus what one half reaches there; p: McNemar's exact test of the two."
@@ -193,27 +190,27 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ForecasterThreshold:
-    """One forecaster: its threshold, and what that is worth where it was not chosen."""
+    """The threshold of one forecaster, and its value on rows where it was not chosen."""
 
     forecaster: str
     report: ThresholdReport
     test: McNemarTest
-    """The threshold against one half, on the test rows."""
+    """The threshold compared with one half, on the test rows."""
     called_true: float
-    """Share of the true claims of the test rows that were called True."""
+    """Share of true claims in the test rows that were called True."""
     called_false: float
-    """Share of the false ones that were called False."""
+    """Share of false claims that were called False."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdResult(Result):
-    """Thresholds by forecaster, as `foretell calibrate decide` reads them."""
+    """The threshold of each forecaster."""
 
     found: tuple[ForecasterThreshold, ...]
     criterion: str
 
     def to_dict(self) -> Any:
-        """The thresholds, and what they are worth."""
+        """The thresholds and their value."""
         forecasters = [
             {"forecaster": one.forecaster, "threshold": one.report.threshold.value, **plain_report(one)}
             for one in self.found
@@ -246,7 +243,7 @@ class ThresholdResult(Result):
 
 
 def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
-    """What a threshold is worth, in plain data."""
+    """The value of a threshold as plain data."""
     report = one.report
     return {
         "validation": report.threshold.score,
@@ -264,7 +261,7 @@ def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
 
 
 def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
-    """Choose every forecaster's threshold on the validation rows, and judge it on the test rows."""
+    """Choose the threshold of every forecaster on the validation rows, and judge it on the test rows."""
     reading = ReadOptions(trials=request.combine_trials, drop_unknown=request.drop_unknown)
     table = read_table(request.forecasts, request.outcomes, reading)
     split = _split(table, request.split)
@@ -314,78 +311,3 @@ def _one(
 
 def _share(right: Bools, among: Bools) -> float:
     return float(right[among].mean()) if among.any() else float("nan")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecidedForecast:
-    """A probability as a label."""
-
-    forecaster: str
-    question: str
-    target: str
-    due: str
-    p: float
-    threshold: float
-    label: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecideResult(Result):
-    """Forecasts with their labels."""
-
-    decided: tuple[DecidedForecast, ...]
-
-    def to_dict(self) -> Any:
-        """One dictionary for each forecast."""
-        return [asdict(one) for one in self.decided]
-
-    def __str__(self) -> str:
-        true = sum(one.label for one in self.decided)
-        lines = [f"{one.forecaster}  {one.question}  {one.p:.3f}  {one.label}" for one in self.decided[:20]]
-        more = [f"… and {len(self.decided) - 20:,} more: --out FILE.csv"] if len(self.decided) > 20 else []
-        return "\n".join([*lines, *more, f"{true:,} of {len(self.decided):,} are called True."])
-
-
-def decide(request: DecideRequest) -> DecideResult:
-    """Call forecasts True or False by the thresholds that were chosen for their forecasters."""
-    import duckdb
-
-    thresholds = _read_thresholds(request)
-    with duckdb.connect(":memory:") as con, open_table(request.forecasts, "forecasts", con) as table:
-        check_forecasts(table)
-        key = [c for c in ("forecaster", "question", "target", "due") if c in table.types]
-        columns = ", ".join(f"{table.text(c)} as {quoted(c)}" for c in key)
-        query = f"select {columns}, avg({table.number('p')}) as p from {table.table} group by all order by min(_row)"
-        found = [dict(zip((*key, "p"), row, strict=True)) for row in con.execute(query).fetchall()]
-    for row in found:
-        if row["forecaster"] not in thresholds:
-            hint = f"there are thresholds of {', '.join(list(thresholds)[:12])}"
-            raise InputError(f"no threshold was chosen for {row['forecaster']!r}", path=request.thresholds, hint=hint)
-    return DecideResult(
-        decided=tuple(
-            DecidedForecast(
-                forecaster=row["forecaster"],
-                question=row["question"],
-                target=row["target"],
-                due=row.get("due") or "",
-                p=row["p"],
-                threshold=thresholds[row["forecaster"]],
-                label=row["p"] > thresholds[row["forecaster"]],
-            )
-            for row in found
-        )
-    )
-
-
-def _read_thresholds(request: DecideRequest) -> dict[str, float]:
-    path = request.thresholds
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-        if body["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {body['schema']!r}")
-        return {str(one["forecaster"]): float(one["threshold"]) for one in body["forecasters"]}
-    except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        hint = "write it with foretell calibrate threshold … --out FILE.json"
-        raise InputError(f"holds no thresholds: {error}", path=path, hint=hint) from None

@@ -51,9 +51,9 @@ from foretell.submit.ledger import SubmissionHistory
 from foretell.tools.late_text import LatePassage, late_passages
 
 WatchDownload = Callable[[str], Progress]
-"""File name → what is told how much of it has come."""
+"""File name → a function that is called with the progress of its download."""
 NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
-"""Everything is seen, whatever it says of its age."""
+"""Show everything, whatever its date."""
 
 
 def _cache(folder: Path | None) -> DownloadCache:
@@ -65,7 +65,7 @@ def _cache(folder: Path | None) -> DownloadCache:
 
 @dataclass(frozen=True, kw_only=True)
 class PullResult(Result):
-    """Files that were downloaded or were there already."""
+    """Files that were downloaded or already there."""
 
     folder: Path
     files: tuple[PulledFile, ...]
@@ -80,7 +80,7 @@ class PullResult(Result):
 
 
 async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = None) -> PullResult:
-    """Download rounds with their outcomes so far; what is here and intact is not downloaded again."""
+    """Download rounds with their outcomes so far; intact files are not downloaded again."""
     if request.source == "prophet-arena":
         return await _pull_arena(request)
     from foretell.runs.due_prices import keep_due_prices
@@ -122,7 +122,7 @@ class RoundsResult(Result):
     rounds: tuple[dict[str, Any], ...]
 
     def print(self, console: Console) -> None:
-        """A table."""
+        """A table, or how to download a first round."""
         if not self.rounds:
             show_text(console, f"nothing in {self.folder}; try: foretell data pull forecastbench --latest\n")
             return
@@ -133,7 +133,7 @@ class RoundsResult(Result):
 
 
 def list_rounds(request: requests.DataListRequest) -> RoundsResult:
-    """The rounds on this machine, with how many targets have an outcome."""
+    """List the rounds on this machine, with the number of resolved targets."""
     cache, rounds = _cache(request.folder), list[dict[str, Any]]()
     for day in pulled_rounds(cache):
         row: dict[str, Any] = {"source": "forecastbench", "round": day}
@@ -149,12 +149,12 @@ def list_rounds(request: requests.DataListRequest) -> RoundsResult:
     return RoundsResult(rounds=tuple(rounds), folder=cache.root)
 
 
-# Question sets made here.
+# Building question sets.
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltSet(Result):
-    """A set of questions with their outcomes, and the files it was written to."""
+    """A question set with outcomes, and the files it was written to."""
 
     name: str
     questions: int
@@ -162,11 +162,6 @@ class BuiltSet(Result):
     files: tuple[Path, ...]
     notes: tuple[str, ...]
     """What was left out, and why."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was left out, and why."""
-        return self.notes
 
     def __str__(self) -> str:
         counts = f"{self.questions} questions with {self.outcomes} outcomes"
@@ -224,7 +219,7 @@ def build_options(request: requests.OptionTasksRequest) -> BuiltSet:
 
 
 async def build_financial(request: requests.FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
-    """Tasks made from series of prices."""
+    """Tasks made from price series."""
     from foretell.data.datasets import payoff_tasks
 
     try:
@@ -243,7 +238,7 @@ async def build_financial(request: requests.FinancialTasksRequest, settings: Set
 
 
 async def _price_series(request: requests.FinancialTasksRequest, settings: Settings) -> list[Series]:
-    """Every series that the request names, each once."""
+    """All series that the request names."""
     from foretell.data.series.local import CsvSeries
     from foretell.runs.services import open_services
 
@@ -273,12 +268,12 @@ async def _price_series(request: requests.FinancialTasksRequest, settings: Setti
     return [one for name, one in found.items() if not request.series or name in request.series]
 
 
-# The corpus: dated documents of one's own.
+# The corpus: your own dated documents.
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusImport(Result):
-    """What was brought into the corpus."""
+    """What was added to the corpus."""
 
     added: int
     known: int
@@ -288,7 +283,7 @@ class CorpusImport(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Documents without a date are of no use to a backtest."""
+        """How many documents have no date."""
         return (f"{self.undated} have no date: a backtest never sees them",) if self.undated else ()
 
     def __str__(self) -> str:
@@ -296,7 +291,7 @@ class CorpusImport(Result):
 
 
 def import_documents(request: requests.CorpusImportRequest) -> CorpusImport:
-    """Import files or folders; what is in the corpus already is not stored twice."""
+    """Import files or folders; documents that are already in the corpus are not stored twice."""
     for source in request.sources:
         if not source.exists():
             raise InputError("there is no such file or folder", path=source)
@@ -315,11 +310,11 @@ class CorpusSearchResult(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where there is none."""
+        """Say so if nothing was found."""
         return () if self.found else ("nothing found",)
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """One dictionary for each document."""
+        """One dictionary per document."""
         rows: list[dict[str, Any]] = []
         for one in self.found:
             dated = one.document.published or one.document.captured
@@ -336,7 +331,7 @@ class CorpusSearchResult(Result):
 
 
 def search_corpus(request: requests.CorpusSearchRequest) -> CorpusSearchResult:
-    """Search the corpus as of a date; without one, all of it."""
+    """Search the corpus as of a date, or all of it."""
     try:
         as_of = AsOf.day(request.as_of) if request.as_of else NO_CUTOFF
     except ValueError as error:
@@ -345,31 +340,31 @@ def search_corpus(request: requests.CorpusSearchRequest) -> CorpusSearchResult:
         return CorpusSearchResult(found=tuple(store.search(request.query, as_of, request.limit)))
 
 
-# Question sets of every kind: show one, sort it by topic, or save it as a file to run.
+# Any question set: show it, sort it by topic, or save it to a file.
 
 
 SHOWN = 20
-"""Questions that are shown in a terminal."""
+"""How many questions are shown in a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionsResult(Result):
-    """Questions that are well formed, and their topics where those were asked for."""
+    """Valid questions, with their topics if requested."""
 
     questions: tuple[Question, ...]
     topics: tuple[TopicLabel, ...] = ()
     notes: tuple[str, ...] = ()
     outcomes: int = 0
-    """Targets whose outcome the set tells."""
+    """The number of targets with an outcome."""
     late: Mapping[AskedKey, tuple[LatePassage, ...]] = field(default_factory=dict[AskedKey, tuple[LatePassage, ...]])
-    """Where the text of a question was written after the moment of asking: a backtest leaves it out."""
+    """Questions whose own text is newer than their date; a backtest leaves them out."""
     refused: Mapping[AskedKey, tuple[RefusedArticle, ...]] = field(
         default_factory=dict[AskedKey, tuple[RefusedArticle, ...]]
     )
     """Sources that came with a question and that the fence refuses."""
 
     def to_dict(self) -> Any:
-        """One dictionary for each question, whole."""
+        """One dictionary per question, with all fields."""
         found: list[dict[str, Any]] = []
         for place, question in enumerate(self.questions):
             row = json.loads(to_json(question))
@@ -402,7 +397,7 @@ class QuestionsResult(Result):
         return found
 
     def print(self, console: Console) -> None:
-        """The first questions as a table, and a sentence on all of them."""
+        """The first questions as a table, and a summary of all."""
         columns: dict[TextColumn, Any] = {
             TextColumn(head="id", shrink=12): "id",
             TextColumn(head="asked", drop=2): "asked",
@@ -426,7 +421,6 @@ class QuestionsResult(Result):
             show_text(console, f"  {id}, asked {due.date()}\n" + "".join(f"    {one}\n" for one in found[:SHOWN]))
         for topic, n in Counter(label.topic for label in self.topics).most_common():
             show_text(console, f"{n:5} {topic}\n")
-        show_text(console, "".join(f"{note}\n" for note in self.notes))
 
 
 def _crowd(row: dict[str, Any]) -> str:
@@ -434,7 +428,7 @@ def _crowd(row: dict[str, Any]) -> str:
 
 
 async def read_set(name: str, wanted: SetFilter, settings: Settings, as_of: str | None = None) -> QuestionSet:
-    """Any question set as it stands now: a file, a data set, or what a market lists."""
+    """Any question set as it is now: a file, a data set, or a market's list."""
     found = find_set(name)
     if found.kind == "datasets":
         return open_benchmark(name, wanted=wanted, live=True, now=_moment(as_of) if as_of else None).questions
@@ -454,7 +448,7 @@ def _moment(written: str) -> datetime:
 
 
 async def check_questions(request: QuestionsRequest, settings: Settings | None = None) -> QuestionsResult:
-    """Show a question set that is well formed, and sort it by topic where that is asked for."""
+    """Check a question set, and sort it by topic if requested."""
     if request.model is not None and not request.topics:
         raise InputError("a model has nothing to do here", column="--model", hint="say --topics")
     found = await read_set(request.dataset, request.wanted(), settings or load_settings(), request.as_of)
@@ -491,43 +485,31 @@ async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[T
 
 @dataclass(frozen=True, kw_only=True)
 class FetchResult(QuestionsResult):
-    """A question set as it stands now."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was left out."""
-        return self.notes
+    """A question set as it is now."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Whole questions, as `foretell run` reads them."""
         return self.to_dict()
 
     def print(self, console: Console) -> None:
-        """How many."""
+        """The number of questions."""
         show_text(console, f"{len(self.questions)} questions\n")
 
 
 async def fetch(request: FetchRequest) -> FetchResult:
-    """A question set as it stands now."""
+    """A question set as it is now."""
     settings, wanted = load_settings(), request.wanted()
-    market, _, part = request.dataset.partition(":")
-    if request.tournaments and (part or market != "metaculus"):
-        raise InputError(f"{request.dataset} has no tournaments", column="--tournament", hint="fetch metaculus")
-    names = [f"{market}:{name}" for name in request.tournaments] or [request.dataset]
-    # What was sent is left out before it is counted.
-    every = replace(wanted, limit=None) if request.new else wanted
-    sets = [await read_set(name, every, settings) for name in names]
-    found = {(one.id, one.due): one for one in chain.from_iterable(one.questions for one in sets)}
+    # Leave out submitted questions before applying the limit.
+    found = await read_set(request.dataset, replace(wanted, limit=None) if request.new else wanted, settings)
     sent = _submitted(settings) if request.new else frozenset[str]()
-    chosen = [question for question in found.values() if question.id not in sent][: request.limit]
+    chosen = [question for question in found.questions if question.id not in sent][: request.limit]
     if not chosen:
         kind = "new open question" if request.new else f"{wanted.status or 'open'} question"
         raise InputError(f"{request.dataset} has no {kind} for you", hint="nothing was written")
-    notes = dict.fromkeys(note for one in sets for note in one.notes)
-    return FetchResult(questions=tuple(chosen), notes=tuple(notes))
+    return FetchResult(questions=tuple(chosen), notes=found.notes)
 
 
 def _submitted(settings: Settings) -> frozenset[str]:
-    """Ids of what this machine submitted before; of a group one part is enough."""
+    """Ids of questions that this machine has submitted; one part of a group is enough."""
     taken = [key[2] for key in SubmissionHistory.of(open_ledger(settings).entries()).taken]
     return frozenset(name for full in taken for name in (full, full.partition("#")[0]))

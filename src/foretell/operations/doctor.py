@@ -1,4 +1,4 @@
-"""What is set up on this machine, what is missing, and what to do about each."""
+"""Check the set-up of this machine: what works, what is missing, what is wrong, and how to fix it."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
@@ -21,23 +21,21 @@ from foretell.data.files import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
 from foretell.data.pace import PaceStore
 from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only
-from foretell.models.journal import Journal, entry_fault
+from foretell.models.journal import Journal
 from foretell.operations.repair import (
     ANSWERS,
     ENTRIES,
     TABLE_NOUNS,
+    CheckedTable,
     HomeFile,
     StoredCheck,
-    check_answers,
-    check_entries,
     file_faults,
     home_files,
     in_use,
     missing_runs,
     newer_parts,
     repair_file,
-    set_aside_answers,
-    set_aside_entries,
+    set_aside,
     set_aside_rows,
     unreadable_rows,
 )
@@ -49,12 +47,12 @@ from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
 from foretell.report.document import find_chromium
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
-from foretell.runs.store import RunStore, answer_fault
+from foretell.runs.store import RunStore
 from foretell.submit.ledger import LEDGER_FILE, SubmissionLedger
 
 FindingState = Literal["ok", "missing", "optional", "wrong", "repaired"]
 OWN_EXTRAS = ("dev", "oracles", "docs")
-"""Only for those who work on foretell itself."""
+"""Extras for developers of foretell."""
 EXTRAS = {
     "llm": "asks models and reads web pages",
     "local": "runs a model in a GGUF file on this machine",
@@ -67,41 +65,41 @@ EXTRAS = {
     "inspect": "tasks of Inspect",
 }
 LOCAL_SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp or vLLM": 8000}
-"""Where programs that serve models usually listen."""
+"""Local model servers, with the ports they usually listen on."""
 WAIT = 0.2
 SCARCE_BYTES = 500_000_000
-"""Room on a disk below which one should think of it."""
+"""Warn when less disk space than this is free."""
 REACH_SECONDS = 20.0
 SKEW_SECONDS = 60.0
-"""Seconds that a clock may differ from others'."""
+"""How far the clock may differ from the clocks of services."""
 AHEAD = timedelta(minutes=10)
-"""How far in the future something stored may lie before the clock is doubted."""
+"""How far in the future a stored time may lie before the clock is called wrong."""
 REPAIR = "foretell doctor --repair"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The state of one part of the set-up."""
 
     what: str
     state: FindingState
     detail: str
     advice: str = ""
-    """What to do, where there is something to do; a command where one does it."""
-    notes: tuple[str, ...] = field(default=())
+    """How to fix it: a command, where there is one."""
+    notes: tuple[str, ...] = ()
     """What a repair did, and what was lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorResult(Result):
-    """All findings, in the order of their weight."""
+    """All findings, the most important first."""
 
     lines = "findings"
     findings: tuple[Finding, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong; what is merely missing can be done without."""
+        """Whether nothing is wrong; you can do without what is only missing."""
         return all(finding.state != "wrong" for finding in self.findings)
 
     def __str__(self) -> str:
@@ -114,7 +112,7 @@ class DoctorResult(Result):
 
 
 async def doctor(request: DoctorRequest, settings: Settings | None = None) -> DoctorResult:
-    """Look at everything; with a contact, keep that first."""
+    """Check everything; a contact is saved first."""
     if request.contact is not None:
         settings = settings or load_settings()
         keep_contact(settings.home, read_contact(request.contact))
@@ -141,7 +139,7 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
 
 
 def keep_contact(home: Path, contact: str) -> None:
-    """Write the contact into the settings of the home; the rest of the file stays as it is."""
+    """Save the contact in the settings file of the home, and leave the rest of the file as it is."""
     path = home / SETTINGS_FILE
     line = f"contact = {json.dumps(contact)}"
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -157,7 +155,7 @@ def _python() -> Finding:
         f"SQLite {sqlite3.sqlite_version}",
         platform.system(),
     )
-    return Finding(what="Python", state="ok", detail=", ".join(parts))
+    return Finding("Python", "ok", ", ".join(parts))
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
@@ -169,21 +167,16 @@ def _home(settings: Settings) -> Iterator[Finding]:
         probe.unlink()
     except OSError as error:
         advice = "export FORETELL_HOME=FOLDER, with a folder that can be written to; what is stored can still be read"
-        yield Finding(
-            what="home", state="wrong", detail=f"{home} cannot be written to: {error.strerror}", advice=advice
-        )
+        yield Finding("home", "wrong", f"{home} cannot be written to: {error.strerror}", advice)
         return
-    yield Finding(what="home", state="ok", detail=str(home))
+    yield Finding("home", "ok", str(home))
     yield _disk(home)
     with closing(PaceStore(settings.access.state_file)) as store:
         now = datetime.now(UTC).timestamp()
         closed = [name for name, state in store.states().items() if state.closed > now]
     if closed:
         yield Finding(
-            what="services",
-            state="missing",
-            detail=f"not asked for now: {', '.join(closed)}",
-            advice="foretell services says until when",
+            "services", "missing", f"not asked for now: {', '.join(closed)}", "foretell services says until when"
         )
 
 
@@ -192,43 +185,39 @@ def _disk(home: Path) -> Finding:
     detail = f"{usage.free / 1e9:,.1f} GB of {usage.total / 1e9:,.1f} GB free"
     if usage.free < RESERVED_BYTES:
         advice = f"free some space: nothing is asked while less than {RESERVED_BYTES // 10**6} MB are left"
-        return Finding(what="disk", state="wrong", detail=detail, advice=advice)
+        return Finding("disk", "wrong", detail, advice)
     if usage.free < SCARCE_BYTES:
         advice = "free some space, or export FORETELL_HOME=FOLDER on another disk"
-        return Finding(what="disk", state="missing", detail=detail, advice=advice)
-    return Finding(what="disk", state="ok", detail=detail)
+        return Finding("disk", "missing", detail, advice)
+    return Finding("disk", "ok", detail)
 
 
 def look_at_databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
-    """Every database of the home: whether it is sound, of a version that is known, and as it was written.
+    """Check every database of the home: is it sound, of a known version, and unchanged?
 
-    A journal on a server may be long: its entries are read only where it is to be repaired.
+    A journal on a server may be long, so its entries are read only for a repair.
     """
     if repair and settings.database is not None:
-        with closing(Journal(settings.database)) as journal:
-            check = StoredCheck.of(journal.database.stream(ENTRIES), entry_fault)
-        detail = f"{check.total:,} replies and tool results on the server are as they were stored"
-        yield _edited(check, settings, repair=True) or Finding(what="journal", state="ok", detail=detail)
-        with closing(RunStore(settings.database)) as store:
-            check = StoredCheck.of(store.database.stream(ANSWERS), answer_fault)
-        detail = f"{check.total:,} answers on the server are as they were stored"
-        yield _edited_answers(check, settings, repair=True) or Finding(what="runs", state="ok", detail=detail)
+        for table, opened in ((ENTRIES, Journal(settings.database)), (ANSWERS, RunStore(settings.database))):
+            with closing(opened):
+                check = table.check(opened.database.stream(table.query))
+            detail = f"{check.total:,} {table.rows} on the server are as they were stored"
+            good = Finding(table.file.removesuffix(".db"), "ok", detail)
+            yield _edited(table, check, settings, repair=True) or good
     for file in home_files(settings):
         try:
             yield _looked_at(file, settings, repair=repair)
         except (OSError, sqlite3.DatabaseError, InputError) as error:
-            yield Finding(
-                what=file.path.name, state="wrong", detail=str(storage_error(error, file.path) or error), advice=REPAIR
-            )
+            yield Finding(file.path.name, "wrong", str(storage_error(error, file.path) or error), REPAIR)
     ledger = SubmissionLedger(settings.home / LEDGER_FILE)
     if ledger.path.exists():
         check = ledger.verify()
         advice = "" if check.whole else "nothing is submitted on it: keep the file elsewhere, and a new one is begun"
-        yield Finding(what=LEDGER_FILE, state="ok" if check.whole else "wrong", detail=str(check), advice=advice)
+        yield Finding(LEDGER_FILE, "ok" if check.whole else "wrong", str(check), advice)
     aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith(("-wal", "-shm")))
     if aside:
         detail = f"damaged files are still kept: {', '.join(aside[-3:])}"
-        yield Finding(what="", state="optional", detail=detail, advice="delete them when nothing is missed")
+        yield Finding("", "optional", detail, "delete them when nothing is missed")
 
 
 def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
@@ -236,86 +225,68 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
     if faults := file_faults(file):
         detail = f"damaged: {'; '.join(faults)}"[:300]
         if not repair:
-            return Finding(what=name, state="wrong", detail=detail, advice=REPAIR)
+            return Finding(name, "wrong", detail, REPAIR)
         if in_use(file.path):
             advice = f"end the processes that use it, then {REPAIR}"
-            return Finding(what=name, state="wrong", detail=f"{detail}; a process has it open", advice=advice)
-        return Finding(what=name, state="repaired", detail=f"was {detail}", notes=tuple(repair_file(file, settings)))
+            return Finding(name, "wrong", f"{detail}; a process has it open", advice)
+        return Finding(name, "repaired", f"was {detail}", notes=tuple(repair_file(file, settings)))
     if newer := newer_parts(file):
         advice = "pip install --upgrade foretell, or export FORETELL_HOME=FOLDER with another folder"
-        return Finding(what=name, state="wrong", detail=f"a newer foretell wrote it: {newer[0]}", advice=advice)
+        return Finding(name, "wrong", f"a newer foretell wrote it: {newer[0]}", advice)
     detail = f"{file.what}: sound, {file.path.stat().st_size / 1e6:,.1f} MB"
     if file.what == "runs" and (gone := missing_runs(file)):
         detail += f", but the journal has paid replies of {gone} runs that are not here"
         advice = "foretell run SPEC with the same spec: it is the same run, and its replies are free"
-        return Finding(what=name, state="missing", detail=detail, advice=advice)
-    if file.what not in ("journal", "runs"):
-        return Finding(what=name, state="ok", detail=detail)
-    journal = file.what == "journal"
-    check = check_entries(file.path) if journal else check_answers(file.path)
-    detail += f", {check.total:,} {'replies and tool results' if journal else 'answers'}"
+        return Finding(name, "missing", detail, advice)
+    table = {"journal": ENTRIES, "runs": ANSWERS}.get(file.what)
+    if table is None:
+        return Finding(name, "ok", detail)
+    check = table.check_file(file.path)
+    detail += f", {check.total:,} {table.rows}"
     detail += f"; {check.unverified:,} of before there were checksums are taken as they are" if check.unverified else ""
-    edited = (
-        _edited(check, settings, repair=repair)
-        if journal
-        else _unreadable(file, settings, repair=repair) or _edited_answers(check, settings, repair=repair)
-    )
-    return edited or Finding(what=name, state="ok", detail=detail)
+    unreadable = _unreadable(file, settings, repair=repair) if table is ANSWERS else None
+    edited = unreadable or _edited(table, check, settings, repair=repair)
+    return edited or Finding(name, "ok", detail)
 
 
-def _edited(check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
-    """Entries of the journal that are not what was stored."""
+def _edited(table: CheckedTable, check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
+    """Rows that are not what was stored."""
     if not check.wrong:
         return None
-    first = f"{check.wrong[0][1]} {check.wrong[0][2]} ({bytes(check.wrong[0][0]).hex()[:12]})"
-    detail = f"{len(check.wrong)} entries were changed after they were stored and are not used, e.g. {first}"
+    first = table.described(check.wrong[0])
+    detail = f"{len(check.wrong)} {table.rows} were changed after they were stored and are not used, e.g. {first}"
     if not repair:
-        return Finding(what="journal.db", state="wrong", detail=detail, advice=REPAIR)
-    with closing(Journal(settings.journal)) as journal:
-        done = set_aside_entries(journal, check.wrong, settings.home)
-    return Finding(what="journal.db", state="repaired", detail=detail, notes=(done,))
+        return Finding(table.file, "wrong", detail, REPAIR)
+    done = tuple(set_aside(table, check.wrong, settings))
+    return Finding(table.file, "repaired", detail, notes=done)
 
 
 def _unreadable(file: HomeFile, settings: Settings, *, repair: bool) -> Finding | None:
-    """Runs, questions and steps that cannot be read, in a file that is sound by itself."""
+    """Runs, questions and steps that cannot be read although the file itself is sound."""
     with closing(open_read_only(file.path)) as con:
         wrong = unreadable_rows(con)
     if not wrong:
         return None
     detail = f"{', '.join(f'{len(rows)} {TABLE_NOUNS[table]}' for table, rows in wrong.items())} cannot be read"
     if not repair:
-        return Finding(what=file.path.name, state="wrong", detail=detail, advice=REPAIR)
+        return Finding(file.path.name, "wrong", detail, REPAIR)
     with closing(RunStore(settings.store)) as store:
         done = tuple(set_aside_rows(store, wrong, settings))
-    again = _edited_answers(check_answers(file.path), settings, repair=True)
+    again = _edited(ANSWERS, ANSWERS.check_file(file.path), settings, repair=True)
     notes = done + (again.notes if again else ())
-    return Finding(what=file.path.name, state="repaired", detail=detail, notes=notes)
-
-
-def _edited_answers(check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
-    """Answers of runs that are not what was stored."""
-    if not check.wrong:
-        return None
-    run, question, _, trial, *_ = check.wrong[0]
-    first = f"run {run}, {question}, trial {trial}"
-    detail = f"{len(check.wrong)} answers were changed after they were stored and are not used, e.g. {first}"
-    if not repair:
-        return Finding(what="runs.db", state="wrong", detail=detail, advice=REPAIR)
-    with closing(RunStore(settings.store)) as store:
-        done = tuple(set_aside_answers(store, check.wrong, settings))
-    return Finding(what="runs.db", state="repaired", detail=detail, notes=done)
+    return Finding(file.path.name, "repaired", detail, notes=notes)
 
 
 async def _reach(settings: Settings) -> tuple[list[Finding], float | None]:
-    """Every service that is set up, asked one cheap thing."""
+    """Send one cheap request to every service that is set up."""
     checks, skew = await reach_services(settings, REACH_SECONDS)
     states: dict[str, FindingState] = {"ok": "ok", "failed": "wrong", "left out": "optional"}
     findings = [
         Finding(
-            what=one.service,
-            state=states[one.verdict],
-            detail=f"{one.what}: {one.detail}" if one.what else one.detail,
-            advice=f"foretell services check {one.service}" if one.verdict == "failed" else "",
+            one.service,
+            states[one.verdict],
+            f"{one.what}: {one.detail}" if one.what else one.detail,
+            f"foretell services check {one.service}" if one.verdict == "failed" else "",
         )
         for one in checks
     ]
@@ -325,12 +296,12 @@ async def _reach(settings: Settings) -> tuple[list[Finding], float | None]:
 def _contact(settings: Settings) -> Finding:
     wanted = ", ".join(facts.title for facts in KNOWN_SERVICES.values() if facts.needs_contact)
     if settings.contact:
-        return Finding(what="contact", state="ok", detail=settings.contact)
+        return Finding("contact", "ok", settings.contact)
     return Finding(
-        what="contact",
-        state="missing",
-        detail=f"none: {wanted} cannot be asked, others do not know whom to tell of a problem",
-        advice="foretell doctor --contact you@example.org, or set FORETELL_CONTACT",
+        "contact",
+        "missing",
+        f"none: {wanted} cannot be asked, others do not know whom to tell of a problem",
+        "foretell doctor --contact you@example.org, or set FORETELL_CONTACT",
     )
 
 
@@ -342,9 +313,9 @@ def _keys(settings: Settings) -> Iterator[Finding]:
     advice = (
         "" if present else "export OPENAI_API_KEY=… (or another of the keys below), or take a model on this machine"
     )
-    yield Finding(what="keys", state=state, detail=f"set: {', '.join(present) or 'none'}", advice=advice)
+    yield Finding("keys", state, f"set: {', '.join(present) or 'none'}", advice)
     if missing:
-        yield Finding(what="", state="optional", detail=f"not set: {', '.join(missing)}")
+        yield Finding("", "optional", f"not set: {', '.join(missing)}")
 
 
 def _model(settings: Settings) -> Finding:
@@ -352,12 +323,12 @@ def _model(settings: Settings) -> Finding:
     listening = [name for name, port in LOCAL_SERVERS.items() if _listens(port)]
     local = f"; on this machine: {', '.join(listening)}" if listening else ""
     if named:
-        return Finding(what="model", state="ok", detail=f"FORETELL_MODEL is {named}{local}")
+        return Finding("model", "ok", f"FORETELL_MODEL is {named}{local}")
     return Finding(
-        what="model",
-        state="missing",
-        detail=f"FORETELL_MODEL is not set{local}",
-        advice="set it to provider:name (foretell models list), or to a model here: compat:NAME@http://localhost:11434/v1",
+        "model",
+        "missing",
+        f"FORETELL_MODEL is not set{local}",
+        "set it to provider:name (foretell models list), or to a model here: compat:NAME@http://localhost:11434/v1",
     )
 
 
@@ -368,30 +339,30 @@ def _listens(port: int) -> bool:
 
 
 def _clock(settings: Settings, skew: float | None) -> Finding:
-    """This machine's clock: simulated, in the past, behind what is stored, or apart from everybody else's."""
+    """Is the clock simulated, set back, or different from the clocks of services?"""
     now = datetime.now(UTC)
     mend = "set this machine's clock (timedatectl set-ntp true): forecasts are stamped with it"
     if settings.clock:
         detail = f"FORETELL_CLOCK is {settings.clock}: a simulation's time"
-        return Finding(what="clock", state="wrong", detail=detail, advice="unset FORETELL_CLOCK for live questions")
+        return Finding("clock", "wrong", detail, "unset FORETELL_CLOCK for live questions")
     facts = max(date.fromisoformat(one.date) for one in KNOWN_SERVICES.values())
     if now.date() < facts:
-        return Finding(what="clock", state="wrong", detail=f"{now:%Y-%m-%d %H:%M} UTC lies in the past", advice=mend)
+        return Finding("clock", "wrong", f"{now:%Y-%m-%d %H:%M} UTC lies in the past", mend)
     # A part of an example was made on a simulated clock.
     newest = None if settings.is_example else _newest_stored(settings)
     if newest is not None and newest > now + AHEAD:
         detail = f"{now:%Y-%m-%d %H:%M} UTC, but something here was stored at {newest:%Y-%m-%d %H:%M}: it was set back"
-        return Finding(what="clock", state="wrong", detail=detail, advice=mend)
+        return Finding("clock", "wrong", detail, mend)
     if skew is not None and abs(skew) > SKEW_SECONDS:
         way = "ahead of" if skew > 0 else "behind"
         detail = f"{timedelta(seconds=round(abs(skew)))} {way} the clocks of services"
-        return Finding(what="clock", state="wrong", detail=detail, advice=mend)
+        return Finding("clock", "wrong", detail, mend)
     agrees = "" if skew is None else ", as services have it"
-    return Finding(what="clock", state="ok", detail=f"{now:%Y-%m-%d %H:%M:%S} UTC by this machine{agrees}")
+    return Finding("clock", "ok", f"{now:%Y-%m-%d %H:%M:%S} UTC by this machine{agrees}")
 
 
 def _newest_stored(settings: Settings) -> datetime | None:
-    """The latest moment that the home knows of: of a run, or when the pace of services was last written."""
+    """The latest time stored in the home: of a run, or of the last request to a service."""
     found: list[datetime] = []
     asked = {"runs.db": "SELECT max(created) FROM run", "services.db": "SELECT max(wall) FROM clock"}
     for name, query in asked.items():
@@ -405,15 +376,15 @@ def _newest_stored(settings: Settings) -> datetime | None:
 def _database(settings: Settings) -> Finding:
     if not settings.database:
         detail = "runs are kept in the home; FORETELL_DATABASE_URL would share them between machines"
-        return Finding(what="PostgreSQL", state="optional", detail=detail)
+        return Finding("PostgreSQL", "optional", detail)
     try:
         import psycopg
     except ImportError:
         return Finding(
-            what="PostgreSQL",
-            state="wrong",
-            detail="FORETELL_DATABASE_URL is set, but psycopg is not installed",
-            advice="pip install 'foretell[cluster]'",
+            "PostgreSQL",
+            "wrong",
+            "FORETELL_DATABASE_URL is set, but psycopg is not installed",
+            "pip install 'foretell[cluster]'",
         )
     try:
         with psycopg.connect(settings.database, connect_timeout=5) as db:
@@ -421,8 +392,8 @@ def _database(settings: Settings) -> Finding:
     except psycopg.Error as error:
         problem = " ".join(str(error).split())[:200]
         advice = "start the server, or correct FORETELL_DATABASE_URL"
-        return Finding(what="PostgreSQL", state="wrong", detail=f"does not answer: {problem}", advice=advice)
-    return Finding(what="PostgreSQL", state="ok", detail=f"version {number} answers")
+        return Finding("PostgreSQL", "wrong", f"does not answer: {problem}", advice)
+    return Finding("PostgreSQL", "ok", f"version {number} answers")
 
 
 async def _sandbox() -> Finding:
@@ -434,8 +405,8 @@ async def _sandbox() -> Finding:
         await check_sandbox(KernelLimits())
     except SandboxUnavailable as error:
         advice = "apt install bubblewrap, or the like; only agents with a notebook need it"
-        return Finding(what="sandbox", state="missing", detail=str(error), advice=advice)
-    return Finding(what="sandbox", state="ok", detail="bubblewrap was tried and holds; agents may write Python")
+        return Finding("sandbox", "missing", str(error), advice)
+    return Finding("sandbox", "ok", "bubblewrap was tried and holds; agents may write Python")
 
 
 def _extras() -> Iterator[Finding]:
@@ -450,11 +421,9 @@ def _extras() -> Iterator[Finding]:
         use = EXTRAS.get(extra, "")
         if lacking:
             detail = f"{use}: lacks {', '.join(lacking)}"
-            yield Finding(
-                what=f"extra {extra}", state="optional", detail=detail, advice=f"pip install 'foretell[{extra}]'"
-            )
+            yield Finding(f"extra {extra}", "optional", detail, f"pip install 'foretell[{extra}]'")
         else:
-            yield Finding(what=f"extra {extra}", state="ok", detail=use)
+            yield Finding(f"extra {extra}", "ok", use)
 
 
 def _installed(name: str) -> bool:
@@ -468,4 +437,4 @@ def _installed(name: str) -> bool:
 def _browser() -> Finding:
     found = find_chromium()
     detail = found or "not found; it prints reports as PDF (--out report.pdf)"
-    return Finding(what="chromium", state="ok" if found else "optional", detail=detail)
+    return Finding("chromium", "ok" if found else "optional", detail)

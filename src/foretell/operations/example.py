@@ -1,4 +1,4 @@
-"""The example home: what `foretell demo` makes and `foretell serve --example` shows, apart from the user's own."""
+"""The example home that `foretell demo` creates and `foretell serve --example` shows, apart from your own data."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ from foretell.scoring.long_tables import StoredScores, forecast_rows, outcome_ro
 from foretell.scoring.score import ScoringOptions, score_table
 
 MARKER = EXAMPLE_FILE
-"""Only a folder that holds this, or its beginning, is ever replaced."""
+"""Only a folder with this file, or its unfinished form, is ever replaced."""
 TAG = "example"
 FORECASTERS = {
     "auto": "auto: the best series model by its past",
@@ -68,7 +68,7 @@ FORECASTERS = {
     "prior": "prior: base rates alone",
     "always": "always 0.5",
 }
-"""Forecaster of the backtest → the name of its run."""
+"""Forecaster of the backtest → name of its run."""
 ARENA, GRID = "example-month", "which forecaster"
 REAL_NOTE = "A real backtest: questions about real series that come with the package, answered as of their dates."
 SCRIPTED_NOTE = (
@@ -81,41 +81,41 @@ Tell = Callable[[str], None]
 
 
 def example_home(settings: Settings) -> Path:
-    """Where the example of this machine is: a folder of its own, beside what is stored of the user's."""
+    """The folder of the example, inside the user's home."""
     return (settings.home / "example").absolute()
 
 
 def is_complete(home: Path) -> bool:
-    """Whether an example was made here to its end."""
+    """Whether the folder holds a complete example."""
     return Settings(home=home).is_example
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleSize:
-    """How much there is in an example."""
+    """The size of an example."""
 
     questions: int | None = None
-    """Of the backtest; None for all."""
+    """Number of questions in the backtest; None for all."""
     forecasters: tuple[str, ...] = tuple(FORECASTERS)
     days: int = 30
     events_per_day: int = 2
-    """Of the arena."""
+    """Events per day in the arena."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleAnswer:
-    """One answer of the scripted agent, with the way to it."""
+    """One answer of the scripted agent, and how it got there."""
 
     answer: AskResult
     path: tuple[float, ...]
-    """Belief of the first trial after each step."""
+    """The belief of the first trial after each step."""
     price: float
     outcome: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """What was made."""
+    """Everything that was created."""
 
     home: Path
     benchmark: Benchmark
@@ -128,12 +128,12 @@ class Example:
     arena: ArenaReport
 
 
-# Settings and services of an example: those of the practice world, and nothing of the user's.
+# An example uses the settings and services of the practice world, and nothing of the user's.
 
 
 @asynccontextmanager
 async def example_settings(home: Path, script: Script = example_script) -> AsyncGenerator[Settings]:
-    """The settings of an example while the services that it asks are there."""
+    """The settings of an example while its services are running."""
     options = ServiceOptions(now=datetime.now(UTC), script=script, pages=example_story().pages)
     async with all_services(options) as addresses:
         environment = practice_environment(addresses, home)
@@ -143,7 +143,7 @@ async def example_settings(home: Path, script: Script = example_script) -> Async
 
 @contextmanager
 def serving_example(home: Path) -> Generator[Settings]:
-    """The same for a program without a loop of its own: the services answer in a thread."""
+    """The same for a program without an event loop: the services run in a thread."""
     ready, stop, found = threading.Event(), asyncio.Event(), list[Settings]()
     loops: list[asyncio.AbstractEventLoop] = []
     problems: list[BaseException] = []
@@ -175,11 +175,11 @@ def serving_example(home: Path) -> Generator[Settings]:
         thread.join(10)
 
 
-# Making it.
+# Creating the example.
 
 
 def _clear(home: Path) -> None:
-    """An empty folder for an example, in place of an earlier one."""
+    """Prepare an empty folder, replacing an earlier example."""
     if home.exists() and any(home.iterdir()):
         if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
             raise InputError("this folder holds something else than an example", path=home, hint="name another one")
@@ -189,12 +189,12 @@ def _clear(home: Path) -> None:
 
 
 async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell = lambda _: None) -> Example:
-    """Make an example home in place of an earlier one.
+    """Create an example home, replacing an earlier one.
 
     Args:
-        home: Its folder. One that holds something else is refused.
-        size: How much there is in it.
-        tell: Is given a line before each part.
+        home: Its folder; a folder with anything else in it is refused.
+        size: The size of the example.
+        tell: Called with a line before each part.
     """
     size = size or ExampleSize()
     try:
@@ -231,7 +231,7 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
 
 
 async def _run(settings: Settings, spec: RunSpec, name: str, note: str) -> RunSpec:
-    """Carry out a run, and name it."""
+    """Execute a run, and name it."""
     prepared = prepare_run(spec)
     await execute_run(prepared, settings)
     with closing(RunStore(settings.store)) as store:
@@ -240,7 +240,7 @@ async def _run(settings: Settings, spec: RunSpec, name: str, note: str) -> RunSp
 
 
 async def _backtest(settings: Settings, benchmark: Benchmark, size: ExampleSize) -> Backtest:
-    """Every forecaster that asks no model, each as a run; their answers together."""
+    """Run every forecaster that needs no model, and collect their answers."""
     wanted = QuestionsSpec(dataset="demo", limit=size.questions)
     specs = [
         await _run(settings, RunSpec(questions=wanted, forecaster=name), FORECASTERS[name], REAL_NOTE)
@@ -249,14 +249,14 @@ async def _backtest(settings: Settings, benchmark: Benchmark, size: ExampleSize)
     with closing(RunStore(settings.store)) as store:
         answers = [answer for spec in specs for answer in store.answers(spec.id)]
         asked = benchmark.questions.questions[: size.questions]
-    # In the order of a backtest, so that the same draws are made and every number is the same.
+    # In the order of a backtest, so that the draws and all numbers are the same.
     place = {(question.id, question.as_of_in("backtest").at): n for n, question in enumerate(asked)}
     answers.sort(key=lambda answer: place[answer.question_id, answer.as_of.at])
     return Backtest(questions=tuple(asked), answers=tuple(answers))
 
 
 async def _grid(settings: Settings, size: ExampleSize) -> None:
-    """An experiment over the same forecasters: its runs are those of the backtest, so hardly anything is computed."""
+    """An experiment over the same forecasters. It reuses the runs of the backtest."""
     asked = {"dataset": "demo"} if size.questions is None else {"dataset": "demo", "limit": size.questions}
     grid = {"name": GRID, "base": {"questions": asked}, "factors": {"forecaster": list(size.forecasters)}}
     file = settings.home / "grid.yaml"
@@ -319,27 +319,27 @@ async def _arena(home: Path, size: ExampleSize) -> ArenaReport:
         async for _ in run.days():
             pass
         for entry, spec in run.arena.entries():
-            # They have their pages under the arena, and would crowd the list of runs.
+            # They have pages under the arena, and would crowd the list of runs.
             name = f"{ARENA}: {entry.name}"
             run.arena.store.label(spec.id, name=name, note=SIMULATED_NOTE, tags=[TAG, "arena"], archived=True)
         return arena_report(read_arena_table(run.arena.store.database, run.arena.name))
 
 
-# What `foretell demo` does.
+# The command `foretell demo`.
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult(ScoreResult):
-    """The leaderboard of the backtest, and what else was made."""
+    """The leaderboard of the backtest, and the rest of the example."""
 
     example: Example
     days: int
-    """Of the arena."""
+    """Days of the arena."""
     tables: tuple[Path, ...] = ()
     open_with: str = "foretell serve --example --open"
 
     def to_dict(self) -> Any:
-        """The board's own data, the answers of the other parts, and where everything is."""
+        """The leaderboard's data, the answers of the other parts, and where everything is."""
         made = self.example
         return super().to_dict() | {
             "home": str(made.home),
@@ -350,7 +350,7 @@ class DemoResult(ScoreResult):
         }
 
     def print(self, console: Console) -> None:
-        """One screen: four parts and the line that opens them."""
+        """Four parts on one screen, and the command that opens them."""
         for line in self._screen():
             show_text(console, f"{line}\n")
 
@@ -399,7 +399,7 @@ WIDTH, INDENT = 80, "   "
 
 
 def _arena_lines(report: ArenaReport) -> list[str]:
-    """What was found, and the score of every entry."""
+    """The finding, and the score of every entry."""
     study = report.study()
     board = study.tables[0]
     place = next(n for n, column in enumerate(board.columns) if column.label == "Brier")
@@ -412,7 +412,7 @@ def _arena_lines(report: ArenaReport) -> list[str]:
 
 
 async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: Tell = lambda _: None) -> DemoResult:
-    """Make the example home, and say what is in it."""
+    """Create the example home, and summarise it."""
     settings = settings or load_settings()
     home = example_home(settings) if request.home is None else request.home.absolute()
     size = ExampleSize(questions=request.questions, days=request.days)

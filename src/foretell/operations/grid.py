@@ -1,4 +1,4 @@
-"""Experiments as files: what a grid would cost, its runs one after another, and what each factor brought."""
+"""Experiments as files: estimate the cost of a grid, carry out its runs, and show the effect of each factor."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from foretell.models.budget import Budget
 from foretell.operations.requests import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
-from foretell.operations.runs import CellCosts, cell_cost, measured_costs
+from foretell.operations.runs import CellCost, CellCosts, cell_cost, measured_costs
 from foretell.operations.studies import run_study, save_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -41,12 +41,12 @@ from foretell.scoring.long_tables import StoredScores
 from foretell.studies.inputs import load_study
 
 STUDY = "buildup"
-"""The study that reads the factors of a finished grid."""
+"""The study that shows the effect of each factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run of a grid as it stands: what is done, what is open, and what the rest will cost."""
+    """The state of a run in a grid: what is done, what is open, and what the rest will cost."""
 
     name: str
     run: str
@@ -55,46 +55,41 @@ class PlannedRun:
     done: int
     spent: float
     per_cell: float | None
-    """Dollars; None where no price is known."""
+    """Dollars; None if no price is known."""
     basis: str
-    """Where that comes from: measured, rough or unknown."""
+    """Where the price comes from: measured, rough or unknown."""
 
     @property
     def dollars(self) -> float | None:
-        """What the open cells will cost."""
+        """The cost of the open cells."""
         open_cells = self.cells - self.done
         return 0.0 if not open_cells else None if self.per_cell is None else open_cells * self.per_cell
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridResult(Result):
-    """A grid: its plan, and what came out where it was carried out."""
+    """A grid: its plan and, after it was carried out, its results."""
 
     name: str
     planned: tuple[PlannedRun, ...]
     budget: float | None
     ended: Mapping[str, RunProgress]
-    """By run, how it ended this time; empty for a plan."""
+    """Run → how it ended this time; empty for a plan."""
     study: StudyResult | None = None
     notes: tuple[str, ...] = ()
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader should know."""
-        return self.notes
-
-    @property
     def exit_code(self) -> int:
-        """3 where an answer is missing or rests on a failure."""
+        """3 if an answer is missing or rests on a failure."""
         return 3 if any(one.failed or one.degraded or one.stopped for one in self.ended.values()) else 0
 
     @cached_property
     def expected(self) -> float:
-        """Dollars that the open cells will cost, as far as prices are known."""
+        """The cost of all open cells, as far as prices are known."""
         return sum(one.dollars or 0.0 for one in self.planned)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each run, with its factors."""
+        """One row per run, with its factors."""
         return [
             {
                 "name": one.name,
@@ -122,7 +117,7 @@ class GridResult(Result):
         }
 
     def to_markdown(self) -> str:
-        """The tables as Markdown; of a plan its text."""
+        """The tables as Markdown, or the text of a plan."""
         return self.study.to_markdown() if self.study is not None else f"{self}\n"
 
     def to_html(self) -> str:
@@ -132,7 +127,7 @@ class GridResult(Result):
         return self.study.to_html()
 
     def print(self, console: Console) -> None:
-        """The plan, and the tables where there are any."""
+        """The tables, or the plan."""
         if self.study is not None:
             self.study.print(console)
             return
@@ -150,7 +145,7 @@ class GridResult(Result):
 
     @property
     def summary(self) -> str:
-        """What is to be done and what it costs, in a line."""
+        """What is left to do and what it costs, in one line."""
         cells = sum(one.cells - one.done for one in self.planned)
         unknown = sum(one.dollars is None for one in self.planned)
         told = f"{len(self.planned)} runs, {cells:,} cells open, about ${self.expected:.2f} to come"
@@ -165,9 +160,9 @@ async def run_grid(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> GridResult:
-    """Carry a grid out, or with `plan` say what it would cost.
+    """Carry out a grid, or with `plan` estimate its cost.
 
-    Stopped or killed and started again, it goes on where it was and pays for nothing twice.
+    You can stop it and start it again: it continues where it stopped and pays for nothing twice.
     """
     settings = settings or load_settings()
     grid = read_grid(request.file)
@@ -187,7 +182,7 @@ async def run_grid(
     spent = sum(one.spent for one in planned)
     within = settings
     if budget is not None:
-        # What the runs of the grid cost before counts too: a budget is for the experiment, not for one start.
+        # Earlier costs of these runs count: the budget is for the whole experiment, not for one start.
         within = replace(settings, budget=Budget("grid", dollars=max(0.0, budget - spent), within=settings.budget))
     ended: dict[str, RunProgress] = {}
     complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
@@ -206,9 +201,9 @@ async def run_grid(
 
 
 def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
-    """A run of a grid, checked before anything is stored; files are sought here and beside the grid.
+    """A run of a grid, checked before anything is stored; files are looked up here and beside the grid.
 
-    A `plan` asks nobody: whoever has no key yet may see what it would cost.
+    A plan checks no keys, so that its cost can be seen without any.
     """
     try:
         if plan:
@@ -230,13 +225,13 @@ def _results(request: GridRequest, settings: Settings) -> tuple[StudyResult | No
         return None, (f"no tables yet: {error}",)
 
 
-# What it will cost.
+# Cost.
 
 
 def plan_grid(
     runs: Sequence[GridRun], prepared: Mapping[str, PreparedRun], settings: Settings
 ) -> tuple[PlannedRun, ...]:
-    """Every run with what is done, and what the rest costs by what its like has cost here, else by a rough guess."""
+    """The state of every run, with the cost of the rest by similar runs on this machine or a rough guess."""
     with closing(RunStore(settings.store)) as store:
         measured = measured_costs(store)
         planned: list[PlannedRun] = []
@@ -244,7 +239,7 @@ def plan_grid(
             one = prepared[run.name]
             known = store.run(one.spec.id) is not None
             done = len(store.finished(one.spec.id)) if known else 0
-            per_cell, basis = cell_price(one, measured)
+            cost = prepared_cell_cost(one, measured)
             planned.append(
                 PlannedRun(
                     name=run.name,
@@ -253,32 +248,31 @@ def plan_grid(
                     cells=len(one.questions) * one.spec.trials,
                     done=done,
                     spent=store.spent(one.spec.id) if known else 0.0,
-                    per_cell=per_cell,
-                    basis=basis,
+                    per_cell=cost.dollars,
+                    basis=cost.basis,
                 )
             )
     return tuple(planned)
 
 
-def cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
-    """What one cell of a run costs, None where nobody knows, and where that comes from."""
+def prepared_cell_cost(prepared: PreparedRun, measured: CellCosts) -> CellCost:
+    """What one cell of a run costs and how long it takes."""
     targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
-    found = cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
-    return found.dollars, found.basis
+    return cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
 
 
-# The grids that were carried out here, with the scores of their runs.
+# Grids on this machine, with the scores of their runs.
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridCell:
-    """One combination of settings: its run, how far it is, how good, and what it cost."""
+    """One combination of settings: its run with progress, score and cost."""
 
     name: str
     run: str
     factors: Mapping[str, str]
     state: str
-    """As of a run; `removed` where the run is gone."""
+    """The state of its run; `removed` if that is gone."""
     cells: int
     done: int
     bi: Mapping[str, float] | None
@@ -288,7 +282,7 @@ class GridCell:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptGrid:
-    """A grid that was carried out here."""
+    """A grid that was carried out on this machine."""
 
     name: str
     file: str
@@ -296,12 +290,12 @@ class KeptGrid:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """What varies, in the order of the file."""
+        """The factors, in the order of the file."""
         return tuple(dict.fromkeys(name for cell in self.cells for name in cell.factors))
 
     @property
     def finding(self) -> str:
-        """Which combination scores best so far, in a sentence."""
+        """The best combination so far, in a sentence."""
         scored = sorted((cell for cell in self.cells if cell.bi), key=_index, reverse=True)
         if not scored:
             return "No combination has a score yet: a score needs two resolved questions."
@@ -318,12 +312,12 @@ def _index(cell: GridCell) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptGrids(Result):
-    """Grids that were carried out here, each with its runs."""
+    """The grids that were carried out on this machine, with their runs."""
 
     grids: tuple[KeptGrid, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each combination of settings."""
+        """One row per combination of settings."""
         return [
             {
                 "grid": grid.name,
@@ -355,7 +349,7 @@ class KeptGrids(Result):
         }
 
     def print(self, console: Console) -> None:
-        """A table and a sentence for each grid."""
+        """A table and a sentence per grid."""
         if not self.grids:
             show_text(console, f"{NO_GRIDS}\n")
         for grid in self.grids:
@@ -378,7 +372,7 @@ def _index_text(cell: GridCell) -> str:
 
 @operation(GridsRequest)
 def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptGrids:
-    """The grids that were carried out here, or the one of that name, with state, score and cost of every run."""
+    """List the grids on this machine, or the one with this name, with state, score and cost of every run."""
     settings = settings or load_settings()
     paths = sorted((settings.home / FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     written = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
@@ -425,7 +419,7 @@ def _cell(
 
 
 def _keep(settings: Settings, grid: Grid, planned: Sequence[PlannedRun]) -> None:
-    """Note which runs a grid has, so that its page and `foretell grids` find them; a later start replaces the note."""
+    """Record the runs of a grid for its page and `foretell grids`, replacing an earlier record."""
     cells = [{"name": one.name, "run": one.run, "factors": dict(one.factors)} for one in planned]
     body = {"name": grid.name, "file": str(grid.path), "cells": cells}
     path = settings.home / FOLDER / f"{quote(grid.name, safe='')[:150]}.json"

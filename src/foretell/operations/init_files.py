@@ -1,4 +1,4 @@
-"""Commented files to start from, each with a JSON schema beside it so that an editor completes and checks them."""
+"""Commented files to start from, each with a JSON schema so that editors can complete and check it."""
 
 import hashlib
 import io
@@ -26,11 +26,11 @@ from foretell.submit.forecastbench import BucketFolder
 
 SchemaKind = Literal["run", "arena", "grid"]
 CHOSEN_LATER = ("efforts", "marked")
-"""Fields of a run that are found out when it is made; nobody writes them."""
+"""Fields of a run that are determined when it starts, not written by people."""
 
 
 def spec_schema(kind: SchemaKind) -> dict[str, Any]:
-    """The JSON schema of a file as people write it: made from the very types that read it, and their short forms."""
+    """The JSON schema of a file, made from the types that read it and their short forms."""
     if kind == "arena":
         from foretell.arena.spec import ArenaSpec
 
@@ -77,12 +77,12 @@ def _schema(kind: type) -> dict[str, Any]:
 
 
 def schema_text(kind: SchemaKind) -> bytes:
-    """The schema as a file holds it."""
+    """The schema as the content of a file."""
     return (json.dumps(spec_schema(kind), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def write_commented(file: Path, text: str, kind: SchemaKind) -> Path:
-    """Write a file whose first line names its schema, and the schema beside it; where that is."""
+    """Write a file that names its schema in the first line, and the schema beside it; return the schema's path."""
     schema = file.with_name(f"{kind}.schema.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(schema, schema_text(kind))
@@ -91,13 +91,13 @@ def write_commented(file: Path, text: str, kind: SchemaKind) -> Path:
 
 
 def template_text(name: str) -> str:
-    """A file of the folder of templates."""
+    """The text of a template."""
     return (files("foretell.operations") / "templates" / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommentedFile(Result):
-    """A file that was written, and what to do with it."""
+    """A file that was written, and what to do next."""
 
     file: Path
     schema: Path
@@ -108,12 +108,12 @@ class CommentedFile(Result):
 
 
 def init_run(request: InitRunRequest) -> CommentedFile:
-    """Write a commented run to start from; as it stands it needs no key."""
+    """Write a commented run that works without a key."""
     return _init(request.file, "run", "foretell run {}")
 
 
 def init_grid(request: InitGridRequest) -> CommentedFile:
-    """Write a commented grid to start from; as it stands it needs no key."""
+    """Write a commented grid that works without a key."""
     return _init(request.file, "grid", "foretell grid {} --plan")
 
 
@@ -137,9 +137,9 @@ BOT_FILES = {
     "forecast.yml": ".github/workflows/forecast.yml",
     "test_bot.py": "tests/test_bot.py",
 }
-"""Template → where it goes. Names that tools look for are given only there."""
+"""Template → its path in the bot's repository."""
 SUNDAYS = "7 1,5,9,13,17,21 * * 0"
-"""When rounds of ForecastBench are due: every other Sunday; on the others there is nothing to do."""
+"""Rounds of ForecastBench are due every other Sunday; on the other Sundays there is nothing to do."""
 USUAL_MODEL = "openrouter:openai/gpt-5-mini"
 GOOGLE_KEY = "GOOGLE_SERVICE_ACCOUNT_KEY"
 USUAL_TOURNAMENT = {"metaculus": "minibench", "prophet_arena": "weekly", "forecastbench": ""}
@@ -160,16 +160,16 @@ WORDS: dict[str, dict[str, str]] = {
         "REHEARSAL": "A rehearsal of the newest round; nothing is sent",
     },
 }
-"""What differs in the workflow between platforms."""
+"""What differs between platforms in the workflow."""
 WHEELS = "wheels"
-"""Where a wheel lies in the bot's repository."""
+"""The folder for a wheel in the bot's repository."""
 FIELD_MEANINGS = {
     "metaculus": "the token of the bot's account on Metaculus",
     "prophet_arena": "the key of your agent on Prophet Arena",
     "openrouter": "a key of OpenRouter, which pays for the model",
 }
 FIRST_MINUTE = 7
-"""Past the hour: on the hour every schedule of the world is due, and GitHub is late."""
+"""Minutes past the hour: GitHub starts workflows late on the full hour."""
 HOUR, DAY = 60, 1440
 _MARK = re.compile(r"@@([A-Z_]+)@@")
 _TEAM = re.compile(r"[\w .,&'()+-]{1,200}")
@@ -177,7 +177,7 @@ _PLAIN_ADDRESS = re.compile(r"gs://[\w./{} -]{1,500}")
 
 
 def with_usual_choices(request: InitBotRequest) -> InitBotRequest:
-    """The request with what is usual for its platform where nothing was said."""
+    """Fill in the usual choices for the platform."""
     bench = request.platform == "forecastbench"
     return request.model_copy(
         update={
@@ -188,7 +188,7 @@ def with_usual_choices(request: InitBotRequest) -> InitBotRequest:
 
 
 def check_choices(request: InitBotRequest) -> None:
-    """Refuse what could not work on GitHub, or not within the budget."""
+    """Refuse choices that cannot work on GitHub or within the budget."""
     if request.platform == "metaculus":
         Tournament.read(TOURNAMENT_PREFIX + request.tournament)
     elif request.platform == "prophet_arena" and request.tournament not in ("weekly", "live"):
@@ -209,7 +209,7 @@ def check_choices(request: InitBotRequest) -> None:
 
 
 def _check_team(request: InitBotRequest) -> None:
-    """What goes into a script as it is must be a name, and an address."""
+    """Text that is copied into a script must be a plain name or address."""
     if not _TEAM.fullmatch(request.organization):
         hint = "as registered: letters, digits, blanks and .,&'()+-"
         raise InputError("ForecastBench wants to know whose file it is", column="--organization", hint=hint)
@@ -230,7 +230,7 @@ def _check_model(model: str) -> None:
 
 
 def bot_secrets(request: InitBotRequest) -> dict[str, str]:
-    """By the name of the variable: what it is."""
+    """Variable → what it holds."""
     bench = request.platform == "forecastbench"
     own = {GOOGLE_KEY: "the key of a Google service account that may upload for your team, as JSON"} if bench else {}
     services = [] if bench else [request.platform]
@@ -243,7 +243,7 @@ def bot_secrets(request: InitBotRequest) -> dict[str, str]:
 
 
 def cron(minutes: int) -> str:
-    """When GitHub is to start a run, as it wants to be told.
+    """The schedule for GitHub, as a cron expression.
 
     >>> cron(20), cron(360), cron(1440)
     ('7,27,47 * * * *', '7 */6 * * *', '7 6 * * *')
@@ -253,12 +253,12 @@ def cron(minutes: int) -> str:
     return f"{FIRST_MINUTE} */{minutes // HOUR} * * *" if minutes < DAY else f"{FIRST_MINUTE} 6 * * *"
 
 
-# Where the bot gets foretell from.
+# Where the bot installs foretell from.
 
 
 @dataclass(frozen=True, kw_only=True)
 class BotInstallation:
-    """A line for pip, and the wheel that it names, if it names one."""
+    """A requirement for pip, and the wheel that it names, if any."""
 
     line: str
     wheel: tuple[str, bytes] | None = None
@@ -287,7 +287,7 @@ def installation(source: str | None) -> BotInstallation:
 
 
 def packed_wheel() -> tuple[str, bytes]:
-    """This very foretell as a wheel: its name and its content. The same foretell gives the same wheel."""
+    """Pack the running foretell into a wheel; return its name and content. The result is reproducible."""
     own, root = distribution("foretell"), Path(str(files("foretell")))
     name, facts = f"foretell-{own.version}", f"foretell-{own.version}.dist-info"
     packed = {
@@ -314,7 +314,7 @@ def _record_digest(content: bytes) -> str:
 
 
 def bot_files(request: InitBotRequest) -> dict[str, bytes]:
-    """Every file of the bot by its path."""
+    """Every file of the bot, by path."""
     secrets, install = bot_secrets(request), installation(request.install)
     bench, agents = request.platform == "forecastbench", ""
     if request.model:
@@ -357,7 +357,7 @@ def bot_files(request: InitBotRequest) -> dict[str, bytes]:
 
 
 def _template(name: str, platform: str) -> str:
-    """The platform's own template of a file, else the one that all share."""
+    """The template of this platform, or the one that all platforms share."""
     folder = files("foretell.operations").joinpath("templates")
     own = folder.joinpath(f"bot_{platform}", f"{name}.template")
     return (own if own.is_file() else folder.joinpath("bot", f"{name}.template")).read_text(encoding="utf-8")
@@ -385,7 +385,7 @@ class BotFiles(Result):
 def init_bot(request: InitBotRequest) -> BotFiles:
     """Write a repository that takes part in a tournament on a schedule.
 
-    A file that is there already stops everything before anything is written.
+    Nothing is written if one of the files already exists.
     """
     request = with_usual_choices(request)
     check_choices(request)

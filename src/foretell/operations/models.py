@@ -44,10 +44,6 @@ class ModelsResult(Result):
         notes = [f"facts and prices as of {', '.join(self.dates)}; foretell models update brings newer ones"]
         return (*notes, *([f"no key for {'; '.join(keys)}"] if keys else []))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The rows, and what goes with them."""
-        return {"models": self.rows(), "dates": list(self.dates), "missing_keys": dict(self.missing_keys)}
-
     def print(self, console: "Console") -> None:
         """A table, each model with how much thinking can be asked of it, from least to most."""
         columns = (
@@ -117,8 +113,8 @@ class ModelCheck(Result):
     """What a model did when it was tried."""
 
     model: str
-    checks: tuple[tuple[str, str], ...]
-    """What was tried, and what came of it."""
+    checks: Mapping[str, str]
+    """What was tried, with its result."""
     dollars: float | None
     file: Path | None = None
     """Where it is kept for later runs."""
@@ -126,19 +122,14 @@ class ModelCheck(Result):
     @property
     def ok(self) -> bool:
         """Whether it answered at all."""
-        return self.checks[0][1] == "yes"
+        return self.checks["answers"] == "yes"
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each thing that was tried."""
-        return [{"check": check, "result": result} for check, result in self.checks]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The checks as an object."""
-        file = str(self.file) if self.file else None
-        return {"model": self.model, "checks": dict(self.checks), "dollars": self.dollars, "file": file}
+        return [{"check": check, "result": result} for check, result in self.checks.items()]
 
     def __str__(self) -> str:
-        lines = [f"{check:28} {result}" for check, result in self.checks]
+        lines = [f"{check:28} {result}" for check, result in self.checks.items()]
         cost = "of unknown price" if self.dollars is None else f"${self.dollars:.4f}"
         lines.append(f"Cost: {cost}" + (f". Kept in {self.file}" if self.file else ""))
         return "\n".join(lines)
@@ -161,7 +152,7 @@ async def check_model(request: ModelsCheckRequest, settings: Settings | None = N
         keep_capabilities(settings, request.model, trial.found(learned))
     return ModelCheck(
         model=request.model,
-        checks=tuple(checks),
+        checks=dict(checks),
         dollars=None if None in dollars else sum(one for one in dollars if one is not None),
         file=path if trial.sure else None,
     )
@@ -177,10 +168,6 @@ class ModelsUpdate(Result):
     file: Path
     models: int
     date: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Where it is, and what it holds."""
-        return {"file": str(self.file), "models": self.models, "date": self.date}
 
     def __str__(self) -> str:
         return f"{self.models} entries as of {self.date}, kept in {self.file}"

@@ -1,13 +1,10 @@
-"""The practice world for users, and a month of an arena in it: no key, no network, nothing real."""
+"""The practice world, and a simulated month of an arena: no key, no network, nothing real."""
 
 import asyncio
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -41,7 +38,7 @@ from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchan
 from foretell.practice.exchange.server import KEY as EXCHANGE_KEY
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.server import PracticeModels
-from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
+from foretell.practice.services import KEY, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import EmitEvent
@@ -54,8 +51,6 @@ from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell
 from foretell.scoring.table import ALWAYS_HALF, CROWD
 
-WORLD = "FORETELL_PRACTICE"
-"""Environment variable that holds the address of the world that a shell is in."""
 TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
 UNSET = (
@@ -66,9 +61,9 @@ UNSET = (
     "FORETELL_PACE",
     "FORETELL_SERIES",
 )
-"""These would lead out of the practice world: practice replies must never get into a journal of real ones."""
+"""Variables that would lead out of the practice world: its replies must never get into a real journal."""
 CONTACT = "practice@example.org"
-"""Wikipedia wants to know who asks, here too."""
+"""Wikipedia asks for a contact, here too."""
 FREE_MODELS = """date = 2026-11-16
 source = "the practice world: its models run on this machine"
 
@@ -77,23 +72,19 @@ pattern = '^(practice|example-)'
 name = "openai:practice"
 price = [0, 0, 0]
 """
-"""What a home of practice or of an example knows of its models: they cost nothing and can be picked."""
-START_SECONDS = 60.0
-LIFETIME_HOURS = 8.0
-"""After this time a world in the background stops by itself."""
+"""What the home of a practice world or an example knows of its models: they cost nothing."""
 
 
 def practice_home(request: PracticeRequest, settings: Settings) -> Path:
-    """Where runs and journals of the practice world are stored, apart from real ones."""
+    """The home of the practice world, apart from real runs and journals."""
     return (request.home or settings.home / "practice").absolute()
 
 
 def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, str | None]:
-    """Environment variables of the practice world; None for those that must not be set."""
+    """Environment variables of the practice world; None for variables to unset."""
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
-    values |= {WORLD: addresses.get("anthropic", ""), "FORETELL_CONTACT": CONTACT}
-    values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+    values |= {"FORETELL_CONTACT": CONTACT} | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     values |= {f"FORETELL_{service.upper()}_URL": url for service, url in addresses.items()}
     for service, names in KEYS.items():
         values |= dict.fromkeys(part for name in names for part in name.split(PAIR))
@@ -115,15 +106,12 @@ def shell_lines(environment: Mapping[str, str | None]) -> str:
 
 
 @asynccontextmanager
-async def open_practice(
-    request: PracticeRequest, settings: Settings, stopped: asyncio.Event | None = None
-) -> AsyncGenerator[dict[str, str | None]]:
-    """The environment of a practice world that is served while in use.
+async def open_practice(request: PracticeRequest, settings: Settings) -> AsyncGenerator[dict[str, str | None]]:
+    """Start a practice world, yield its environment variables, and stop it at the end.
 
     Args:
-        request: What is wanted.
-        settings: The user's own; runs of the practice world are stored beside theirs.
-        stopped: Set when somebody asks the world to stop.
+        request: Ports, latency and home.
+        settings: The user's own; the home of the practice world is inside theirs.
     """
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency)
     home = practice_home(request, settings)
@@ -131,7 +119,7 @@ async def open_practice(
         home.mkdir(parents=True, exist_ok=True)
         write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
     try:
-        async with all_services(options, None if stopped is None else stopped.set) as addresses:
+        async with all_services(options) as addresses:
             yield practice_environment(addresses, home)
     except OSError as error:
         if error.errno != EADDRINUSE:
@@ -140,7 +128,7 @@ async def open_practice(
 
 
 async def run_in_practice(request: PracticeRequest, settings: Settings) -> int:
-    """Run the command of a request inside a practice world; what it exits with."""
+    """Run the command of a request inside a practice world, and return its exit code."""
     command = request.command
     program = [sys.executable, "-m", "foretell.cli.main"] if command[0] == "foretell" else [command[0]]
     async with open_practice(request, settings) as environment:
@@ -157,70 +145,34 @@ async def run_in_practice(request: PracticeRequest, settings: Settings) -> int:
     return code if code >= 0 else 128 - code
 
 
-def start_in_background(request: PracticeRequest, settings: Settings) -> str:
-    """Start a practice world that outlives this process; the shell lines of its environment."""
-    stop_practice()
-    home = practice_home(request, settings)
-    home.mkdir(parents=True, exist_ok=True)
-    lines, log = home / "practice.env", home / "practice.log"
-    lines.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "foretell.cli.main", "practice", "--env-file", str(lines), "--home", str(home)]
-    command += ["--port", str(request.port), "--latency", str(request.latency), "--hours", str(LIFETIME_HOURS)]
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-        )
-    until = time.monotonic() + START_SECONDS
-    while not lines.exists():
-        if process.poll() is not None or time.monotonic() > until:
-            reason = log.read_text(encoding="utf-8", errors="replace").strip().removeprefix("foretell: ")
-            raise InputError(reason or "the practice world did not start", hint=f"its log is {log}")
-        time.sleep(0.05)
-    return lines.read_text(encoding="utf-8")
-
-
-def stop_practice() -> bool:
-    """Stop the world in the background that this shell is in; whether there was one."""
-    address = os.environ.get(WORLD)
-    if not address:
-        return False
-    # Not through a proxy: it is on this machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{address}{STOP}", data=b"", timeout=10):
-            return True
-    except OSError:
-        return False
-
-
-# A season of an arena in simulated time: all of its stages, from one due moment to the next.
+# A season of an arena in simulated time.
 
 
 ORACLE, KNOWING = "oracle (knows the truth)", "oracle"
-"""The row of the upper bound, named so that nobody takes it for a competitor; and its forecaster."""
+"""The row of the upper bound, named so that nobody takes it for a competitor, and its forecaster."""
 BOTH, NEWS = "reader, news and price", "reader, news only"
 HASTY, BOLD = "hasty reader", "bold reader"
 OUTSIDE_ENTRY = "outside view"
 STEP = timedelta(hours=3)
-"""Simulated time goes on in steps of this length, straight to the next one in which something is due."""
+"""Simulated time advances in steps of this length, straight to the next step with something due."""
 GRACE = timedelta(days=6)
-"""After the last event has closed; by then every result is out."""
+"""Time after the last event closes until every result is known."""
 PROVIDER, DEMO_ENGINE = "openai", "tavily"
-"""Whose wires the scripted models and the news are spoken to by."""
+"""The provider and engine that the scripted models and the news imitate."""
 PAGE, HOME = "leaderboard.html", "home"
 COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
-"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
+"""The most important columns, for 80 characters and for wide terminals."""
 WIDE = 110
 
 
 def demo_world(request: ArenaDemoRequest) -> SimulatedWorld:
-    """The world in which it takes place; some more opens there in a day than is taken up."""
+    """The simulated world; more events open per day than are selected."""
     opening = 1.6 * request.events_per_day
     return SimulatedWorld(SimulationSettings(seed=request.seed, days=request.days, events_per_day=opening))
 
 
 def demo_spec(request: ArenaDemoRequest, name: str = "demo") -> ArenaSpec:
-    """The arena as its file describes it; the oracle is no part of it."""
+    """The arena as its file describes it, without the oracle."""
     per_day = request.events_per_day
     readers = {BOTH: ("reader", "both"), NEWS: ("reader", "sources"), HASTY: ("hasty", "both"), BOLD: ("bold", "both")}
     return ArenaSpec(
@@ -272,10 +224,10 @@ class SimulatedArena:
     arena: LiveArena
     clock: FileClock
     until: datetime
-    """New events are taken up until here; then what was taken up is seen through."""
+    """New events are selected until this time; the selected ones are then followed to their end."""
 
     async def days(self) -> AsyncIterator[SimulatedDay]:
-        """Every simulated day, until everything has come out."""
+        """Play every simulated day until all events have resolved."""
         day = SimulatedDay(at=self.clock())
         while (now := self.clock()) < self.until + timedelta(days=14) + GRACE:
             if now.date() > day.at.date():
@@ -289,7 +241,7 @@ class SimulatedArena:
         yield day
 
     async def _look(self, now: datetime, day: SimulatedDay) -> None:
-        """All stages at a moment."""
+        """Run all stages at one time."""
         arena = self.arena
         if now < self.until and now == slot(now, arena.spec.collect.every_hours):
             listed = await collect(arena, now)
@@ -307,7 +259,7 @@ class SimulatedArena:
             day.problems += results.problems
 
     async def _next(self, now: datetime) -> datetime | None:
-        """The next step in which something is due; None when all is over."""
+        """The next step with something due; None at the end."""
         book, spec = self.arena.book, self.arena.spec
         due: list[datetime] = []
         if (planned := await book.db.aside(book.moments.next_due)) is not None:
@@ -327,13 +279,13 @@ class SimulatedArena:
 async def open_simulation(
     request: ArenaDemoRequest, home: Path, name: str = "demo", *, oracle: bool = True
 ) -> AsyncGenerator[SimulatedArena]:
-    """The exchange, the provider and the arena, all on this machine; closed together.
+    """Open the exchange, the model provider and the arena, all on this machine.
 
     Args:
-        request: How long, and how much in a day.
-        home: Where runs and journal go.
-        name: Of the arena.
-        oracle: Whether the one that knows the truth takes part.
+        request: Number of days and events per day.
+        home: The folder for runs and journal.
+        name: The name of the arena.
+        oracle: Whether the forecaster that knows the truth takes part.
     """
     home.mkdir(parents=True, exist_ok=True)
     world, clock = demo_world(request), FileClock(home / "clock.txt")
@@ -346,11 +298,10 @@ async def open_simulation(
     ):
         addresses = {
             PROVIDER: f"{provider.url}/v1",
-            # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+            # Another name of this machine: requests are paced per host, and a search has another pace than a market.
             DEMO_ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{DEMO_ENGINE}",
             "kalshi": f"{server.url}{KALSHI}",
         }
-        # The public exchange is asked ten times a second; this one is our own.
         client = KalshiClient(http=http, host=addresses["kalshi"])
         keys = {KEYS[service][0]: EXCHANGE_KEY for service in (PROVIDER, DEMO_ENGINE)}
         settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
@@ -362,7 +313,7 @@ async def open_simulation(
 
             @asynccontextmanager
             async def answers(run: RunSpec) -> AsyncGenerator[AnswerCell]:
-                """What the arena answers with; and the oracle, which no file can name."""
+                """The arena's answers, and those of the oracle, which no file can name."""
                 if run.forecaster == KNOWING:
                     yield truth
                     return
@@ -381,7 +332,7 @@ async def open_simulation(
             yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
-# What `foretell arena demo` does.
+# The command `foretell arena demo`.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,10 +341,10 @@ class ArenaDemoResult(ReportResult):
 
     page: Path
     hints: str = ""
-    """How to look into what was kept."""
+    """How to explore what was kept."""
 
     def print(self, console: Console) -> None:
-        """The leaderboard alone, and of it the columns that there is room for."""
+        """The leaderboard, with as many columns as fit."""
         study, shown = self.report.study(), WIDE_COLUMNS if console.width >= WIDE else COLUMNS
         board = study.tables[0]
         places = [place for place, column in enumerate(board.columns) if column.label in shown]
@@ -404,11 +355,11 @@ class ArenaDemoResult(ReportResult):
 
 
 async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
-    """Play a season of an arena on a made-up exchange, and score it.
+    """Play a season of an arena on a simulated exchange, and score it.
 
     Args:
-        request: How long, and where the page goes.
-        tell: Is given a line for every simulated day.
+        request: The length of the season, and the folder for the page.
+        tell: Called with a line for every simulated day.
     """
     home, page, began = (request.folder / HOME).absolute(), request.folder / PAGE, monotonic()
     if home.exists():
@@ -432,7 +383,7 @@ async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = la
 
 
 def _keep(request: ArenaDemoRequest, home: Path) -> str:
-    """Write the arena's file, and say how to look around."""
+    """Write the arena's file, and say how to explore it."""
     spec = json.loads(demo_spec(request).to_json())
     file = request.folder / FILE_NAME
     write_atomically(file, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())

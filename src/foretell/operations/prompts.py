@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -32,9 +32,8 @@ from foretell.forecasters.tree.grow.synthesize import SynthesisRule, Synthesizer
 from foretell.forecasters.tree.proposition import Grounding, Proposition
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.budget import estimate_tokens
-from foretell.models.facts import facts_of
 from foretell.models.model import ModelError, ModelRefused, ModelSettings, Reply, Request, ToolSpec
-from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_efforts
+from foretell.models.names import ModelRoles
 from foretell.operations.requests import PromptsRequest
 from foretell.operations.result import Result
 from foretell.plugins import names
@@ -394,13 +393,10 @@ class PromptsResult(Result):
 
     prompts: tuple[ExamplePrompt, ...]
     whole: bool
-    efforts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role: how long the model that was named thinks there."""
 
     def __str__(self) -> str:
         width = max((len(one.name) for one in self.prompts), default=0)
         lines = [f"{one.name:<{width}}  {one.tokens:>5,} tokens" for one in self.prompts]
-        lines += [f"effort of the {role}: {effort}" for role, effort in self.efforts.items()]
         if not self.whole:
             more = "To read those of a kind: foretell prompts KIND. Tokens are estimated from the length."
             return "\n".join([*lines, "", more])
@@ -412,13 +408,4 @@ def show_prompts(request: PromptsRequest) -> PromptsResult:
     """What is sent for an example of each kind of question."""
     prompts = asyncio.run(example_prompts([request.kind] if request.kind else []))
     chosen = tuple(one for one in prompts if request.role in (None, one.role))
-    efforts = _efforts(request.model) if request.model else {}
-    return PromptsResult(prompts=chosen, whole=request.kind is not None, efforts=efforts)
-
-
-def _efforts(model: str) -> dict[str, str]:
-    """How long a model thinks in each role of a run that says nothing about it."""
-    roles = ModelRoles(agent=model)
-    chosen = default_efforts(roles)
-    usual = facts_of(ModelName.read(model).name).default or "as the model likes"
-    return {role: chosen.get(role) or chosen.get("agent") or f"{usual} (its own)" for role in MODEL_ROLES}
+    return PromptsResult(prompts=chosen, whole=request.kind is not None)

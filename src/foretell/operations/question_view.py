@@ -1,4 +1,4 @@
-"""One question of a run as pages and reports show it: every trial step by step, and how trials became one answer."""
+"""One question of a run, as pages and reports show it: every trial step by step, and how they became one answer."""
 
 import asyncio
 import re
@@ -39,11 +39,11 @@ SOURCE_HEAD = re.compile(r"^\[([\w.-]{1,80})\] (.{0,1000})$", re.MULTILINE)
 """The first line of a result as a model sees it, and of a source at the end of a rationale."""
 URL_PATTERN = re.compile(r"^(.*?)\s*(https?://\S+)$")
 ADDRESS_AND_DATE = re.compile(r"^(.{0,600}?) \((https?://[^\s,()]{1,300})(?:, ([^()]{1,40}))?\)$")
-"""How a result's first line ends: where it is from, and its date."""
+"""How a result's first line ends: with its address and date."""
 
 
 def cost_of_events(events: Iterable[TraceEvent]) -> Cost:
-    """What the model calls among events cost."""
+    """The cost of the model calls among events."""
     calls = [event for event in events if isinstance(event, ModelCalled)]
     return Cost(
         calls=len(calls),
@@ -55,7 +55,7 @@ def cost_of_events(events: Iterable[TraceEvent]) -> Cost:
 
 
 def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> dict[str, Any]:
-    """The trace that the events of one cell tell; the rationale adds the addresses of what was cited."""
+    """The trace of one cell; the rationale adds the addresses of cited sources."""
     happened = [event for _, event in events]
     beliefs = [event for event in happened if isinstance(event, kinds.BeliefRevised)]
     used = [event for event in happened if isinstance(event, kinds.ToolUsed)]
@@ -63,7 +63,7 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
     last: Mapping[str, Any] = beliefs[-1].belief if beliefs else {}
     return {
         "happenings": [_event_view(number, event) for number, event in events],
-        # The belief after every step that changed it; evidence is that of the last.
+        # The belief after every step that changed it; the evidence is that of the last.
         "path": [
             {
                 "step": b.step,
@@ -89,7 +89,7 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
 def _first_cited(
     beliefs: Sequence[kinds.BeliefRevised], sources: Mapping[str, dict[str, Any]]
 ) -> list[list[dict[str, Any]]]:
-    """For each belief, the evidence that none before it had."""
+    """For each belief, the evidence that is new in it."""
     seen: set[tuple[str, str]] = set()
     found: list[list[dict[str, Any]]] = []
     for one in beliefs:
@@ -132,7 +132,7 @@ def what_moved(traces: Sequence[Mapping[str, Any]], target: str) -> list[dict[st
 
 
 def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
-    """One event; which fields are filled depends on its kind. Live streams use the same number."""
+    """One event. Which fields are filled depends on its kind. Live streams use the same number."""
     view = dict.fromkeys(("title", "text", "url", "published"), "")
     view |= {"id": number, "step": None, "arguments": {}, "sources": (), "p": {}, "failed": False}
     view |= {"dollars": None, "replayed": False}
@@ -160,7 +160,7 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
 
 
 def _evidence(written: Any, sources: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Claims with their sources; None where the model named none, or one that does not exist."""
+    """Claims with their sources; None if the model named no existing source."""
     items = cast("Sequence[Any]", written) if isinstance(written, list | tuple) else ()
     claims = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
     found: list[dict[str, Any]] = []
@@ -172,7 +172,7 @@ def _evidence(written: Any, sources: Mapping[str, dict[str, Any]]) -> list[dict[
 
 
 def _sources(used: Sequence[tuple[int, kinds.ToolUsed]], rationale: str) -> dict[str, dict[str, Any]]:
-    """By id: the title as the model saw it, its date and address where they are told, and the event that shows it."""
+    """Source id → title as the model saw it, date and address if known, and the event that shows it."""
     found: dict[str, dict[str, Any]] = {"question": source_view("question", "the question itself")}
     for number, event in used:
         heads = {id: title for id, title in SOURCE_HEAD.findall(unmarked(event.result))[:200]}
@@ -200,10 +200,10 @@ def source_view(id: str, title: str, url: str = "", date: str = "", seen: int | 
 def _trial(
     number: int, answer: Forecast | Failure | None, events: Sequence[tuple[int, TraceEvent]], *, panel: bool
 ) -> dict[str, Any]:
-    """One independent attempt, or the panel that read them all."""
+    """One independent trial, or the panel that read them all."""
     forecast = answer if isinstance(answer, Forecast) else None
     trace = trace_view(events, forecast.rationale if forecast else "")
-    # How far the answer is from the last belief, at most: an agent should submit what it believes.
+    # The largest difference between answer and last belief: an agent should submit what it believes.
     drift = None
     if forecast and trace["path"]:
         last = trace["path"][-1]["p"]
@@ -237,7 +237,7 @@ RULE_WORDS: Mapping[Rule, tuple[str, str]] = {
 def combination_of(
     answers: Sequence[Forecast | Failure], question: Question, how: CombinationSettings
 ) -> dict[str, Any] | None:
-    """Stage by stage, as the run's spec says: every door shows the same number for it. None where no trial answered."""
+    """The stages from trials to the answer, as the run's spec says. None if no trial answered."""
     forecasts = [answer for answer in answers if isinstance(answer, Forecast)]
     trials = [forecast for forecast in forecasts if forecast.forecaster != PANEL]
     if not trials:
@@ -271,7 +271,7 @@ def combination_of(
 
 
 def quantiles_of(forecast: Forecast, question: Question) -> dict[str, str] | None:
-    """Of a question about a number or a date, as people read them; None for any other."""
+    """Quantiles of a number or date for people; None for other questions."""
     found = forecast.distribution
     if not isinstance(found, Numeric):
         return None
@@ -281,7 +281,7 @@ def quantiles_of(forecast: Forecast, question: Question) -> dict[str, str] | Non
 
 
 def _withheld(trials: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was kept from the trials, by title and reason, with how often it came up."""
+    """What was withheld from the trials, by title and reason, with counts."""
     seen: Counter[tuple[str, str, str, str]] = Counter(
         (one["title"], one["text"], one["url"], one["published"])
         for trial in trials
@@ -312,9 +312,9 @@ def _question_text(question: Question, resolutions: Sequence[Resolution], rates:
                 "id": target.id,
                 "label": target.label or target.id,
                 "resolves_at": target.resolves_at.isoformat() if target.resolves_at else None,
-                # What a market said when the question was asked.
+                # The market price when the question was asked.
                 "price": target.snapshot.price if target.snapshot else None,
-                # How often what is like it had come true by then.
+                # How often similar questions had come true by then.
                 "rate": rates.get(target.id),
                 "outcome": outcomes[target.id].outcome if target.id in outcomes else None,
                 "decided_at": outcomes[target.id].resolved_at if target.id in outcomes else None,
@@ -391,7 +391,7 @@ def question_view(
         "limits": limits_of(row.spec),
         # What agents still want to know, and how often they said so: it would change the answer.
         "open": Counter(text for trial in trials for text in trial["trace"]["open_questions"]).most_common(MOST_OPEN),
-        # What the fence kept from them, each thing once.
+        # What the fence withheld, each item once.
         "withheld": _withheld(trials),
         "spending": cost_of_events(event for several in events.values() for _, event in several),
         "finished": finished,
@@ -399,7 +399,7 @@ def question_view(
 
 
 def how_made(store: RunStore, row: RunRow, spent: float) -> tuple[tuple[str, str], ...]:
-    """Which questions, which models and tools, when and at what cost, and how to get it again; for a report."""
+    """How a run was made, for a report: questions, models, tools, date, cost, and how to repeat it."""
     spec = row.spec
     ((questions,),) = store.database.read("select count(*) from question where run = ?", (row.id,))
     dataset = str(spec.get("questions", {}).get("dataset", ""))

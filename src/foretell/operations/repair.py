@@ -1,11 +1,11 @@
-"""The databases of the home: whether they are sound, and what can be rebuilt of those that are not."""
+"""Check the databases of the home, and rebuild what can be rebuilt of damaged ones."""
 
 import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ from foretell.models.database.salvage import (
 )
 from foretell.models.database.sqlite import open_read_only
 from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
-from foretell.operations.run import stored_run
+from foretell.operations.run import replay_into, stored_run
 from foretell.questions.forecast import Forecast
-from foretell.runs.runner import PreparedRun, asks_models, execute_run
-from foretell.runs.settings import KEYS, Settings
+from foretell.runs.runner import asks_models
+from foretell.runs.settings import Settings
 from foretell.runs.store import CELL_COLUMNS, ROW_READERS, UNREADABLE, CellKey, RunStore, answer_fault, cells_of
 from foretell.runs.store import MIGRATIONS as STORE_TABLES
 
@@ -38,23 +38,23 @@ KNOWN_PARTS = {part: len(scripts) for part, scripts in PARTS.items()}
 """How many migrations of each part this version knows."""
 KEY_BYTES = 32
 ENTRY_COLUMNS = (9, 10)
-"""Without and with a checksum."""
+"""Number of columns without and with a checksum."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HomeFile:
-    """A database of the home."""
+    """A database in the home."""
 
     path: Path
     what: str
     part: str = ""
     """The part whose migrations its version counts."""
     lost: str = ""
-    """What it means to be without it."""
+    """What it means to lose it."""
 
 
 def home_files(settings: Settings) -> list[HomeFile]:
-    """The databases that there are."""
+    """The databases that exist."""
     home = settings.home
     files = [
         HomeFile(path=home / STATE_FILE, what="pace of services", lost="paces and pauses of services begin anew"),
@@ -81,7 +81,7 @@ def newer_parts(file: HomeFile) -> list[str]:
 
 
 def file_faults(file: HomeFile) -> tuple[str, ...]:
-    """What is wrong with a file as a file; one of no bytes is begun anew by whoever opens it."""
+    """What is wrong with a file as such. An empty file is fine: it is initialised when it is opened."""
     if not file.path.stat().st_size:
         return ()
     return (
@@ -90,7 +90,7 @@ def file_faults(file: HomeFile) -> tuple[str, ...]:
 
 
 def missing_runs(file: HomeFile) -> int:
-    """How many runs the journal has paid replies of that the file of runs does not know."""
+    """How many runs have paid replies in the journal but are missing from the file of runs."""
     journal = file.path.with_name("journal.db")
     if not journal.is_file() or file_problems(journal):
         return 0
@@ -104,43 +104,72 @@ def missing_runs(file: HomeFile) -> int:
         return len(paid - ({row[0] for row in con.execute("SELECT id FROM run")} if known else set()))
 
 
-ENTRY_NAMES = ("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum")
-ENTRIES = f"SELECT {', '.join(ENTRY_NAMES)} FROM kept"
-
-
-ANSWERS = f"SELECT {', '.join(CELL_COLUMNS)} FROM cell"
-
-
 @dataclass(kw_only=True)
 class StoredCheck:
-    """How what is stored stands to its checksums."""
+    """Which rows of a table match their checksums."""
 
     wrong: list[SqlRow] = field(default_factory=list[SqlRow])
-    """Those that are not what was stored."""
+    """Rows that are not what was stored."""
     unverified: int = 0
-    """Those that have no checksum."""
+    """Rows without a checksum."""
     total: int = 0
 
-    @classmethod
-    def of(cls, rows: Iterable[SqlRow], fault: Callable[[SqlRow], str]) -> "StoredCheck":
-        """Look at every row, the last column of which is its checksum."""
-        check = cls()
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTable:
+    """A table with a checksum in the last column of every row."""
+
+    file: str
+    name: str
+    columns: tuple[str, ...]
+    fault: Callable[[SqlRow], str]
+    """What is wrong with a row; empty if nothing is."""
+    rows: str
+    """What its rows are called."""
+    described: Callable[[SqlRow], str]
+    """Which row it is, for people."""
+
+    @property
+    def query(self) -> str:
+        """Reads every row."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"
+
+    def check(self, rows: Iterable[SqlRow]) -> StoredCheck:
+        """Compare rows with their checksums."""
+        check = StoredCheck()
         for row in rows:
             check.total += 1
             check.unverified += row[-1] is None
-            if fault(row):
+            if self.fault(row):
                 check.wrong.append(row)
         return check
 
+    def check_file(self, path: Path) -> StoredCheck:
+        """Check all rows of a sound file, which may be older than checksums."""
+        with closing(open_read_only(path)) as con:
+            known = [row[1] for row in con.execute(f"PRAGMA table_info({self.name})")]
+            if "checksum" in known:
+                return self.check(con.execute(self.query))
+            count = con.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0] if known else 0
+            return StoredCheck(unverified=count, total=count)
 
-def check_entries(path: Path) -> StoredCheck:
-    """The entries of a sound journal."""
-    with closing(open_read_only(path)) as con:
-        known = [row[1] for row in con.execute("PRAGMA table_info(kept)")]
-        if "checksum" in known:
-            return StoredCheck.of(con.execute(ENTRIES), entry_fault)
-        count = con.execute("SELECT count(*) FROM kept").fetchone()[0] if known else 0
-        return StoredCheck(unverified=count, total=count)
+
+ENTRIES = CheckedTable(
+    file="journal.db",
+    name="kept",
+    columns=("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum"),
+    fault=entry_fault,
+    rows="replies and tool results",
+    described=lambda row: f"{row[1]} {row[2]} ({bytes(row[0]).hex()[:12]})",
+)
+ANSWERS = CheckedTable(
+    file="runs.db",
+    name="cell",
+    columns=CELL_COLUMNS,
+    fault=answer_fault,
+    rows="answers",
+    described=lambda row: f"run {row[0]}, {row[1]}, trial {row[3]}",
+)
 
 
 def in_use(path: Path) -> bool:
@@ -154,7 +183,7 @@ def in_use(path: Path) -> bool:
 
 
 def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
-    """Rebuild a damaged file; the damaged one stays beside it. What was done, and what was lost."""
+    """Rebuild a damaged file and keep the damaged one beside it. Yields what was done and what was lost."""
     kept = _put_aside(file.path)
     yield f"the damaged file is kept as {kept.name}"
     if file.what == "journal":
@@ -169,7 +198,7 @@ def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
 
 
 def _put_aside(path: Path) -> Path:
-    """Rename a file and the log beside it."""
+    """Rename a file, and the write-ahead log beside it."""
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     kept = path.with_name(f"{path.name}.damaged-{stamp}")
     for number in range(2, 1000):
@@ -192,7 +221,7 @@ def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
             con.executemany(f"INSERT OR IGNORE INTO kept VALUES ({', '.join('?' * ENTRY_COLUMNS[1])})", rows)
         wrong = [row for row in con.execute("SELECT * FROM kept") if entry_fault(row)]
         con.executemany("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
-        # A reply was sent for, whether or not that can still be read.
+        # A saved reply was requested, even if the request can no longer be read.
         con.execute("INSERT OR IGNORE INTO sent (key, sends) SELECT key, 1 FROM kept")
         con.execute("UPDATE sent SET owner = NULL")
         con.commit()
@@ -206,7 +235,7 @@ def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
 
 
 def _is_entry(row: SqlRow) -> bool:
-    """Whether a row that was found on a page is an entry of the journal, whole and unchanged."""
+    """Whether a row found on a page is a complete and unchanged entry of the journal."""
     if len(row) not in ENTRY_COLUMNS or not isinstance(row[0], bytes) or len(row[0]) != KEY_BYTES:
         return False
     if not all(isinstance(part, str) for part in row[1:4]) or not all(isinstance(part, int) for part in row[4:7]):
@@ -222,15 +251,24 @@ def _is_entry(row: SqlRow) -> bool:
     return True
 
 
-def set_aside_entries(journal: Journal, wrong: Sequence[SqlRow], home: Path) -> str:
-    """Take entries that are not what was stored out of a journal, into a file of the home."""
-    aside = _aside("journal.db", ENTRY_NAMES, wrong, home)
-    journal.database.write_many("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
-    return f"{len(wrong)} edited entries were moved to {aside.name}; they are asked, and paid, again when needed"
+def set_aside(table: CheckedTable, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
+    """Move rows that are not what was stored into a file of the home; answers are then computed again."""
+    aside = _aside(table.file, table.columns, wrong, settings.home)
+    yield f"{len(wrong)} edited {table.rows} were moved to {aside.name}"
+    if table is ENTRIES:
+        with closing(Journal(settings.journal)) as journal:
+            journal.database.write_many("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
+        yield "they are asked, and paid, again when needed"
+        return
+    keys = [CellKey(run=run, question=question, due=due, trial=trial) for run, question, due, trial, *_ in wrong]
+    with closing(RunStore(settings.store)) as store:
+        store.forget_answers(keys)
+        for run in dict.fromkeys(key.run for key in keys):
+            yield from _rebuild_run(store, run, settings)
 
 
 def _aside(name: str, columns: Sequence[str], rows: Sequence[SqlRow], home: Path) -> Path:
-    """Write rows that are taken out of a database into a file beside it."""
+    """Write rows that are removed from a database into a file beside it."""
     aside = home / f"{name}.set-aside-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
     with aside.open("a", encoding="utf-8") as file:
         for row in rows:
@@ -259,18 +297,8 @@ def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[st
             yield from _rebuild_run(store, run, settings)
 
 
-def check_answers(path: Path) -> StoredCheck:
-    """The answers of a sound file of runs."""
-    with closing(open_read_only(path)) as con:
-        known = [row[1] for row in con.execute("PRAGMA table_info(cell)")]
-        if "checksum" in known:
-            return StoredCheck.of(con.execute(ANSWERS), answer_fault)
-        count = con.execute("SELECT count(*) FROM cell").fetchone()[0] if known else 0
-        return StoredCheck(unverified=count, total=count)
-
-
 def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
-    """By table, runs, questions and steps of a file of runs that cannot be read though the file is sound."""
+    """Runs, questions and steps that cannot be read although the file is sound, by table."""
     if not con.execute("SELECT 1 FROM pragma_table_info('cell') WHERE name = 'checksum'").fetchone():
         return {}  # Of an older version, whose tables are still to be brought up to date.
     found: dict[str, list[SqlRow]] = {}
@@ -284,10 +312,10 @@ def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
 
 
 def set_aside_rows(store: RunStore, wrong: Mapping[str, Sequence[SqlRow]], settings: Settings) -> Iterator[str]:
-    """Take what cannot be read out of the runs, into a file of the home; questions come back out of their files."""
+    """Move unreadable rows into a file of the home; questions are read again from their own files."""
     for table, rows in wrong.items():
         names = ROW_READERS[table][0].split(", ")
-        aside = _aside("runs.db", names, rows, settings.home)
+        aside = _aside(ANSWERS.file, names, rows, settings.home)
         for row in rows:
             store.database.write(*_mending(table, row))
         yield f"{len(rows)} {TABLE_NOUNS[table]} that cannot be read were moved to {aside.name}"
@@ -301,7 +329,7 @@ TABLE_NOUNS = {"run": "runs", "question": "questions", "event": "steps", "run_ou
 
 
 def _mending(table: str, row: SqlRow) -> tuple[str, SqlRow]:
-    """The statement that takes out a row that cannot be read; a run that says what it asks loses only its marks."""
+    """The statement that removes an unreadable row. A run with a readable spec only loses its tags."""
     if table == "run":
         with suppress(*UNREADABLE):
             dict(json.loads(row[1]))
@@ -315,7 +343,7 @@ def _mending(table: str, row: SqlRow) -> tuple[str, SqlRow]:
 
 
 def _questions_again(store: RunStore, run: str) -> Iterator[str]:
-    """Bring back questions that a run has lost, where the file they came from is as it was."""
+    """Restore questions that a run has lost, if the file they came from is unchanged."""
     row = store.run(run)
     if row is None:
         return
@@ -332,29 +360,19 @@ def _questions_again(store: RunStore, run: str) -> Iterator[str]:
     yield f"run {run}: {len(store.questions(run)) - before} questions were read again"
 
 
-def set_aside_answers(store: RunStore, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
-    """Take answers that are not what was stored out of the runs, into a file of the home, and compute them again."""
-    aside = _aside("runs.db", CELL_COLUMNS, wrong, settings.home)
-    keys = [CellKey(run=run, question=question, due=due, trial=trial) for run, question, due, trial, *_ in wrong]
-    store.forget_answers(keys)
-    yield f"{len(wrong)} edited answers were moved to {aside.name}"
-    for run in dict.fromkeys(key.run for key in keys):
-        yield from _rebuild_run(store, run, settings)
-
-
 def _drop_unreadable(con: sqlite3.Connection) -> tuple[int, set[str]]:
-    """Remove rows that are damaged and answers that were changed; how many, and which runs lost questions."""
+    """Remove damaged rows and changed answers; return how many, and which runs lost questions."""
     wrong = unreadable_rows(con)
     for table, rows in wrong.items():
         for row in rows:
             con.execute(*_mending(table, row))
-    changed = [row[:4] for row in con.execute(ANSWERS) if answer_fault(row)]
+    changed = [row[:4] for row in con.execute(ANSWERS.query) if answer_fault(row)]
     con.executemany("DELETE FROM cell WHERE run = ? AND question = ? AND due = ? AND trial = ?", changed)
     return sum(map(len, wrong.values())) + len(changed), {row[0] for row in wrong.get("question", ())}
 
 
 def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]:
-    """Compute answers that a run has lost again from the journal, without asking anybody."""
+    """Recompute lost answers of a run from the journal, without asking anybody."""
     try:
         prepared = stored_run(store, run)
     except UNREADABLE as error:
@@ -373,7 +391,7 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
     with tempfile.TemporaryDirectory(prefix="foretell-repair-") as folder:
         row = store.run(run)
         assert row is not None
-        _replay_into(Path(folder), prepared, settings, row.services)
+        replay_into(Path(folder), prepared, row, settings)
         with closing(RunStore(Path(folder) / "runs.db")) as computed:
             events: dict[Any, list[Any]] = {}
             for _, key, event in computed.events(run):
@@ -389,17 +407,6 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
         yield f"run {run}: {again} of {len(missing)} missing answers were computed again from the journal"
     if len(missing) > again:
         yield f"run {run}: {len(missing) - again} of {len(cells)} answers are open; foretell run SPEC goes on with them"
-
-
-def _replay_into(folder: Path, prepared: PreparedRun, settings: Settings, services: Sequence[str]) -> None:
-    from foretell.runs import event_loop
-    from foretell.runs.event_loop import run_sync
-
-    keys = {KEYS[service][0]: "replayed" for service in services if service in KEYS}
-    aside = replace(settings, home=folder, keys=keys, corpus_file=None, database=None, budget=None)
-    Corpus(aside.corpus).close()
-    journal = Journal(settings.journal, mode="replay") if asks_models(prepared.spec) else None
-    run_sync(execute_run(prepared, aside, journal=journal), event_loop.run)
 
 
 def _rebuild_corpus(file: HomeFile, kept: Path) -> Iterator[str]:

@@ -1023,11 +1023,9 @@ class CalibrateApplyRequest(OperationRequest):
 class ThresholdRequest(_PastRequest):
     """Choose the probability above which a claim is called True: on validation rows, judged on test rows.
 
-    The outcomes say which is which in a column split (for claims: subtype). Apply the file to new forecasts:
+    The outcomes say which is which in a column split (for claims: subtype).
 
       foretell calibrate threshold -f f.csv -o o.csv --out cut.json
-
-      foretell calibrate decide cut.json -f new.csv --out labels.csv
     """
 
     split: str | None = setting(
@@ -1041,13 +1039,6 @@ class ThresholdRequest(_PastRequest):
     combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
-
-
-class DecideRequest(OperationRequest):
-    """Label new forecasts True or False with the THRESHOLDS from `foretell calibrate threshold`."""
-
-    thresholds: Path = setting(help="File of the thresholds.", argument=True)
-    forecasts: Path = _FORECASTS
 
 
 class EnsembleRequest(_PastRequest):
@@ -1100,9 +1091,6 @@ class FetchRequest(ListingFields):
     """
 
     dataset: str = setting(help=SET_HELP, argument=True)
-    tournaments: tuple[str, ...] = setting(
-        (), "Only this Metaculus tournament, by slug or number; may be repeated.", flag="--tournament"
-    )
     limit: int | None = setting(200, "Maximum number of questions.", ge=1, le=5000)
     new: bool = setting(False, "Only questions that were not submitted from this machine before.")
 
@@ -1132,9 +1120,6 @@ class PromptsRequest(OperationRequest):
 
     kind: Literal["own", "market", "dates", "wikipedia", "options", "many", "separate", "number"] | None = setting(
         None, "Kind of question.", argument=True, metavar="[KIND]"
-    )
-    model: str | None = setting(
-        None, "Also show the reasoning effort of this model in each role.", metavar="NAME", max_length=300
     )
     role: (
         Literal["agent", "context", "filter", "summariser", "judge", "analyzer", "grounder", "synthesizer", "auditor"]
@@ -1799,12 +1784,12 @@ class PracticeRequest(OperationRequest):
 
       foretell practice -- foretell ask "Will Norges Bank cut its rate before 2027?"
 
-    Or point your shell at it, until foretell practice --stop:
+    Or open a shell in it, and leave it with exit:
 
-      eval "$(foretell practice --env)"
+      foretell practice -- bash
 
-    Otherwise it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up, and its
-    models know nothing: it shows how things work, not how good forecasts are.
+    Without a command, it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up,
+    and its models know nothing: it shows how things work, not how good forecasts are.
     """
 
     port: int = setting(0, "First of 13 consecutive ports (default: free ones).", metavar="PORT", ge=0, le=65522)
@@ -1812,10 +1797,7 @@ class PracticeRequest(OperationRequest):
     home: Path | None = setting(
         None, "FORETELL_HOME of the practice world (default: a folder next to your runs).", metavar="FOLDER"
     )
-    env: bool = setting(False, "Start it in the background and print the lines that point a shell at it.")
     env_file: Path | None = setting(None, "Also write the lines to this file.", metavar="FILE")
-    stop: bool = setting(False, "Stop the practice world that this shell uses.")
-    hours: float | None = setting(None, "Stop automatically after this many hours.", gt=0)
     command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")
 
 

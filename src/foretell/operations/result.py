@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """Base of all results, which are dataclasses. A result reads either by `__str__` or by `print`.
+    """Base of all results, which are dataclasses. A result defines its text either by `__str__` or by `print`.
 
-    Formats beside JSON are offered by further methods: `rows` for .csv and .parquet, `to_html` for .html and
+    Other formats than JSON come from further methods: `rows` for .csv and .parquet, `to_html` for .html and
     `to_markdown` for .md.
     """
 
     lines: ClassVar[str] = ""
-    """The field that holds the lines of the result's table; a result without one is a line of its own."""
+    """The field with the rows of the result's table; without one, the result is a single row."""
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What a user should know and what is no part of the result itself."""
-        return ()
+        """What a user should know beside the result: its `cautions` and `notes`, if it has such fields."""
+        return (*getattr(self, "cautions", ()), *getattr(self, "notes", ()))
 
     @property
     def ok(self) -> bool:
-        """Whether all that was asked for could be done."""
+        """Whether everything that was asked for could be done."""
         return True
 
     @property
     def exit_code(self) -> int:
-        """How a command ends: 0, 1 where something could not be done, 3 where an answer rests on a failure."""
+        """Exit code of the command: 0; 1 if something could not be done; 3 if an answer rests on a failure."""
         return 0 if self.ok else 1
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Whatever words a result has for itself, printing them steers no terminal."""
+        """Make sure that the text of a result cannot control the terminal."""
         super().__init_subclass__(**options)
         words: Callable[[Result], str] | None = cls.__dict__.get("__str__")
         if words is not None:
@@ -53,7 +53,7 @@ class Result:
             cls.__str__ = harmless
 
     def to_dict(self) -> Any:
-        """Plain data: the fields by name, unless a result says otherwise."""
+        """The fields as plain data, unless a result defines something else."""
         return {one.name: plain_data(getattr(self, one.name)) for one in fields(cast("Any", self))}
 
     def to_json(self) -> str:
@@ -61,30 +61,30 @@ class Result:
         return for_json(json.dumps(plain_data(self.to_dict()), ensure_ascii=False, indent=1, default=str))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary for each line of the result's table."""
+        """One dictionary per row of the result's table."""
         if self.lines:
             return [dict(one) if isinstance(one, Mapping) else asdict(one) for one in getattr(self, self.lines)]
         found = self.to_dict()
         return found if isinstance(found, list) else [found]
 
     def to_frame(self) -> "DataFrame":
-        """The rows as a data frame of pandas."""
+        """The rows as a pandas data frame."""
         from foretell.scoring.scoreboard import rows_as_frame
 
         return rows_as_frame(self.rows())
 
     def _repr_html_(self) -> str:
-        """The rows as a table in a notebook; every text is escaped."""
+        """The rows as a table in a notebook, with all text escaped."""
         from foretell.scoring.scoreboard import rows_as_html
 
         return rows_as_html(self.rows())
 
     def print(self, console: "Console") -> None:
-        """Show it in a terminal."""
+        """Print the result to a terminal."""
         show_text(console, f"{self}\n")
 
     def __str__(self) -> str:
-        """The text that a terminal of 80 columns shows, without colour."""
+        """The text for a terminal of 80 columns, without colour."""
         if type(self).print is Result.print:
             return self.to_json()
         from io import StringIO
@@ -96,7 +96,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportResult(Result):
-    """A report from below as a result: its own data and its own words."""
+    """A report of a lower package as a result, with its own data and text."""
 
     report: Any
 

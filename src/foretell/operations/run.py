@@ -1,4 +1,4 @@
-"""Runs: started from a spec, looked into, computed again from their journal; and backtests that ask no model."""
+"""Runs: start one from a spec, show it, and recompute it from the journal. Backtests of forecasters without models."""
 
 import json
 import tempfile
@@ -55,7 +55,7 @@ from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_row
 from foretell.scoring.table import BASE_RATE, CROWD
 
 MOST_REASONS = 5
-"""Kinds of failures that are listed."""
+"""How many kinds of failures are listed."""
 
 # Running a spec.
 
@@ -69,21 +69,16 @@ class RunResult(Result):
     trials: int
     progress: RunProgress
     quarantined: int = 0
-    """Questions that were left out, because their own text was written after the moment of asking."""
+    """Questions that were left out because their own text is newer than their date."""
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
     tables: tuple[Path, ...] = ()
-    """Files for scoring that were written."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Everything a reader should know before relying on the answers."""
-        return (*self.cautions, *self.notes)
+    """The tables that were written for scoring."""
 
     @property
     def exit_code(self) -> int:
-        """3 where an answer is missing or rests on a failure."""
+        """3 if an answer is missing or rests on a failure."""
         return 3 if self.progress.failed or self.progress.degraded or self.progress.stopped else 0
 
     def rows(self) -> list[dict[str, Any]]:
@@ -103,7 +98,7 @@ class RunResult(Result):
             "degraded": done.degraded,
             "stopped": done.stopped or None,
             "done_before": done.skipped,
-            # Calls end in any order, and sums of floats remember it.
+            # Calls end in any order, which changes the last bits of the sum.
             "dollars": round(done.dollars, 9),
             "reserved": round(done.reserved, 9),
             "at_risk": round(done.at_risk, 9),
@@ -141,9 +136,9 @@ async def run_spec(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunResult:
-    """Run a spec over its questions, here or by the workers of a shared database.
+    """Run a spec on its questions, in this process or by the workers of a shared database.
 
-    Stopped and started again, it goes on where it was and pays for nothing twice.
+    You can stop it and start it again: it continues where it stopped and pays for nothing twice.
     """
     settings = settings or load_settings()
     prepared = prepare(request, settings)
@@ -186,7 +181,7 @@ async def carry_out(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunProgress:
-    """Answer what a prepared run has not answered yet, here or by the workers of a shared database."""
+    """Answer the open cells of a run, in this process or by the workers of a shared database."""
     shared = settings.database is not None and asks_models(prepared.spec)
     if where in ("workers", "both") and not shared:
         hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
@@ -203,18 +198,18 @@ run = operation(RunRequest)(run_spec)
 
 
 def stored_run(store: RunStore, run: str, dataset: str | None = None, *, kept: bool = True) -> PreparedRun:
-    """A stored run with what it asked, whatever its file of questions says by now.
+    """A stored run with the questions it asked, even if their file has changed since.
 
     Args:
-        store: Where it is.
-        run: Its id.
-        dataset: The questions, where they are not in the spec's own place any more.
-        kept: Whether the questions that were kept with it count; else those of their file, with their digest.
+        store: The store of runs.
+        run: The run's id.
+        dataset: The file of questions, if it has moved.
+        kept: Use the questions stored with the run; otherwise those in their file, with their digest.
     """
     row = store.run(run)
     assert row is not None
     spec = spec_from_json(row.spec)
-    # It asked what it asked, also before questions were looked at for texts that were written later.
+    # Older runs asked these questions before late text was checked.
     late_text = "cut" if spec.questions.late_text == "cut" else "keep"
     asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset, late_text=late_text)
     typed = stored_questions(store, spec)
@@ -226,7 +221,7 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None, *, kept: b
 
 
 def resume(store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None) -> PreparedRun:
-    """A stored run, ready to go on; with changes of its spec, the run that it becomes, on the same questions."""
+    """A stored run, ready to continue; with changes to its spec, the run it becomes on the same questions."""
     row = store.run(run)
     assert row is not None
     spec = changed_spec(row, changes or {})
@@ -235,7 +230,7 @@ def resume(store: RunStore, run: str, settings: Settings, changes: Mapping[str, 
 
 
 def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
-    """The spec of a run with other values for some of its fields, such as budget.run; None takes one away."""
+    """The spec of a run with some fields changed, such as budget.run; None removes a field."""
     if not changes:
         return spec_from_json(row.spec)
     written = {name: value for name, value in json.loads(json.dumps(row.spec)).items() if name not in FOUND_OUT}
@@ -261,11 +256,11 @@ def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
 
 
 FOUND_OUT = ("efforts", "marked")
-"""Fields of a spec that are chosen when a run is made."""
+"""Fields of a spec that are determined when a run is created."""
 
 
 def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Settings) -> None:
-    """Let the run that another became take its name, note and tags; what the other answered is kept in the archive."""
+    """Give the name, note and tags of a run to the one that replaces it, and archive the old answers."""
     if old != prepared.spec.id:
         now, asked = datetime.now(UTC), prepared.questions
         begin_run(store, prepared.spec, now, settings.services, instead_of=old, questions=asked)
@@ -278,7 +273,7 @@ async def resume_stored_run(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunResult:
-    """Go on with a run of this machine: open and failed cells are answered, nothing is paid twice."""
+    """Continue a stored run: answer open and failed cells without paying for anything twice."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         old = find_run(store, request.run)
@@ -291,7 +286,7 @@ resume_run = operation(RunsResumeRequest)(resume_stored_run)
 
 
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
-    """What a bill may hold beyond the replies that are stored; nobody but the provider knows."""
+    """Calls that may be billed although no reply was saved."""
     if not settings.database and not Path(settings.journal).is_file():
         return ()
     with closing(Journal(settings.journal)) as journal:
@@ -303,14 +298,14 @@ def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
 
 
 def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[Path, ...]:
-    """forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
+    """Write forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
     with closing(RunStore(settings.store)) as store:
         answers, late = tuple(store.answers(prepared.spec.id)), prepared.benchmark.questions.quarantined
     result = Backtest(questions=prepared.questions, answers=answers, quarantined=late)
     return tuple(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
 
 
-# Looking at stored runs.
+# Showing stored runs.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,23 +316,23 @@ class ShowResult(Result):
     money: RunMoney
     answers: tuple[Forecast | Failure, ...]
     total: int
-    """Answers in all."""
+    """Total number of answers."""
     texts: Mapping[str, str]
-    """By question id, how it is worded."""
+    """Question id → its text."""
     steps: Mapping[int, tuple[TraceEvent, ...]]
-    """By trial, for one question: what happened, in order."""
+    """Trial → what happened, in order; for one question."""
     question: str | None = None
     scores: RunScores | None = None
-    """How good it was, where all questions are shown."""
+    """The scores, if all questions are shown."""
     view: Mapping[str, Any] | None = None
-    """What `question_view` says of the one question that is shown."""
+    """The result of `question_view` for the question that is shown."""
     made: tuple[tuple[str, str], ...] = ()
-    """How the run was made, pair by pair."""
+    """How the run was made, as pairs of label and value."""
     limit: int | None = None
 
     @property
     def document(self) -> ReportDocument:
-        """The report: of the one question, else of the run."""
+        """The report on the question that is shown, or on the run."""
         if self.view is not None:
             return question_report(self.view, self.made)
         return run_report(
@@ -347,7 +342,7 @@ class ShowResult(Result):
         )
 
     def to_html(self) -> str:
-        """The report as one file for a browser."""
+        """The report as one HTML file."""
         return self.document.to_html()
 
     def to_markdown(self) -> str:
@@ -355,7 +350,7 @@ class ShowResult(Result):
         return self.document.to_markdown()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each answer."""
+        """One row per answer."""
         return [
             {
                 "question": answer.question_id,
@@ -372,7 +367,7 @@ class ShowResult(Result):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The stored answers, and for one question the stored steps of each trial with a line about each."""
+        """The stored answers and, for one question, the steps of each trial."""
         body: dict[str, Any] = {
             "run": run_to_dict(self.run, self.money),
             "answers": [
@@ -394,7 +389,7 @@ class ShowResult(Result):
         return body
 
     def _scored(self, scores: RunScores) -> dict[str, Any]:
-        """Every question with the answer that its trials make together, and how good all of it was."""
+        """Every question with its combined answer, and the scores."""
         return {
             "questions": [
                 {
@@ -412,7 +407,7 @@ class ShowResult(Result):
         }
 
     def print(self, console: "Console") -> None:
-        """The questions with their answers; of one question every step to each of its answers."""
+        """The questions with their answers, or every step to the answers of one question."""
         if self.scores is not None:
             show_text(console, f"{self._overview(self.scores)}\n")
             return
@@ -438,7 +433,7 @@ class ShowResult(Result):
 
 
 def question_lines(one: QuestionAnswer) -> str:
-    """A question of a run, and below it the answer, what was said beside it, and what became of it."""
+    """A question of a run with its answer, trials, price and outcome, for people."""
     shown, several = one.leading, len(one.targets) > 1
     said = "failed" if one.final is None else answer_text(one.final, one.question)
     beside = [f"trials {min(shown.trials):.0%} to {max(shown.trials):.0%}"] if len(set(shown.trials)) > 1 else []
@@ -502,7 +497,7 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
 
 
 def _question_named(name: str, texts: Mapping[str, str]) -> str:
-    """The id of a question that is named by it, by the beginning of it or by words of its text."""
+    """Find a question by its id, the beginning of its id, or words of its text."""
     if name in texts:
         return name
     fits = [id for id in texts if id.startswith(name)] or [id for id in texts if name.lower() in texts[id].lower()]
@@ -511,28 +506,23 @@ def _question_named(name: str, texts: Mapping[str, str]) -> str:
     return fits[0] if fits else name
 
 
-# Computing a run again.
+# Recomputing a run.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayResult(Result):
-    """How many answers of a run are the same when it is computed again from the journal."""
+    """How many answers of a run are the same when recomputed from the journal."""
 
     run: str
     same: int
     total: int
-    problems: tuple[str, ...] = ()
-    """Why answers could not be computed again."""
+    notes: tuple[str, ...] = ()
+    """Why answers could not be recomputed."""
 
     @property
     def ok(self) -> bool:
-        """Whether all of them are."""
+        """Whether all answers are the same."""
         return self.same == self.total
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The problems."""
-        return self.problems
 
     def __str__(self) -> str:
         return f"{self.same} of {self.total} answers are the same, from the journal alone"
@@ -540,7 +530,7 @@ class ReplayResult(Result):
 
 @operation(ReplayRequest)
 def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayResult:
-    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
+    """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, request.run)
@@ -549,22 +539,29 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
         before = [to_json(answer) for answer in store.answers(run)]
         prepared = stored_run(store, run, request.dataset)
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
-        # The same tools are offered as then; nobody is asked, so that no key has to be a real one.
-        keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
-        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None, database=None)
-        Corpus(aside.corpus).close()
-        run_sync(execute_run(prepared, aside, journal=Journal(settings.journal, mode="replay")), event_loop.run)
+        aside = replay_into(Path(folder), prepared, row, settings)
         with closing(RunStore(aside.store)) as again:
             answers = list(again.answers(run))
     after = [to_json(answer) for answer in answers]
     known = set(before)
     problems = [a.error for a in answers if isinstance(a, Failure) and to_json(a) not in known]
     same = sum(_without_seconds(a) == _without_seconds(b) for a, b in zip(before, after, strict=False))
-    return ReplayResult(run=run, same=same, total=len(before), problems=tuple(dict.fromkeys(problems))[:5])
+    return ReplayResult(run=run, same=same, total=len(before), notes=tuple(dict.fromkeys(problems))[:5])
+
+
+def replay_into(folder: Path, prepared: PreparedRun, row: RunRow, settings: Settings) -> Settings:
+    """Recompute a run from the journal in a separate folder, and return the settings of that folder."""
+    # Offer the same tools as then. Nobody is asked, so the keys need not be real.
+    keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
+    aside = replace(settings, home=folder, keys=keys, corpus_file=None, database=None, budget=None)
+    Corpus(aside.corpus).close()
+    journal = Journal(settings.journal, mode="replay") if asks_models(prepared.spec) else None
+    run_sync(execute_run(prepared, aside, journal=journal), event_loop.run)
+    return aside
 
 
 def _without_seconds(answer: str) -> str:
-    """An answer without how long it took, which is the clock's and not the run's, and without a sum's last bits."""
+    """An answer without its duration and the last bits of its cost, which vary between runs."""
     data = json.loads(answer)
     usage = data.get("usage", {})
     usage.pop("seconds", None)
@@ -572,7 +569,7 @@ def _without_seconds(answer: str) -> str:
     return json.dumps(data, sort_keys=True)
 
 
-# Backtests of forecasters that ask no model.
+# Backtests of forecasters without models.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -613,7 +610,7 @@ class BacktestResult(Result):
 
 
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
-    """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
+    """Test forecasters on a question set as of its dates, and write the tables that `foretell score` reads."""
     benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
     series = None if request.series is None else CsvSeries(path=request.series)
     if series is None and benchmark.series is None and request.fetch_series:

@@ -1,4 +1,4 @@
-"""Runs on this machine: what they cost, how they are and how good they were; named, tagged, resolved, removed."""
+"""The runs on this machine: list them with cost, state and score; rename, tag, stop, resolve and remove them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ from foretell.scoring.long_tables import StoredScores
 
 @dataclass(frozen=True, kw_only=True)
 class RunMoney:
-    """What a run has cost, may cost and may have cost, in dollars."""
+    """What a run has cost and may still cost, in dollars."""
 
     spent: float
     open: UnsettledCalls
@@ -58,7 +58,7 @@ class ListedRun:
     state: RunState
     money: RunMoney
     score: Mapping[str, Any]
-    """What `RunScores.summary` says."""
+    """The result of `RunScores.summary`."""
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class ListedRun:
         return self.row.id
 
     def to_dict(self) -> dict[str, Any]:
-        """A run in a few words, with how good it was."""
+        """A run in short, with its score."""
         return run_to_dict(self.row, self.money) | {
             "name": self.row.name,
             "note": self.row.note,
@@ -81,7 +81,7 @@ class ListedRun:
 
 
 def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, RunMoney]:
-    """The money of runs: what their replies cost, and what the journal says of calls that had none."""
+    """The cost of runs: their replies, and calls without a reply according to the journal."""
     unsettled: dict[str, UnsettledCalls] = {}
     checks: dict[str, float] = {}
     if runs and (settings.database or Path(settings.journal).is_file()):
@@ -94,7 +94,7 @@ def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[s
 
 
 def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
-    """A run in a few words."""
+    """A run in short."""
     return {
         "run": row.id,
         "created": row.created,
@@ -115,14 +115,14 @@ def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
 
 
 def money_text(row: Mapping[str, Any]) -> str:
-    """Of a run in a few words: spent, and apart from it what is reserved and at risk."""
+    """Money of a run in short: spent, reserved and at risk."""
     return RunProgress(total=0, dollars=row["dollars"], reserved=row["reserved"], at_risk=row["at_risk"]).money(4)
 
 
 # The list.
 
 MOST_STEPS = 5
-"""Runs of which the list says what to do next."""
+"""How many runs the list gives a next step for."""
 NO_RUNS = "no runs yet; try: foretell ask, or foretell run SPEC.yaml"
 
 
@@ -132,18 +132,18 @@ class RunsResult(Result):
 
     stored: tuple[ListedRun, ...]
     total: int
-    """How many there are that fit."""
+    """How many match."""
     archived: int
     """How many are left out because they are archived."""
     every: int
     """How many there are in all."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each run, the newest first."""
+        """One row per run, newest first."""
         return [run.to_dict() for run in self.stored]
 
     def to_dict(self) -> dict[str, Any]:
-        """The rows, and how many there are in all."""
+        """The rows, and the total."""
         return {"runs": self.rows(), "total": self.total, "archived": self.archived}
 
     def print(self, console: Console) -> None:
@@ -158,7 +158,7 @@ class RunsResult(Result):
                 for r in self.stored
             ]
             head, *lines = text_table(columns, cells, console.width).splitlines()
-            # What it asks stands below, after a name that was cut, so that a narrow terminal hides nothing.
+            # The second line shows what the run asks, and its whole name if that was cut.
             told = [
                 f"{line}\n  {'' if name in line else f'{name}, '}{_what(run)}"
                 for line, run, (name, *_) in zip(lines, self.stored, cells, strict=True)
@@ -199,7 +199,7 @@ def _state_text(run: ListedRun) -> str:
 
 
 def _next_step(run: ListedRun) -> str:
-    """Why a run is not finished and what to do about it; empty where nothing is."""
+    """Why a run is not finished and what to do about it; empty if it is."""
     name = run.row.name or run.row.id
     again = f"foretell runs resume {shlex.quote(name)}"
     match run.state:
@@ -219,7 +219,7 @@ def _next_step(run: ListedRun) -> str:
 
 @operation(RunsRequest)
 def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
-    """The runs on this machine, the newest first."""
+    """List the runs on this machine, newest first."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         found, archived = chosen_runs(store, request)
@@ -236,7 +236,7 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
 
 
 def chosen_runs(store: RunStore, request: RunsRequest) -> tuple[Sequence[tuple[RunRow, RunState]], int]:
-    """The runs that fit with their states, and how many more fit that are archived."""
+    """The matching runs with their states, and how many more are archived."""
     asked = store.asked()
     fitting = [row for row in store.runs() if _fits(row, request)]
     shown = [row for row in fitting if request.archived or not row.archived]
@@ -246,19 +246,19 @@ def chosen_runs(store: RunStore, request: RunsRequest) -> tuple[Sequence[tuple[R
 
 
 def _fits(row: RunRow, request: RunsRequest) -> bool:
-    """Whether a run has all the tags that are wanted, and the words that are sought."""
+    """Whether a run has all requested tags and contains the text."""
     models = " ".join(map(str, row.spec.get("models", {}).values()))
     said = f"{row.id} {row.name} {row.note} {' '.join(row.tags)} {models} {row.spec.get('forecaster', '')}"
     said += f" {row.spec.get('questions', {}).get('dataset', '')}"
     return set(request.tag) <= set(row.tags) and request.find.casefold() in said.casefold()
 
 
-# What people say of a run.
+# Names, notes and tags.
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunLabels(Result):
-    """What people say of a run."""
+    """Name, note and tags of a run."""
 
     run: str
     name: str
@@ -275,7 +275,7 @@ class RunLabels(Result):
 
 
 def _refuse_unsafe(*words: str) -> None:
-    """No name, tag or note steers a terminal or hides what it says."""
+    """Refuse text that could control a terminal or hide what it says."""
     for word in words:
         if UNSAFE.search(word):
             raise InputError("it holds characters that cannot be shown", hint="use letters, digits and signs")
@@ -289,7 +289,7 @@ def _labels(store: RunStore, run: str) -> RunLabels:
 
 @operation(RunsRenameRequest)
 def rename_run(request: RunsRenameRequest, settings: Settings | None = None) -> RunLabels:
-    """Call a run by a name."""
+    """Rename a run."""
     settings = settings or load_settings()
     _refuse_unsafe(request.name)
     with closing(RunStore(settings.store)) as store:
@@ -304,7 +304,7 @@ def rename_run(request: RunsRenameRequest, settings: Settings | None = None) -> 
 
 @operation(RunsTagRequest)
 def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLabels:
-    """Put tags on a run, or take them away; note something; put it into the archive."""
+    """Add or remove tags, write a note, or archive a run."""
     settings = settings or load_settings()
     _refuse_unsafe(*request.tags, request.note or "")
     if request.archive and request.unarchive:
@@ -341,7 +341,7 @@ class RemovedRuns(Result):
 
 @operation(RunsRemoveRequest)
 def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) -> RemovedRuns:
-    """Remove runs with everything that is stored of them."""
+    """Remove runs with everything stored about them."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         asked, found = store.asked(), list[Mapping[str, Any]]()
@@ -402,25 +402,25 @@ def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> Stop
     )
 
 
-# How it came out.
+# Outcomes.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolveResult(Result):
-    """What is known of how a run's questions came out."""
+    """What is known about the outcomes of a run's questions."""
 
     run: str
     decided: int
-    """Questions of which something has come out."""
+    """How many questions have at least one outcome."""
     questions: int
     new: int
-    """Targets whose outcome was told now."""
+    """How many outcomes are new."""
     score: Mapping[str, Any]
     problems: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where an outcome could not be looked for."""
+        """Outcomes that could not be looked up."""
         return self.problems
 
     def __str__(self) -> str:
@@ -438,7 +438,7 @@ class ResolveResult(Result):
 
 
 async def resolve_stored_run(request: RunsResolveRequest, settings: Settings | None = None) -> ResolveResult:
-    """Look how the questions of a run came out: in its question set, on its markets, in a table."""
+    """Look up the outcomes of a run in its question set, on markets, or in a table."""
     settings = settings or load_settings()
     problems: list[str] = []
     with closing(RunStore(settings.store)) as store:
@@ -467,7 +467,7 @@ resolve_run = operation(RunsResolveRequest)(resolve_stored_run)
 
 
 def _table_outcomes(path: Path | None, questions: Sequence[Question]) -> list[Resolution]:
-    """The outcomes of a table, some of which must be about what the run asked."""
+    """The outcomes in a table, some of which must belong to the run."""
     if path is None:
         return []
     from foretell.data.datasets.question_files import read_outcomes
@@ -491,7 +491,7 @@ def _set_outcomes(store: RunStore, run: str, problems: list[str]) -> Sequence[Re
 
 
 async def _market_outcomes(questions: Sequence[Question], settings: Settings, problems: list[str]) -> list[Resolution]:
-    """What the markets of questions that have one say by now."""
+    """The outcomes that markets have published."""
     from foretell.data.http import AsyncHttpClient
     from foretell.data.markets.prices import market_ref
     from foretell.runs.services import open_markets
@@ -518,34 +518,34 @@ async def _market_outcomes(questions: Sequence[Question], settings: Settings, pr
     return found
 
 
-# What a run will cost and how long it takes: by what its like did on this machine, else by a rough guess.
+# Cost and duration of a run: from similar runs on this machine, or a rough guess.
 
 
 READ, WRITTEN, CALL_SECONDS = 5_000, 800, 15.0
-"""Tokens and seconds of a typical call, for runs of whose like nothing was measured."""
+"""Tokens and seconds of a typical call, if nothing similar was measured."""
 MEASURED_ANSWERS = 200
-"""Answers of a run that its time is measured by."""
+"""How many answers of a run are used to measure its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellCost:
-    """What one trial of a question costs, and where that is known from."""
+    """The cost and duration of one trial of a question, and where they come from."""
 
     dollars: float | None
-    """None where no price is known."""
+    """None if no price is known."""
     seconds: float
     basis: str
     """measured, rough, unknown, free model or no model."""
     cells: int = 0
-    """How many were measured."""
+    """How many cells were measured."""
 
 
 CellCosts = Mapping[tuple[str, ...], CellCost]
-"""By what decides the price of a cell."""
+"""What determines the price of a cell → its cost."""
 
 
 def measured_costs(store: RunStore) -> CellCosts:
-    """What cells of stored runs cost and how long they took, by what decides it."""
+    """Measured cost and duration of cells in stored runs."""
     sums: dict[tuple[str, ...], tuple[float, int, float, int]] = {}
     for row in store.runs():
         if row.done and row.spec.get("models"):
@@ -564,7 +564,7 @@ def measured_costs(store: RunStore) -> CellCosts:
 
 
 def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellCost:
-    """What a cell of a run costs.
+    """The cost of a cell.
 
     Args:
         spec: The run.
@@ -588,14 +588,14 @@ def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellC
 
 
 def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
-    """What decides the price of a cell."""
+    """What determines the price of a cell: forecaster, models, options and search."""
     body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
     options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))
     return (str(body.get("forecaster", "agent")), str(models), str(options), str(list(body.get("search") or ())))
 
 
 def _calls(spec: RunSpec) -> float:
-    """Model calls of a cell, roughly: the agent's steps, a tree's leaves and what puts them together."""
+    """Approximate model calls of a cell."""
     options = spec.options
     if spec.forecaster == "agent":
         return 1.0 if options.get("variant") == "zero-shot" else 0.7 * float(options.get("steps", 10))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from rich.console import Console
 
-from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line, murphy_decomposition
 from foretell.metrics.clusters import ResamplingDesign
@@ -20,7 +20,7 @@ from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, marke
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
-from foretell.metrics.scores import brier_index, metaculus_peer
+from foretell.metrics.scores import brier_index, metaculus_baseline_options, metaculus_peer, peer_points
 from foretell.operations.requests import (
     CompareRequest,
     ErrorsRequest,
@@ -30,8 +30,7 @@ from foretell.operations.requests import (
     TablesRequest,
 )
 from foretell.operations.result import Result, show_table
-from foretell.operations.score_numbers import NumberScores, score_numbers
-from foretell.operations.score_options import OPTION_COLUMNS, OptionScore, interval_text, option_scores
+from foretell.operations.score_numbers import NumberScores, interval_text, score_numbers
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
@@ -65,6 +64,18 @@ class ScoreDetails:
     slope: float
     """Of the recalibration line on the log-odds scale; below 1 is overconfidence."""
     intercept: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionScore:
+    """One forecaster on the questions with options that it answered completely."""
+
+    forecaster: str
+    n: int
+    baseline: Interval
+    """100·ln(p·k)/ln k of k options: 0 for even chances, 100 for certainty."""
+    peer: Interval
+    """100·(ln p − mean ln p of the others)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +139,12 @@ DETAIL_COLUMNS: Mapping[TextColumn, Callable[[ScoreDetails], str]] = {
     TextColumn(head="Resol.", right=True, drop=1): lambda one: f"{one.resolution:.3f}",
     TextColumn(head="Slope", right=True, drop=2): lambda one: f"{one.slope:.2f}",
     TextColumn(head="Intercept", right=True, drop=3): lambda one: f"{one.intercept:+.2f}",
+}
+OPTION_COLUMNS: Mapping[TextColumn, Callable[[OptionScore], str]] = {
+    TextColumn(head="Questions with options", shrink=16): lambda one: one.forecaster,
+    TextColumn(head="n", right=True, drop=1): lambda one: str(one.n),
+    TextColumn(head="Metaculus baseline", right=True): lambda one: interval_text(one.baseline),
+    TextColumn(head="Metaculus peer", right=True): lambda one: interval_text(one.peer),
 }
 DETAIL_NOTE = (
     "Peer: Metaculus peer score, above 0 beats the others. Adjusted: Brier score less the\n"
@@ -300,6 +317,67 @@ def _mean(scores: Floats, table: ForecastTable, rows: Any, options: ScoringOptio
     cluster = table.targets.groups.get("cluster", table.targets.question).codes[rows]
     design = ResamplingDesign(cluster=cluster, weight=table.targets.weight[rows])
     return bootstrap_score(scores, design, resampling=options.resampling)
+
+
+# Metaculus scores of questions with options of which one came true.
+
+SUM_OFF = 0.005
+"""How far the probabilities of options may be from one; dates of one question rarely add up to that."""
+
+
+def option_scores(table: ForecastTable, resampling: Resampling) -> tuple[OptionScore, ...]:
+    """Baseline and peer scores by forecaster, best first; none if no question has options of which one came true."""
+    targets = table.targets
+    _, task = np.unique(targets.askings, return_inverse=True)
+    size, happened = np.bincount(task), np.bincount(task, targets.outcome)
+    tasks = np.flatnonzero((size > 1) & (happened == 1))
+    if not len(tasks):
+        return ()
+    place = _places(task, tasks, int(size[tasks].max()))
+    given = [np.where(place >= 0, table.p_of(name)[place], np.nan) for name in table.forecasters]
+    whole = np.stack([((~np.isnan(p)) == (place >= 0)).all(axis=1) for p in given])
+    adds_up = np.stack([np.abs(np.nansum(p, axis=1) - 1) <= SUM_OFF for p in given])
+    kept = whole.any(axis=0) & (adds_up | ~whole).all(axis=0)
+    if not kept.any():
+        return ()
+    place = place[kept]
+    true = np.argmax(np.where(place >= 0, targets.outcome[place], 0), axis=1)
+    chances = np.stack([_distributions(p[kept], rows[kept]) for p, rows in zip(given, whole, strict=True)])
+    answered = whole[:, kept]
+    happened = np.take_along_axis(chances, np.broadcast_to(true[None, :, None], (*answered.shape, 1)), axis=2)[:, :, 0]
+    peer = peer_points(happened)
+    cluster = targets.question.codes[place[:, 0]]
+    found = [
+        OptionScore(
+            forecaster=name,
+            n=int(rows.sum()),
+            baseline=bootstrap_score(
+                metaculus_baseline_options(p[rows], true[rows]), cluster[rows], resampling=resampling
+            ),
+            peer=bootstrap_score(points[rows], cluster[rows], resampling=resampling),
+        )
+        for name, p, points, rows in zip(table.forecasters, chances, peer, answered, strict=True)
+        if rows.any()
+    ]
+    return tuple(sorted(found, key=lambda one: -one.baseline.estimate))
+
+
+def _places(task: Ints, tasks: Ints, width: int) -> Ints:
+    """The targets of every task, padded with −1."""
+    place = np.full((len(tasks), width), -1, np.int64)
+    order = np.argsort(task, kind="stable")
+    starts = np.searchsorted(task[order], tasks)
+    ends = np.searchsorted(task[order], tasks, side="right")
+    for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        place[row, : end - start] = order[start:end]
+    return place
+
+
+def _distributions(given: Floats, whole: Bools) -> Floats:
+    """Positive probabilities that add up to one; NaN for tasks that were not answered completely."""
+    chances = np.maximum(given, LOG_FLOOR)
+    chances = chances / np.maximum(np.nansum(chances, axis=1, keepdims=True), LOG_FLOOR)
+    return np.where(whole[:, None], chances, np.nan)
 
 
 # Comparisons.

@@ -22,7 +22,6 @@ from foretell.metrics.distributions import (
 )
 from foretell.operations.requests import ScoreRequest
 from foretell.operations.result import Result, show_table
-from foretell.operations.score_options import interval_text
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import NumericRange
@@ -106,6 +105,11 @@ class NumberScores(Result):
             columns[TextColumn(head="Peer", right=True)] = lambda row: _points(row[1].peer)
         show_table(console, enumerate(self.scores, 1), columns)
         show_text(console, f"{NUMBER_NOTE}\n" + f"{METACULUS_NOTE}\n" * ranged)
+
+
+def interval_text(found: Interval) -> str:
+    """A score that may be positive or negative, with its interval."""
+    return f"{found.estimate:+.1f} [{found.low:+.1f}, {found.high:+.1f}]"
 
 
 def _share(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Outside services as they are asked from here: which there are, how they are, and whether they answer as expected."""
+"""Outside services: list them with key, pace and last answer, and check that they answer as expected."""
 
 import asyncio
 import platform
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 KINDS = ("markets", "search_engines", "series", "tools")
-"""Kinds of plug-ins that ask outside services."""
+"""Kinds of plug-ins that use outside services."""
 
 
 NOT_OUTSIDE = ("local", "yfinance")
-"""A corpus on this machine, and another name of Yahoo."""
+"""A corpus on this machine, and an alias of Yahoo."""
 
 
 def service_names() -> list[str]:
-    """Every outside service that is known, and whatever else a plug-in asks."""
+    """All known outside services, and those that plug-ins add."""
     others = (name for kind in KINDS for name in names(kind) if name not in NOT_OUTSIDE)
     return list(dict.fromkeys((*KNOWN_SERVICES, *others)))
 
@@ -45,7 +45,7 @@ def service_names() -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceRow:
-    """A service as it is asked from here."""
+    """How a service is used from this machine."""
 
     service: str
     title: str
@@ -53,11 +53,11 @@ class ServiceRow:
     key_variables: tuple[str, ...]
     pace: str
     address: str
-    """Where it is asked, if that is not the public address."""
+    """Its address, if it is not the public one."""
     last_success: str
     last_error: str
     problem: str
-    """What the last error said."""
+    """The text of the last error."""
     closed_until: str
     needs_contact: bool
     facts_date: str
@@ -66,13 +66,13 @@ class ServiceRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ServicesResult(Result):
-    """The services, and what is to be known of them."""
+    """The services, with what is missing."""
 
     lines = "services"
     services: tuple[ServiceRow, ...]
     contact: str
     limits: tuple[str, ...] = ()
-    """Of the one that was asked for: each limit with its source."""
+    """For a single service: each limit with its source."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class ServicesResult(Result):
         return (f"no contact is set, so {shy} cannot be asked: foretell doctor --contact you@example.org",)
 
     def print(self, console: "Console") -> None:
-        """The table; for one service alone, all that is known of it."""
+        """A table; for a single service, everything known about it."""
         if self.limits:
             for name, value in self.rows()[0].items():
                 shown = ", ".join(value) if isinstance(value, tuple) else value
@@ -102,7 +102,7 @@ class ServicesResult(Result):
 
 
 def list_services(request: ServicesListRequest, settings: Settings | None = None) -> ServicesResult:
-    """Every outside service: whether its key is set, how fast it is asked, and how it answered last."""
+    """List the outside services: whether the key is set, how fast they are asked, and how they last answered."""
     settings = settings or load_settings()
     wanted = service_names() if request.name is None else [_known_name(request.name)]
     with closing(PaceStore(settings.access.state_file)) as store:
@@ -148,7 +148,7 @@ def _row(name: str, settings: Settings, state: ServiceState) -> ServiceRow:
 
 
 def _built_from(name: str) -> str:
-    """The version and date of the facts that its adapter was built from, where it states them."""
+    """Version and date of the facts that an adapter was built from, if it states them."""
     told = (getattr(load(kind, name), "facts", "") for kind in KINDS if exists(kind, name))
     return next(filter(None, told), "")
 
@@ -174,27 +174,27 @@ QUERY = "central bank rate decision"
 ARTICLE = "Norges Bank"
 PAGE = "https://example.com/"
 TRIES = 3
-"""Listed markets whose prices are asked for, until one has any."""
+"""How many listed markets to try until one has prices."""
 STORED_BY = "2026-07-01"
-"""The day as of which versions are looked for."""
+"""The date for checks of old versions."""
 Verdict = Literal["ok", "failed", "left out"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceCheck:
-    """One thing that was asked of a service."""
+    """One check of a service."""
 
     service: str
     what: str
     verdict: Verdict
     detail: str
     seconds: float | None = None
-    """With the time it waited for its turn."""
+    """Duration, including the wait for its turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceChecks(Result):
-    """What was asked of services and what came of it."""
+    """The results of checking services."""
 
     lines = "checks"
     checks: tuple[ServiceCheck, ...]
@@ -208,12 +208,12 @@ class ServiceChecks(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """That nobody answered, where that is so."""
+        """Say so if no service answered."""
         verdicts = {check.verdict for check in self.checks}
         return ("no service answered: is there a network?",) if "failed" in verdicts and "ok" not in verdicts else ()
 
     def to_markdown(self) -> str:
-        """A table that can be pasted into an issue."""
+        """A table to paste into an issue."""
         told = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         lines = [f"{told}, {self.at}", "", "| service | check | verdict | seconds | detail |", "|---|---|---|---:|---|"]
         for one in self.checks:
@@ -230,11 +230,11 @@ class CheckFailed(Exception):
 
 
 class NothingToCheck(Exception):
-    """A service answered, but with nothing that could be judged."""
+    """A service answered, but there was nothing to check."""
 
 
 async def check_services(request: ServicesCheckRequest, settings: Settings | None = None) -> ServiceChecks:
-    """Ask services a few cheap things, all services side by side."""
+    """Send a few cheap requests to each service, all services in parallel."""
     settings = settings or load_settings()
     wanted = service_names() if request.name is None else [_known_name(request.name)]
     if request.name is not None and _key(request.name, settings) == "missing":
@@ -250,7 +250,7 @@ async def check_services(request: ServicesCheckRequest, settings: Settings | Non
 
 
 async def reach_services(settings: Settings, seconds: float) -> tuple[list[ServiceCheck], float | None]:
-    """The first and cheapest check of every service, and how many seconds this machine's clock is ahead of theirs."""
+    """The cheapest check of every service, and how many seconds this machine's clock is ahead of theirs."""
     found, client = await _checked(settings, service_names(), seconds, most=1)
     return [one for checks in found for one in checks], client.clock_skew()
 
@@ -264,7 +264,7 @@ async def _checked(
 
 
 Step = tuple[str, Callable[[], Awaitable[str]]]
-"""What is checked, and what does so: it says what was found, or raises."""
+"""The name of a check, and the function that runs it: it returns what was found, or raises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,10 +273,10 @@ class _Checker:
     client: AsyncHttpClient
     seconds: float
     most: int | None = None
-    """Steps of each service, where not all are wanted."""
+    """The number of checks per service; None for all."""
 
     async def check(self, name: str) -> list[ServiceCheck]:
-        """Everything that can be asked of one service, one thing after the other."""
+        """Run the checks of one service, one after the other."""
         if _key(name, self.settings) == "missing":
             return [_left_out(name, f"no key: set {variables_in_words(KEYS[name])}")]
         known = ServiceAddresses(self.settings.access).by_name(name)
@@ -288,7 +288,7 @@ class _Checker:
             return [ServiceCheck(service=name, what="open", verdict="failed", detail=self._plain(error))]
         done: list[ServiceCheck] = []
         for what, step in steps[: self.most]:
-            # What comes later asks about what was listed first.
+            # Later checks use what the first one listed.
             if done and done[0].verdict == "failed":
                 done.append(_left_out(name, f"{done[0].what} failed", what))
             else:
@@ -393,7 +393,7 @@ async def _read_series(source: Any, name: str) -> str:
 
 @dataclass(kw_only=True)
 class _MarketChecks:
-    """A market's list, the prices of one of its markets, and what it says of how an open one came out."""
+    """Checks of a market: its list, the prices of one market, and the settlement of an open one."""
 
     name: str
     sources: Any

@@ -1,4 +1,4 @@
-"""Runs on many machines, put together: what `foretell run` and `foretell worker` do with a shared database."""
+"""Runs on several machines: what `foretell run` and `foretell worker` do with a shared database."""
 
 import asyncio
 import time
@@ -24,26 +24,26 @@ from foretell.runs.store import RunRow, RunStore, cells_of, find_run, panel_cell
 from foretell.runs.worker import WORKER_ROLE, PrepareRun, Worker, WorkerCapacity, WorkerSignals, executor_name
 
 OFFERED_CELLS = ("acled", "fred", "metaculus")
-"""Services whose key alone decides whether a tool is on offer: the same on every machine, or cells would differ."""
+"""Services whose key decides whether a tool is offered. It must be the same everywhere, or cells would differ."""
 ALONE_SECONDS = 5.0
-"""Seconds without a worker after which somebody should know."""
+"""Seconds without a worker before the user is told."""
 
 Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStatus:
-    """Who is at work at one moment, and on what."""
+    """The workers at one time, and their cells."""
 
     workers: Mapping[int, str]
-    """Machine and process, by id."""
+    """Worker id → machine and process."""
     cells: Sequence[QueuedCell]
-    """Those that wait or are at work."""
+    """Cells that are waiting or being answered."""
     everywhere: int | None = None
-    """How many may be at work at once."""
+    """How many cells may be answered at once over all workers."""
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Lines for people."""
         at_work = Counter(queued.executor for queued in self.cells if queued.status == "PENDING")
         for id, name in sorted(self.workers.items(), key=lambda pair: pair[1]):
             yield f"worker {name}: {at_work.pop(executor_name(id), 0)} cells at work"
@@ -66,7 +66,7 @@ def shared_url(settings: Settings) -> str:
 
 
 def settings_for(settings: Settings, row: RunRow) -> Settings:
-    """This machine's settings with the tools of the machine the run was started on."""
+    """This machine's settings with the tools of the machine that started the run."""
     missing = [name for name in OFFERED_CELLS if name in row.services and not settings.key(name)]
     if missing:
         hint = f"set {variables_in_words(KEYS[missing[0]][:1])}"
@@ -77,7 +77,7 @@ def settings_for(settings: Settings, row: RunRow) -> Settings:
 
 
 def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrency: int) -> PrepareRun:
-    """What opens any run of the store, so that its cells can be answered."""
+    """A function that opens any run of the store to answer its cells."""
 
     @asynccontextmanager
     async def open_row(row: RunRow) -> AsyncGenerator[AnswerCell]:
@@ -99,7 +99,7 @@ def _life(keeper: Journal | RunStore) -> SessionLiveness:
 async def run_worker(
     settings: Settings, capacity: WorkerCapacity, signals: WorkerSignals, *, idle: float | None = None
 ) -> RunProgress:
-    """Work until asked to leave, or after so many seconds without a cell."""
+    """Answer cells until asked to leave, or after some seconds without a cell."""
     url = shared_url(settings)
     with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
         prepare = run_opener(settings, store, journal, capacity.here)
@@ -122,7 +122,7 @@ async def _rest_when_idle(worker: Worker, signals: WorkerSignals, seconds: float
 async def run_together(
     prepared: PreparedRun, settings: Settings, *, watch: WatchProgress, tell: Notify, work: int | None = None
 ) -> RunProgress:
-    """Queue the cells of a run and watch others answer them; with `work`, so many at once are answered here."""
+    """Queue the cells of a run and watch workers answer them; with `work`, answer that many at once here too."""
     url = shared_url(settings)
     check_options(prepared.spec)
     with (
@@ -161,7 +161,7 @@ async def _while_helping(
             helper.result()
         return await followed
     finally:
-        # Either all cells have ended, or somebody is in a hurry.
+        # Either all cells have ended, or the user wants to leave.
         followed.cancel()
         signals.leave.set()
         await asyncio.wait([helper])
@@ -176,7 +176,7 @@ async def _follow(prepared: PreparedRun, following: RunFollower) -> RunProgress:
 
 
 def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
-    """Keep everything that a machine without the data set needs."""
+    """Store everything that a machine without the question set needs."""
     spec, questions = prepared.spec, prepared.questions
     begin_run(store, spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, questions)
@@ -187,7 +187,7 @@ def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
 
 
 async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
-    """Say so where nobody is there to do the work."""
+    """Tell the user if there is no worker."""
     life = await store.aside(_life, store)
     alone_since = time.monotonic()
     while time.monotonic() - alone_since < ALONE_SECONDS:
@@ -198,7 +198,7 @@ async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
 
 
 async def drop_run(settings: Settings, start: str) -> tuple[str, int]:
-    """Take the run whose id begins so out of the queue; its id, and how many cells."""
+    """Remove a run from the queue; return its id and the number of cells."""
     url = shared_url(settings)
     with closing(RunStore(url)) as store:
         run = find_run(store, start)
@@ -208,7 +208,7 @@ async def drop_run(settings: Settings, start: str) -> tuple[str, int]:
 
 
 async def cluster_status(settings: Settings) -> ClusterStatus:
-    """Who is there, and what is queued."""
+    """The workers, and what is queued."""
     url = shared_url(settings)
     with closing(RunStore(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
         workers = (await store.aside(_life, store)).living(WORKER_ROLE)

@@ -1,4 +1,4 @@
-"""Submit forecasts where others judge them, write them for a benchmark, and read the ledger of what was submitted."""
+"""Submit forecasts to a platform, write them for a benchmark, and read the ledger of submissions."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -43,10 +43,9 @@ from foretell.submit.forecastbench import (
     BucketUploader,
     ForecastBenchSubmitter,
     ForecastBenchTeam,
-    build_submission,
-    check_submission,
+    checked_submission,
+    file_bytes,
     files_of,
-    require_coverage,
     round_of,
 )
 from foretell.submit.ledger import LEDGER_FILE, LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
@@ -69,12 +68,12 @@ from foretell.submit.submission import (
 )
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
-"""Platform → its name in settings."""
+"""Platform → its name in the settings."""
 BUCKETS = "buckets"
-"""The storage's name in settings: FORETELL_BUCKETS_URL."""
+"""The name of the storage in the settings: FORETELL_BUCKETS_URL."""
 
 FAILED = ("refused", "failed", "unknown")
-"""What became of an item that should have been sent and was not."""
+"""Results of items that should have been sent but were not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,7 @@ class SubmissionPreview:
     fresh: tuple[SubmissionItem, ...]
     """Items that were not sent before."""
     before: tuple[ItemResult, ...]
-    """Items that were."""
+    """Items that were sent before."""
     notes: tuple[str, ...] = ()
 
     def messages(self) -> list[str]:
@@ -105,14 +104,14 @@ class SubmissionPreview:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitResult(Result):
-    """What became of a submission."""
+    """The result of a submission."""
 
     preview: SubmissionPreview
     requests: tuple[dict[str, Any], ...] | None = None
-    """What would be sent, for a dry run."""
+    """The requests of a dry run."""
     results: tuple[ItemResult, ...] = ()
     head: str = ""
-    """Of the ledger, after it."""
+    """The head of the ledger afterwards."""
 
     @property
     def ok(self) -> bool:
@@ -208,7 +207,7 @@ async def submit(
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionForecasts:
-    """Forecasts, one for each question, and the questions as far as they are known."""
+    """One forecast per question, and the questions as far as they are known."""
 
     forecasts: tuple[Forecast, ...]
     questions: tuple[Question, ...] = ()
@@ -225,14 +224,14 @@ class SubmissionForecasts:
 
 
 def open_ledger(settings: Settings) -> SubmissionLedger:
-    """This machine's ledger of what was handed in."""
+    """The ledger of this machine."""
     return SubmissionLedger(settings.home / LEDGER_FILE)
 
 
 def forecasts_to_submit(
     settings: Settings, what: str, *, combine: str | None, at: datetime, degraded: bool = False
 ) -> SubmissionForecasts:
-    """The forecasts of a file, or of the run whose id begins so, its trials combined."""
+    """The forecasts in a file, or those of a run with its trials combined."""
     if Path(what).is_file():
         forecasts, questions = read_forecasts(Path(what), at)
         return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
@@ -248,13 +247,13 @@ def forecasts_to_submit(
 def _combining(
     settings: Settings, spec: RunSpec, combine: str | None, rates: Rates | None = None
 ) -> CombinationSettings:
-    """A named way of combining, else that of the run."""
+    """A named combination, or that of the run."""
     with closing(RunStore(settings.store)) as store:
         return combining_of_run(store, replace(spec, aggregate=combine or spec.aggregate), rates)
 
 
 def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
-    """The run whose id begins so, with its answers and questions, where they may be handed in."""
+    """A run with its answers and questions; a clairvoyant or unanswered one is refused."""
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, start)
         spec = spec_from_json(next(row.spec for row in store.runs() if row.id == run))
@@ -271,12 +270,12 @@ def _day_of(answer: Forecast | Failure) -> str:
 
 
 def _round_questions(settings: Settings, day: str) -> Sequence[Question]:
-    """The whole question set of a round, also where only a part of it was asked."""
+    """The whole question set of a round, even if only part of it was asked."""
     return read_pulled(DownloadCache(settings.home / "forecastbench"), day).questions
 
 
 def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str | None) -> SubmissionForecasts:
-    """The forecasts of one round, with the whole question set of that round."""
+    """The forecasts of one round, with its whole question set."""
     days = sorted(set(map(_day_of, found.forecasts)))
     if day is None and len(days) > 1:
         raise InputError(f"forecasts are of {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
@@ -288,7 +287,7 @@ def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str 
 def relevant(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime
 ) -> tuple[SubmissionForecasts, tuple[str, ...]]:
-    """What of many questions concerns a platform now, and what was left out: nobody need ask about the rest."""
+    """Keep the open questions of this platform, and say how many others are left out."""
     if request.post is not None or request.to == "forecastbench":
         return found, ()
     away = {question.id for question in found.questions if not _belongs(request.to, question)}
@@ -315,6 +314,16 @@ class PlatformConnection:
     host: dict[str, Any]
     reading: Any
     writing: Any
+
+    def metaculus(self) -> tuple[MetaculusClient, MetaculusWriter]:
+        """Reads and writes Metaculus."""
+        client = MetaculusClient(http=self.reading, token=self.key, **self.host)
+        return client, MetaculusWriter(client=client, http=self.writing, token=self.key, **self.host)
+
+    def prophet_arena(self) -> tuple[ProphetArenaClient, ProphetArenaWriter]:
+        """Reads and writes Prophet Arena."""
+        client = ProphetArenaClient(http=self.reading, key=self.key, **self.host)
+        return client, ProphetArenaWriter(client=client, http=self.writing, key=self.key, **self.host)
 
 
 @asynccontextmanager
@@ -353,8 +362,7 @@ async def _metaculus(
         raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
     named = {} if request.post is None else {ids.pop(): request.post}
     options = MetaculusOptions(comment=request.comment, clip=request.clip, named=named)
-    client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host)
-    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host)
+    _, writer = wire.metaculus()
     account, seen = await read_posts(writer, found.forecasts, found.questions, options)
     return MetaculusSubmitter(writer=writer, account=account, seen=seen, now=at, options=options)
 
@@ -362,8 +370,7 @@ async def _metaculus(
 async def _prophet_arena(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
-    client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host)
-    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host)
+    client, writer = wire.prophet_arena()
     agent = request.agent or await client.weekly_agent()
     if not agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
@@ -449,12 +456,8 @@ class ExportResult(Result):
 
     path: Path
     body: dict[str, Any]
-    coverage: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """How much of each kind was answered."""
-        return self.coverage
+    notes: tuple[str, ...]
+    """How much of each kind of question it answers."""
 
     def to_dict(self) -> Any:
         """The file's own content."""
@@ -487,13 +490,11 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
         questions,
         replace(_combining(settings, spec, request.combine, rates), degraded=request.degraded),
     )
-    body = build_submission(forecasts, questions, team, reasoning=request.reasoning)
-    coverages = check_submission(body, questions)
-    if not request.incomplete:
-        require_coverage(coverages)
+    how = {"reasoning": request.reasoning, "incomplete": request.incomplete}
+    body, coverage = checked_submission(forecasts, questions, team, **how)
     path = request.folder / team.file_name(day)
-    write_atomically(path, json.dumps(body, ensure_ascii=False, indent=1).encode())
-    return ExportResult(path=path, body=body, coverage=tuple(map(str, coverages)))
+    write_atomically(path, file_bytes(body))
+    return ExportResult(path=path, body=body, notes=coverage)
 
 
 # The ledger.

@@ -1,6 +1,6 @@
-"""All operations: everything that a user can ask for, by the words of its command.
+"""All operations: everything a user can ask for, by the words of its command.
 
-The command line makes its commands from this table, and the stub of the Python interface is written from it.
+The commands and the typed stub of the Python interface are made from this table.
 """
 
 from collections.abc import Callable
@@ -19,125 +19,111 @@ PAGES = (*ROWS, ".html", ".md")
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that a user can ask for. What its request says of itself is the help of its command."""
+    """One thing a user can ask for. The docstring of its request is the help of its command."""
 
     request: type[OperationRequest]
-    place: str
-    """module:attribute of the function that answers; loaded when it is called. It may be a coroutine function."""
+    answer: str
+    """module:attribute, in this package, of the function that answers. It may be a coroutine function."""
     files: tuple[str, ...] = ()
     """Suffixes of the files that the result can be written to."""
     default_file: str | None = None
-    """A file that the command writes where nothing else is asked for."""
+    """The file that the command writes if no other is named."""
+
+    @property
+    def place(self) -> str:
+        """The function that answers, as module:attribute; it is loaded when called."""
+        return self.answer if self.answer.startswith("foretell.") else f"foretell.operations.{self.answer}"
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What answers the request."""
+        """The function that answers the request."""
         return load_object(self.place)
 
 
 OPERATIONS = {
-    "ask": Operation(requests.AskRequest, "foretell.operations.ask:answer_question"),
-    "tree grow": Operation(requests.TreeRequest, "foretell.operations.tree:grow"),
-    "tree list": Operation(requests.TreeListRequest, "foretell.operations.tree:list_trees", ROWS),
-    "tree show": Operation(
-        requests.TreeShowRequest, "foretell.operations.tree:show_tree", (".svg", ".png", ".pdf", *ROWS)
-    ),
-    "tree check": Operation(requests.TreeCheckRequest, "foretell.operations.tree:check_tree"),
-    "tree edit": Operation(requests.TreeEditRequest, "foretell.operations.tree_edit:edit"),
-    "tree ground": Operation(requests.TreeGroundRequest, "foretell.operations.tree_research:ground"),
-    "tree expand": Operation(requests.TreeExpandRequest, "foretell.operations.tree_research:expand"),
-    "tree resynthesize": Operation(
-        requests.TreeResynthesizeRequest, "foretell.operations.tree_research:resynthesize_judgements"
-    ),
-    "tree diff": Operation(requests.TreeDiffRequest, "foretell.operations.tree_edit:diff"),
-    "tree history": Operation(requests.TreeHistoryRequest, "foretell.operations.tree_edit:history"),
-    "tree report": Operation(
-        requests.TreeReportRequest, "foretell.operations.tree:report", (".html", ".md", ".pdf", ".json")
-    ),
-    "tree notebook": Operation(
-        requests.TreeNotebookRequest, "foretell.operations.tree:check_notebooks", (".json", ".csv")
-    ),
-    "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
-    "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
-    "demo": Operation(requests.DemoRequest, "foretell.operations.example:demo", PAGES),
-    "score": Operation(requests.ScoreRequest, "foretell.operations.score:score", PAGES),
-    "compare": Operation(requests.CompareRequest, "foretell.operations.score:compare", ROWS),
-    "errors": Operation(requests.ErrorsRequest, "foretell.operations.score:errors", (*ROWS, ".html")),
-    "plan": Operation(requests.PlanRequest, "foretell.operations.score:plan", (".json",)),
-    "backtest": Operation(requests.BacktestRequest, "foretell.operations.run:backtest", ROWS),
-    "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
-    "runs list": Operation(requests.RunsRequest, "foretell.operations.runs:list_runs"),
-    "runs stop": Operation(requests.RunsStopRequest, "foretell.operations.runs:stop_run"),
-    "runs resume": Operation(requests.RunsResumeRequest, "foretell.operations.run:resume_stored_run"),
-    "runs mv": Operation(requests.RunsRenameRequest, "foretell.operations.runs:rename_run"),
-    "runs tag": Operation(requests.RunsTagRequest, "foretell.operations.runs:tag_run"),
-    "runs rm": Operation(requests.RunsRemoveRequest, "foretell.operations.runs:remove_runs"),
-    "runs resolve": Operation(requests.RunsResolveRequest, "foretell.operations.runs:resolve_run"),
-    "prompts": Operation(requests.PromptsRequest, "foretell.operations.prompts:show_prompts"),
-    "show": Operation(requests.ShowRequest, "foretell.operations.run:show", (*PAGES, ".pdf")),
-    "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
-    "models list": Operation(requests.ModelsListRequest, "foretell.operations.models:list_models", ROWS),
-    "models check": Operation(requests.ModelsCheckRequest, "foretell.operations.models:check_model", (".json",)),
-    "models update": Operation(requests.ModelsUpdateRequest, "foretell.operations.models:update_models"),
-    "services list": Operation(requests.ServicesListRequest, "foretell.operations.services:list_services", ROWS),
-    "services check": Operation(
-        requests.ServicesCheckRequest, "foretell.operations.services:check_services", (*ROWS, ".md")
-    ),
-    "doctor": Operation(requests.DoctorRequest, "foretell.operations.doctor:doctor", (".json",)),
-    "calibrate fit": Operation(requests.CalibrateFitRequest, "foretell.operations.calibrate:fit", (".json",)),
+    "ask": Operation(requests.AskRequest, "ask:answer_question"),
+    "tree grow": Operation(requests.TreeRequest, "tree:grow"),
+    "tree list": Operation(requests.TreeListRequest, "tree:list_trees", ROWS),
+    "tree show": Operation(requests.TreeShowRequest, "tree:show_tree", (".svg", ".png", ".pdf", *ROWS)),
+    "tree check": Operation(requests.TreeCheckRequest, "tree:check_tree"),
+    "tree edit": Operation(requests.TreeEditRequest, "tree_edit:edit"),
+    "tree ground": Operation(requests.TreeGroundRequest, "tree_research:ground"),
+    "tree expand": Operation(requests.TreeExpandRequest, "tree_research:expand"),
+    "tree resynthesize": Operation(requests.TreeResynthesizeRequest, "tree_research:resynthesize_judgements"),
+    "tree diff": Operation(requests.TreeDiffRequest, "tree_edit:diff"),
+    "tree history": Operation(requests.TreeHistoryRequest, "tree_edit:history"),
+    "tree report": Operation(requests.TreeReportRequest, "tree:report", (".html", ".md", ".pdf", ".json")),
+    "tree notebook": Operation(requests.TreeNotebookRequest, "tree:check_notebooks", (".json", ".csv")),
+    "tree export": Operation(requests.TreeExportRequest, "tree:export_tree"),
+    "whatif": Operation(requests.WhatIfRequest, "what_if:compare_edits"),
+    "demo": Operation(requests.DemoRequest, "example:demo", PAGES),
+    "score": Operation(requests.ScoreRequest, "score:score", PAGES),
+    "compare": Operation(requests.CompareRequest, "score:compare", ROWS),
+    "errors": Operation(requests.ErrorsRequest, "score:errors", (*ROWS, ".html")),
+    "plan": Operation(requests.PlanRequest, "score:plan", (".json",)),
+    "backtest": Operation(requests.BacktestRequest, "run:backtest", ROWS),
+    "run": Operation(requests.RunRequest, "run:run_spec"),
+    "runs list": Operation(requests.RunsRequest, "runs:list_runs"),
+    "runs stop": Operation(requests.RunsStopRequest, "runs:stop_run"),
+    "runs resume": Operation(requests.RunsResumeRequest, "run:resume_stored_run"),
+    "runs mv": Operation(requests.RunsRenameRequest, "runs:rename_run"),
+    "runs tag": Operation(requests.RunsTagRequest, "runs:tag_run"),
+    "runs rm": Operation(requests.RunsRemoveRequest, "runs:remove_runs"),
+    "runs resolve": Operation(requests.RunsResolveRequest, "runs:resolve_run"),
+    "prompts": Operation(requests.PromptsRequest, "prompts:show_prompts"),
+    "show": Operation(requests.ShowRequest, "run:show", (*PAGES, ".pdf")),
+    "replay": Operation(requests.ReplayRequest, "run:replay"),
+    "models list": Operation(requests.ModelsListRequest, "models:list_models", ROWS),
+    "models check": Operation(requests.ModelsCheckRequest, "models:check_model", (".json",)),
+    "models update": Operation(requests.ModelsUpdateRequest, "models:update_models"),
+    "services list": Operation(requests.ServicesListRequest, "services:list_services", ROWS),
+    "services check": Operation(requests.ServicesCheckRequest, "services:check_services", (*ROWS, ".md")),
+    "doctor": Operation(requests.DoctorRequest, "doctor:doctor", (".json",)),
+    "calibrate fit": Operation(requests.CalibrateFitRequest, "calibrate:fit", (".json",)),
     "calibrate apply": Operation(
-        requests.CalibrateApplyRequest, "foretell.operations.calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")
+        requests.CalibrateApplyRequest, "calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")
     ),
-    "calibrate ensemble": Operation(
-        requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
-    ),
-    "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.calibrate:fit_thresholds", ROWS),
-    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.calibrate:decide", ROWS),
-    "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
-    "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.practice:arena_demo", (".json",)),
-    "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),
-    "arena context": Operation(requests.ArenaContextRequest, "foretell.operations.arena:build_contexts"),
-    "arena forecast": Operation(requests.ArenaForecastRequest, "foretell.operations.arena:forecast_events"),
-    "arena resolve": Operation(requests.ArenaResolveRequest, "foretell.operations.arena:resolve_events"),
-    "arena score": Operation(requests.ArenaScoreRequest, "foretell.operations.arena:score_arena", (".json", ".html")),
-    "arena status": Operation(requests.ArenaStatusRequest, "foretell.operations.arena:status_of_arena"),
-    "arena show": Operation(requests.ArenaShowRequest, "foretell.operations.arena:show_event"),
-    "export forecastbench": Operation(requests.ExportRequest, "foretell.operations.submit:export_forecastbench"),
-    "data pull": Operation(requests.DataPullRequest, "foretell.operations.data:pull"),
-    "data list": Operation(requests.DataListRequest, "foretell.operations.data:list_rounds", ROWS),
+    "calibrate ensemble": Operation(requests.EnsembleRequest, "calibrate:fit_ensemble", (".json", ".csv")),
+    "calibrate threshold": Operation(requests.ThresholdRequest, "calibrate:fit_thresholds", ROWS),
+    "arena init": Operation(requests.ArenaInitRequest, "arena:init_arena"),
+    "arena demo": Operation(requests.ArenaDemoRequest, "practice:arena_demo", (".json",)),
+    "arena collect": Operation(requests.ArenaCollectRequest, "arena:collect_events"),
+    "arena context": Operation(requests.ArenaContextRequest, "arena:build_contexts"),
+    "arena forecast": Operation(requests.ArenaForecastRequest, "arena:forecast_events"),
+    "arena resolve": Operation(requests.ArenaResolveRequest, "arena:resolve_events"),
+    "arena score": Operation(requests.ArenaScoreRequest, "arena:score_arena", (".json", ".html")),
+    "arena status": Operation(requests.ArenaStatusRequest, "arena:status_of_arena"),
+    "arena show": Operation(requests.ArenaShowRequest, "arena:show_event"),
+    "export forecastbench": Operation(requests.ExportRequest, "submit:export_forecastbench"),
+    "data pull": Operation(requests.DataPullRequest, "data:pull"),
+    "data list": Operation(requests.DataListRequest, "data:list_rounds", ROWS),
     "data inspect-log": Operation(requests.InspectLogRequest, "foretell.inspect_tasks.logs:convert_log"),
-    "data build tranche": Operation(requests.TrancheRequest, "foretell.operations.data:build_tranche"),
-    "data build claims": Operation(requests.ClaimsRequest, "foretell.operations.data:build_claims"),
-    "data build options": Operation(requests.OptionTasksRequest, "foretell.operations.data:build_options"),
-    "data build financial": Operation(requests.FinancialTasksRequest, "foretell.operations.data:build_financial"),
-    "corpus import": Operation(requests.CorpusImportRequest, "foretell.operations.data:import_documents"),
-    "corpus search": Operation(requests.CorpusSearchRequest, "foretell.operations.data:search_corpus", ROWS),
-    "questions": Operation(requests.QuestionsRequest, "foretell.operations.data:check_questions", (*ROWS, ".jsonl")),
-    "fetch": Operation(requests.FetchRequest, "foretell.operations.data:fetch", (".jsonl", ".json"), "questions.jsonl"),
-    "submit": Operation(requests.SubmitRequest, "foretell.operations.submit:submit"),
-    "tournament metaculus": Operation(
-        requests.TournamentRequest, "foretell.operations.tournament:tournament", (".json", ".csv")
-    ),
+    "data build tranche": Operation(requests.TrancheRequest, "data:build_tranche"),
+    "data build claims": Operation(requests.ClaimsRequest, "data:build_claims"),
+    "data build options": Operation(requests.OptionTasksRequest, "data:build_options"),
+    "data build financial": Operation(requests.FinancialTasksRequest, "data:build_financial"),
+    "corpus import": Operation(requests.CorpusImportRequest, "data:import_documents"),
+    "corpus search": Operation(requests.CorpusSearchRequest, "data:search_corpus", ROWS),
+    "questions": Operation(requests.QuestionsRequest, "data:check_questions", (*ROWS, ".jsonl")),
+    "fetch": Operation(requests.FetchRequest, "data:fetch", (".jsonl", ".json"), "questions.jsonl"),
+    "submit": Operation(requests.SubmitRequest, "submit:submit"),
+    "tournament metaculus": Operation(requests.TournamentRequest, "tournament_platforms:tournament", (".json", ".csv")),
     "tournament forecastbench": Operation(
-        requests.ForecastBenchRoundRequest, "foretell.operations.tournament_round:enter_round", (".json", ".csv")
+        requests.ForecastBenchRoundRequest, "tournament_round:enter_round", (".json", ".csv")
     ),
     "tournament prophet_arena": Operation(
-        requests.ProphetArenaTournamentRequest, "foretell.operations.tournament_arena:visit_arena", (".json", ".csv")
+        requests.ProphetArenaTournamentRequest, "tournament_platforms:visit_arena", (".json", ".csv")
     ),
-    "tournament results": Operation(
-        requests.TournamentResultsRequest, "foretell.operations.tournament_results:score_tournaments", PAGES
-    ),
-    "ledger verify": Operation(requests.LedgerVerifyRequest, "foretell.operations.submit:verify_ledger"),
-    "ledger head": Operation(requests.LedgerRequest, "foretell.operations.submit:ledger_head"),
-    "ledger show": Operation(
-        requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
-    ),
-    "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_files:init_bot"),
-    "init run": Operation(requests.InitRunRequest, "foretell.operations.init_files:init_run"),
-    "init grid": Operation(requests.InitGridRequest, "foretell.operations.init_files:init_grid"),
-    "init arena": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
-    "grid": Operation(requests.GridRequest, "foretell.operations.grid:run_grid", PAGES),
-    "grids": Operation(requests.GridsRequest, "foretell.operations.grid:list_grids", ROWS),
+    "tournament results": Operation(requests.TournamentResultsRequest, "tournament_results:score_tournaments", PAGES),
+    "ledger verify": Operation(requests.LedgerVerifyRequest, "submit:verify_ledger"),
+    "ledger head": Operation(requests.LedgerRequest, "submit:ledger_head"),
+    "ledger show": Operation(requests.LedgerShowRequest, "submit:ledger_entries", (".json", ".jsonl")),
+    "init bot": Operation(requests.InitBotRequest, "init_files:init_bot"),
+    "init run": Operation(requests.InitRunRequest, "init_files:init_run"),
+    "init grid": Operation(requests.InitGridRequest, "init_files:init_grid"),
+    "init arena": Operation(requests.ArenaInitRequest, "arena:init_arena"),
+    "grid": Operation(requests.GridRequest, "grid:run_grid", PAGES),
+    "grids": Operation(requests.GridsRequest, "grid:list_grids", ROWS),
 }
 """Words of the command → operation."""
 
@@ -164,14 +150,14 @@ PYTHON_NAMES = {
     "enter_prophet_arena": "tournament prophet_arena",
     "tournament_results": "tournament results",
 }
-"""Function of the Python interface, which is the tool of MCP too → the operation behind it."""
+"""Function of the Python interface, also the name of the MCP tool → words of its operation."""
 
 
 def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function of a request be called with the request, or with its fields as parameters.
+    """Allow a function to be called with its request, or with the fields of the request as parameters.
 
-    The positional parameters are those that the command line takes as arguments. `settings` goes beside them. A
-    coroutine function is run to its end, also inside a notebook.
+    The positional parameters are the arguments of the command; `settings` can be given beside them. A coroutine
+    function is run to its end, even inside a notebook.
 
     Args:
         kind: The request that the function answers.
@@ -202,7 +188,7 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
 
 def operation_signature(kind: type[OperationRequest]) -> Signature:
-    """The parameters that a request's fields make, with types and defaults."""
+    """The parameters made from a request's fields, with types and defaults."""
     found: list[Parameter] = []
     for name, info in kind.model_fields.items():
         place = Parameter.POSITIONAL_OR_KEYWORD if hints(info).get("argument") else Parameter.KEYWORD_ONLY

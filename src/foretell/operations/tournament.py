@@ -1,41 +1,34 @@
-"""One visit of a tournament: what is open and unanswered is forecast, sent with its reasons, and told on a page.
+"""One visit to a tournament: forecast the open, unanswered questions, send them with reasons, and write a page.
 
-Everything that a later visit must know is in one file, written anew whole at every step: questions as they were first
-seen, forecasts that are not sent yet, the runs that were paid for, and what each visit did. A visit that is killed is
-made good by the next: replies come back from the journal, and what was sent is found in the ledger or on the platform.
+Everything that the next visit must know is in one file, rewritten as a whole at every step: questions as they were
+first seen, forecasts that are not sent yet, the runs that were paid for, and what each visit did. The next visit
+finishes what a killed one began: replies come back from the journal, and what was sent is in the ledger or on the
+platform. Platforms are in `tournament_platforms`; a round of ForecastBench is in `tournament_round`.
 """
 
 import json
 import re
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.rows import read_text
 from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import SourceError
-from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
-from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
-from foretell.data.payload import Payload
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.models.budget import Budget
-from foretell.operations.requests import PracticeRequest, TournamentRequest, VisitFields
+from foretell.models.journal import Journal
+from foretell.operations.ask import stated_prices
+from foretell.operations.grid import prepared_cell_cost
+from foretell.operations.requests import PracticeRequest, TournamentFields, VisitFields
 from foretell.operations.result import Result
+from foretell.operations.runs import measured_costs
 from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform
-from foretell.operations.table import operation
-from foretell.operations.tournament_plan import (
-    VisitPlan,
-    budget_for,
-    most_spent_now,
-    plan_of,
-    spent_on,
-    tournament_spec,
-)
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions.as_of import instant
 from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -44,22 +37,13 @@ from foretell.report.run_report import answer_text
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
 from foretell.runs.combine import CombinationSettings, one_forecast_per_question
 from foretell.runs.executor import RunProgress
-from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Benchmark, Tournament
-from foretell.runs.runner import PreparedRun, WatchProgress, check_run, execute_run, prepare_run
+from foretell.runs.question_sets import Benchmark
+from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, parse_yaml, spec_from_mapping
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
-from foretell.submit.ledger import SubmissionHistory, SubmissionLedger
-from foretell.submit.metaculus import (
-    PLATFORM,
-    MetaculusOptions,
-    MetaculusSubmitter,
-    MetaculusWriter,
-    OpenMetaculusQuestion,
-    questions_in_post,
-    read_posts,
-)
+from foretell.submit.ledger import SubmissionHistory
 from foretell.submit.submission import (
     DONE_STATUSES,
     QUOTA_EXCEEDED,
@@ -68,37 +52,207 @@ from foretell.submit.submission import (
     SubmissionPlan,
     SubmissionSender,
     Submitter,
-    split_id,
 )
 
-TESTING_AREA = "bot-testing-area"
-"""Where Metaculus lets bots be tried."""
 ATTEMPTS = 3
-"""Rounds in which a question may fail before it is given up."""
+"""How many visits may fail to answer a question before it is given up."""
 STALE = timedelta(days=1)
-"""A question that was first seen longer ago, and is still not answered, is asked as of now."""
-COUNTED = ("done", "failed", "degraded", "skipped", "dollars", "calls")
-"""What runs of one visit add up."""
+"""An unanswered question that was first seen longer ago than this is asked as of now."""
 TOGETHER = 8
-"""Questions that are forecast before any of them is sent: windows are short, and a kill should lose little."""
+"""How many questions are forecast before any is sent. Windows are short, and a kill should lose little."""
 SHORTAGES = tuple(f"the budget of the {name} " for name in ("run", "visit", "tournament"))
-"""How a failure begins that is one of money for the whole, and not of the question."""
+"""How an error begins when the money for the whole tournament ran out, not for one question."""
 LONGEST_COMMENT = 8000
 VISITS_KEPT = 2000
 Row = dict[str, Any]
+Entered = TypeVar("Entered", bound=TournamentFields)
 
 
-# What is kept between visits.
+# Spec, price and budget of a visit: the same on every platform.
+
+
+@asynccontextmanager
+async def tournament_world(
+    request: Entered, settings: Settings | None, **practice: Any
+) -> AsyncGenerator[tuple[Entered, Settings]]:
+    """The request and the settings to take part with: those given or, with `--practice`, those of a practice world.
+
+    Args:
+        request: How to take part.
+        settings: This machine's; without them, from the environment.
+        practice: What the request says in the practice world.
+    """
+    settings = settings or load_settings()
+    if not request.practice:
+        yield request, settings
+        return
+    from foretell.operations.practice import ENGINE, open_practice
+
+    async with open_practice(PracticeRequest(), settings) as environment:
+        world = load_settings({name: value for name, value in environment.items() if value is not None})
+        yield request.model_copy(update={"search": (ENGINE,), **practice}), world
+
+
+def tournament_spec(request: TournamentFields, settings: Settings, questions: str) -> RunSpec:
+    """How to forecast: the spec in a file, if one is named, changed by what the request says."""
+    written: Any = {} if request.spec is None else parse_yaml(read_text(request.spec))
+    if not isinstance(written, dict):
+        raise InputError("is not a run's spec", path=request.spec)
+    try:
+        spec = spec_from_mapping(cast("Row", written) | {"questions": questions, "mode": "live"})
+    except InputError as error:
+        raise error.at(path=request.spec) from None
+    if spec.clairvoyant:
+        raise InputError("a clairvoyant run is no forecast", path=request.spec, column="clairvoyant")
+    model = request.model or spec.models.get("agent") or settings.keys.get("FORETELL_MODEL")
+    engines = tuple(filter(None, settings.keys.get("FORETELL_SEARCH", "").split(",")))
+    spec = replace(
+        spec,
+        models={**spec.models, "agent": model} if model else spec.models,
+        search=request.search or spec.search or engines,
+        trials=request.trials or spec.trials,
+        prices={**spec.prices, **stated_prices(request.model_price, {"agent": model or ""})},
+        budget=BudgetSpec(
+            run=request.budget or spec.budget.run, question=request.question_budget or spec.budget.question
+        ),
+    )
+    if asks_models(spec) and "agent" not in spec.models:
+        raise InputError(
+            "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
+        )
+    return spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitPlan(Result):
+    """What a visit would ask, what that costs and how long it takes."""
+
+    tournament: str
+    questions: int
+    cells: int
+    """How many trials are still to be run."""
+    dollars: float | None
+    """What they will cost; None if no price is known."""
+    basis: str
+    """Where the price comes from: measured, rough, unknown, free model or no model."""
+    seconds: float
+    """Roughly how long they take."""
+    limit: float | None = None
+    """The most that may be spent on this visit."""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.basis in ("no model", "free model"):
+            told = f"{self.tournament}: {self.questions} questions, {self.cells} trials to make, nothing to pay"
+            return f"{told}; {minutes_text(self.seconds)}" if self.seconds else told
+        price = "a price nobody knows" if self.dollars is None else f"about ${self.dollars:.2f} ({self.basis})"
+        limit = "no budget is set" if self.limit is None else f"never more than ${self.limit:.2f}"
+        told = f"{self.tournament}: {self.questions} questions, {self.cells} trials to make, {price}; {limit}"
+        return f"{told}; {minutes_text(self.seconds)}"
+
+
+def minutes_text(seconds: float) -> str:
+    """A duration for people, roughly.
+
+    >>> minutes_text(20), minutes_text(300), minutes_text(3 * 3600 + 1200)
+    ('under a minute', 'about 5 min', 'about 3 h 20 min')
+    """
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "under a minute"
+    return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"
+
+
+def plan_of(
+    prepared: PreparedRun, settings: Settings, tournament: str, *, concurrency: int, limit: float | None
+) -> VisitPlan:
+    """Estimate price and duration of a run from similar runs on this machine, or by a rough guess."""
+    spec = prepared.spec
+    with closing(RunStore(settings.store)) as store:
+        known = store.run(spec.id) is not None
+        cells = len(prepared.questions) * spec.trials - (len(store.finished(spec.id)) if known else 0)
+        cost = prepared_cell_cost(prepared, measured_costs(store))
+    return VisitPlan(
+        tournament=tournament,
+        questions=len(prepared.questions),
+        cells=cells,
+        dollars=None if cost.dollars is None and cells else cells * (cost.dollars or 0.0),
+        basis=cost.basis,
+        seconds=cells * cost.seconds / max(1, min(concurrency, cells)),
+        limit=limit,
+    )
+
+
+def spent_on(settings: Settings, runs: Sequence[str]) -> float:
+    """What runs cost in dollars, including killed ones; lost replies count at their estimated price."""
+    if not runs or not (settings.database or Path(settings.journal).is_file()):
+        return 0.0
+    with closing(Journal(settings.journal)) as journal:
+        return sum(journal.paid(run) + journal.unsettled(run).at_risk for run in runs)
+
+
+def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: float) -> Budget | None:
+    """The budget of a visit: its own limit, within what is left for the whole tournament."""
+    limit, around = request.tournament_budget, settings.budget
+    if limit is not None:
+        around = Budget("tournament", dollars=max(0.0, limit - before), within=around)
+    return around if spec.budget.run is None else Budget("visit", dollars=spec.budget.run, within=around)
+
+
+def most_spent_now(request: TournamentFields, spec: RunSpec, before: float) -> float | None:
+    """The most that may be spent on this visit; None without a limit."""
+    limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before)]
+    return min([*limits, *([] if spec.budget.run is None else [spec.budget.run])], default=None)
+
+
+# The state between visits.
 
 
 def tournament_folder(settings: Settings, platform: str, name: str) -> Path:
-    """Where the state of a tournament, or of a round, is kept."""
+    """The folder for the state of a tournament or a round."""
     return settings.home / "tournaments" / f"{SERVICES.get(platform, platform)}-{name}"
 
 
 @dataclass(kw_only=True)
+class StoredVisits:
+    """The state that visits share, stored in a file."""
+
+    path: Path
+    visits: list[Row] = field(default_factory=list[Row])
+
+    @classmethod
+    def read(cls, path: Path, **new: Any) -> Self:
+        """Read the state from its file, or create one with these fields if there is none."""
+        if not path.is_file():
+            return cls(path=path, **new)
+        try:
+            return cls(path=path, **cls._decoded(json.loads(path.read_text(encoding="utf-8"))))
+        except (ValueError, TypeError, KeyError, AttributeError, InputError):
+            hint = "delete it: runs, ledger and platform know what was answered and sent"
+            raise InputError("is damaged", path=path, hint=hint) from None
+
+    @classmethod
+    def _decoded(cls, body: Row) -> Row:
+        """The fields of the state from parsed JSON."""
+        return body
+
+    def save(self) -> None:
+        """Write the whole state at once."""
+        body = {name: value for name, value in vars(self).items() if name != "path"}
+        body["visits"] = self.visits[-VISITS_KEPT:]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path, json.dumps(body, ensure_ascii=False, default=_encoded).encode())
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, Question | Forecast):
+        return json.loads(to_json(value))
+    return vars(value) if is_dataclass(value) else str(value)
+
+
+@dataclass(kw_only=True)
 class PendingQuestion:
-    """A question that was seen and is not answered yet, as it was when it was first seen."""
+    """An unanswered question, as it was when it was first seen."""
 
     question: Question
     attempts: int = 0
@@ -106,192 +260,109 @@ class PendingQuestion:
 
 
 @dataclass(kw_only=True)
-class TournamentState:
-    """What a visit leaves to the next."""
+class TournamentState(StoredVisits):
+    """The state that visits to a tournament share."""
 
-    path: Path
     pending: dict[str, PendingQuestion] = field(default_factory=dict[str, PendingQuestion])
     """By question id."""
     outbox: list[Forecast] = field(default_factory=list[Forecast])
-    """Forecasts whose sending is not over; their reasons are the text of the comment."""
+    """Forecasts that are not sent yet. Their rationale is the text of the comment."""
     texts: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """By question id, of those in the outbox: how it is worded, and the answer in a few words."""
+    """For each question in the outbox: its text and the answer in short."""
     made: dict[str, str] = field(default_factory=dict[str, str])
-    """By question id, when it was last forecast: one that says the same as before leaves no entry in the ledger."""
+    """When each question was last forecast. The ledger does not record a forecast that equals the one before."""
     runs: list[str] = field(default_factory=list[str])
-    """Everything that was spent on the tournament was spent by these."""
-    visits: list[Row] = field(default_factory=list[Row])
+    """Every run of this tournament, for counting what was spent."""
 
     @classmethod
-    def read(cls, path: Path) -> "TournamentState":
-        """From its file; empty where there is none."""
-        if not path.is_file():
-            return cls(path=path)
-        try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            return cls(
-                path=path,
-                pending={
-                    id: PendingQuestion(
-                        question=from_dict(row["question"], Question), attempts=row["attempts"], problem=row["problem"]
-                    )
-                    for id, row in body["pending"].items()
-                },
-                outbox=[from_dict(row, Forecast) for row in body["outbox"]],
-                texts={id: (text, answer) for id, (text, answer) in body["texts"].items()},
-                made=body["made"],
-                runs=body["runs"],
-                visits=body["visits"],
-            )
-        except (ValueError, TypeError, KeyError, AttributeError, InputError):
-            hint = "delete it: what is open is then asked anew, and what stands on the platform is not"
-            raise InputError("is damaged", path=path, hint=hint) from None
-
-    def save(self) -> None:
-        """Write all of it, or nothing."""
-        body = {
-            "pending": {
-                id: {"question": json.loads(to_json(one.question)), "attempts": one.attempts, "problem": one.problem}
-                for id, one in self.pending.items()
-            },
-            "outbox": [json.loads(to_json(forecast)) for forecast in self.outbox],
-            "texts": self.texts,
-            "made": self.made,
-            "runs": self.runs,
-            "visits": self.visits[-VISITS_KEPT:],
+    def _decoded(cls, body: Row) -> Row:
+        pending = {
+            id: PendingQuestion(question=from_dict(row.pop("question"), Question), **row)
+            for id, row in body["pending"].items()
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path, json.dumps(body, ensure_ascii=False).encode())
+        outbox = [from_dict(row, Forecast) for row in body["outbox"]]
+        return {**body, "pending": pending, "outbox": outbox}
 
     def day(self, day: str) -> list[Row]:
-        """The visits of a day."""
+        """The visits of one day."""
         return [one for one in self.visits if one["at"].startswith(day)]
 
 
-# What is open, and which of it is asked now.
+# Which open questions are asked now.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedPart:
-    """What one forecast is of: a whole question, or one of a group."""
+    """The unit that one forecast answers: a whole question, or one question of a group."""
 
     name: str
-    """Our name of it."""
+    """Our id for it."""
     closes_at: datetime | None
     answered: bool
-    """Whether this account has a forecast of it there."""
+    """Whether this account already has a forecast on the platform."""
     since: datetime | None = None
-    """When that was made, where it is told."""
+    """When that forecast was made, if the platform says so."""
     target: str = ""
-    """Of a group: which target of the question it is."""
+    """For a question of a group: the target it stands for."""
     certain: bool = False
-    """Whether the platform's word counts against what was sent before: it was of an earlier round."""
+    """Trust `answered` even if the ledger has an earlier forecast, which was for an earlier round."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedQuestion:
-    """An open question of the tournament, with what this account has said of its parts."""
+    """An open question of the tournament, with what this account has already forecast."""
 
     question: Question
     parts: tuple[ListedPart, ...]
-    """One; of a group of yes-or-no questions each that is open."""
+    """One part; for a group of yes-or-no questions, each one that is open."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentListing:
-    """Everything that is open in a tournament, and what of it cannot be asked."""
+    """The open questions of a tournament, and what was left out."""
 
     questions: tuple[ListedQuestion, ...]
     skipped: Mapping[str, int]
-    """How many, by reason."""
+    """Reason → how many were left out."""
 
     @classmethod
     def of(cls, found: Iterable[ListedQuestion], skipped: Mapping[str, int]) -> "TournamentListing":
-        """Those that close first in front."""
+        """Sort the questions by closing time."""
         far = datetime.max.replace(tzinfo=UTC)
         return cls(questions=tuple(sorted(found, key=lambda one: one.question.closes_at or far)), skipped=dict(skipped))
 
 
-class TournamentEvents(MetaculusEvents):
-    """The open posts of a tournament, and beside them what this account has forecast already."""
+def due_again(policy: VisitFields, last: datetime, closes: datetime | None, now: datetime) -> bool:
+    """Whether a question that was already forecast is due for another forecast.
 
-    def __init__(self, client: MetaculusClient, slug: str) -> None:
-        super().__init__(client, tournaments=(slug,))
-        self.parts: dict[str, tuple[OpenMetaculusQuestion, ...]] = {}
-        """By question id."""
-
-    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A post as an event; its forecasts are kept."""
-        event = await super().read(row, as_of, report)
-        if not all(question.has("my_forecasts") for question in questions_of(row)):
-            row = await self.fetch(event.question.id.removeprefix(f"{PLATFORM}/"))
-        self.parts[event.question.id] = questions_in_post(row)
-        return event
-
-
-async def list_tournament(client: MetaculusClient, slug: str, now: datetime) -> TournamentListing:
-    """What is open now, those that close first in front."""
-    events = TournamentEvents(client, slug)
-    listing = events.events(ListingFilter(as_of=AsOf(at=now, mode="live"), limit=MAX_QUESTIONS))
-    found: list[ListedQuestion] = []
-    for event in await listing.all():
-        parts = tuple(one for one in events.parts[event.question.id] if not one.closed(now))
-        if parts:
-            found.append(ListedQuestion(question=event.question, parts=tuple(map(_listed_part, parts))))
-        else:
-            listing.ledger.left_out["it takes no forecast now"] += 1
-    skipped = Counter(one.reason for one in listing.ledger.skipped) + listing.ledger.left_out
-    return TournamentListing.of(found, skipped)
-
-
-def _listed_part(part: OpenMetaculusQuestion) -> ListedPart:
-    return ListedPart(
-        name=part.name,
-        closes_at=part.closes_at,
-        answered=part.standing is not None,
-        since=part.standing.since if part.standing else None,
-        target=str(part.id) if part.grouped else "",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForecastPolicy:
-    """When a question is forecast that this account has forecast before."""
-
-    again: timedelta | None = None
-    before_close: timedelta | None = None
-
-    def due(self, last: datetime, closes: datetime | None, now: datetime) -> bool:
-        """Whether the last forecast is to be followed by another one now.
-
-        >>> policy = ForecastPolicy(before_close=timedelta(hours=24))
-        >>> monday, friday = instant("2026-11-16"), instant("2026-11-20")
-        >>> [policy.due(monday, friday, monday + timedelta(days=days)) for days in (1, 3.5)]
-        [False, True]
-        """
-        if self.again is not None and now - last >= self.again:
-            return True
-        if self.before_close is None or closes is None:
-            return False
-        begins = closes - self.before_close
-        return begins <= now and last < begins
+    >>> policy = VisitFields(before_close=24)
+    >>> monday, friday = instant("2026-11-16"), instant("2026-11-20")
+    >>> [due_again(policy, monday, friday, monday + timedelta(days=days)) for days in (1, 3.5)]
+    [False, True]
+    """
+    if policy.again is not None and now - last >= timedelta(days=policy.again):
+        return True
+    if policy.before_close is None or closes is None:
+        return False
+    begins = closes - timedelta(hours=policy.before_close)
+    return last < begins <= now
 
 
 def questions_to_ask(
     listing: TournamentListing,
     state: TournamentState,
-    policy: ForecastPolicy,
+    policy: VisitFields,
     sent: Mapping[str, Sequence[datetime]],
     now: datetime,
 ) -> tuple[list[Question], list[str]]:
-    """What is to be forecast now, as it was first seen, and what was given up.
+    """Choose the questions to forecast now, each as it was first seen; also return what was given up.
 
     Args:
-        listing: What is open.
-        state: What earlier visits left.
+        listing: The open questions.
+        state: The state of earlier visits.
         policy: When a question is forecast again.
-        sent: By the name of a question, when this account sent a forecast of it, as the ledger says.
-        now: The moment.
+        sent: When this account sent a forecast of each question, according to the ledger.
+        now: The current time.
     """
     listed_ids = {listed.question.id for listed in listing.questions}
     state.pending = {id: one for id, one in state.pending.items() if id in listed_ids}
@@ -319,19 +390,19 @@ def questions_to_ask(
     return chosen, given_up
 
 
-def _is_due(part: ListedPart, policy: ForecastPolicy, sent: Sequence[datetime], now: datetime) -> bool:
+def _is_due(part: ListedPart, policy: VisitFields, sent: Sequence[datetime], now: datetime) -> bool:
     if not part.answered and (part.certain or not sent):
         return True
     moments = [*sent] if part.since is None else [*sent, part.since]
     # A forecast of unknown age counts as made now.
-    return policy.due(max(moments) if moments else now, part.closes_at, now)
+    return due_again(policy, max(moments, default=now), part.closes_at, now)
 
 
-# What a forecast says, for the comment and for the page.
+# The text of a comment.
 
 
 def comment_text(forecast: Forecast, question: Question | None) -> str:
-    """The forecast, when it was made, its reasons and what they rest on; empty where it gives no reasons."""
+    """The text of a comment: the forecast, its date and its reasons. Empty if there are no reasons."""
     reasons = re.sub(r"\n{3,}", "\n\n", without_numbers(forecast.rationale))
     if not reasons:
         return ""
@@ -341,52 +412,32 @@ def comment_text(forecast: Forecast, question: Question | None) -> str:
     return text if len(text) <= LONGEST_COMMENT else text[: LONGEST_COMMENT - 2].rstrip() + " …"
 
 
-# One platform, as a visit needs it.
+# What a visit needs of a platform.
 
 
 class VisitedPlatform(Protocol):
-    """Where questions are listed and forecasts are sent."""
+    """A platform that lists questions and accepts forecasts."""
 
     @property
     def reasons(self) -> bool:
-        """Whether a forecast is sent only with a comment that gives its reasons."""
+        """Whether every forecast needs a comment with its reasons."""
         ...
 
     async def look(self, now: datetime) -> tuple[str, TournamentListing]:
-        """Under which name we forecast here, and what is open."""
+        """The account we forecast with, and the open questions."""
         ...
 
     async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
-        """A submitter that has looked at what the questions of these forecasts ask now."""
+        """A submitter that knows the current state of the questions behind these forecasts."""
         ...
 
     def address(self, question: str) -> str:
-        """The page of a question."""
+        """The web page of a question."""
         ...
 
-
-@dataclass(frozen=True, kw_only=True)
-class MetaculusVisits:
-    """A tournament of Metaculus."""
-
-    client: MetaculusClient
-    writer: MetaculusWriter
-    slug: str
-    options: MetaculusOptions
-    reasons: bool = True
-
-    async def look(self, now: datetime) -> tuple[str, TournamentListing]:
-        """The bot's account, and what is open in the tournament."""
-        return (await self.writer.account()).name, await list_tournament(self.client, self.slug, now)
-
-    async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
-        """With the posts of these forecasts."""
-        account, seen = await read_posts(self.writer, forecasts, (), self.options)
-        return MetaculusSubmitter(writer=self.writer, account=account, seen=seen, now=now, options=self.options)
-
-    def address(self, question: str) -> str:
-        """The page of a post."""
-        return post_address(question)
+    def comment_address(self, question: str, reply: Row) -> str:
+        """The web page of a comment, from the platform's reply to it; empty if it has none."""
+        ...
 
 
 # The visit.
@@ -396,30 +447,32 @@ class MetaculusVisits:
 class TournamentResult(Result):
     """What one visit did."""
 
+    lines = "forecasts"
     tournament: str
     account: str = ""
     comments: bool = True
-    """Whether every forecast has a comment beside it."""
+    """Whether every forecast is sent with a comment."""
     open: int = 0
-    """Questions that are open."""
-    rows_: tuple[TournamentRow, ...] = ()
+    """How many questions are open."""
+    forecasts: tuple[TournamentRow, ...] = ()
+    """Every question that was forecast, with the result."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()
     dollars: float = 0.0
     spent: float = 0.0
-    """On the tournament in all."""
-    stopped: str = ""
+    """Total spent on the tournament."""
+    stopped: str | None = None
     """Why open questions were left unanswered."""
     page: Path | None = None
     requests: tuple[Row, ...] | None = None
-    """What would be sent, for a dry run."""
+    """The requests of a dry run."""
     plan: VisitPlan | None = None
-    """What would be asked, where only that was wanted."""
+    """The plan, if only that was asked for."""
 
     @property
     def exit_code(self) -> int:
-        """3 where an answer is missing, degraded or not sent."""
-        return 3 if self.stopped or any(not row.sent for row in self.rows_ if self.requests is None) else 0
+        """3 if an answer is missing, degraded or was not sent."""
+        return 3 if self.stopped or any(not row.sent for row in self.forecasts if self.requests is None) else 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -427,33 +480,13 @@ class TournamentResult(Result):
         left = (f"{count} left out: {reason}" for reason, count in self.skipped.items())
         return (*left, *self.notes, *([f"stopped: {self.stopped}"] if self.stopped else []))
 
-    def rows(self) -> list[Row]:
-        """One row for each forecast that was made, sent or failed."""
-        return [row.to_dict() for row in self.rows_]
-
-    def to_dict(self) -> Row:
-        """Counts, money and rows."""
-        return {
-            "tournament": self.tournament,
-            "account": self.account,
-            "open": self.open,
-            "forecasts": self.rows(),
-            "skipped": dict(self.skipped),
-            "notes": list(self.notes),
-            "dollars": round(self.dollars, 9),
-            "spent": round(self.spent, 9),
-            "stopped": self.stopped or None,
-            "page": None if self.page is None else str(self.page),
-            **({} if self.requests is None else {"requests": list(self.requests)}),
-            **({} if self.plan is None else {"plan": self.plan.to_dict()}),
-        }
-
     def __str__(self) -> str:
         if self.plan is not None:
             return str(self.plan)
-        sent = sum(row.sent for row in self.rows_)
-        lines = [f"{row.named}: {row.answer or row.problem}" for row in self.rows_]
-        failed = f", {len(self.rows_) - sent} not sent" if sent < len(self.rows_) and self.requests is None else ""
+        sent = sum(row.sent for row in self.forecasts)
+        lines = [f"{row.named}: {row.answer or row.problem}" for row in self.forecasts]
+        left = len(self.forecasts) - sent
+        failed = f", {left} not sent" if left and self.requests is None else ""
         money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
         lines.append(
             f"{self.tournament}: {self.open} open, {sent} sent{' with a comment' * self.comments}{failed}; {money}"
@@ -462,64 +495,10 @@ class TournamentResult(Result):
         return "\n".join([*lines, *([f"Wrote {self.page}"] if self.page else [])])
 
 
-async def tournament(
-    request: TournamentRequest,
-    settings: Settings | None = None,
-    *,
-    watch: WatchProgress = lambda _: None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> TournamentResult:
-    """Forecast what is open and unanswered in a tournament, and send it with comments.
-
-    Args:
-        request: The tournament and how to take part.
-        settings: This machine's; without them, from the environment.
-        watch: Is told how far the run is.
-        tell: Is given a line about what goes on.
-    """
-    settings = settings or load_settings()
-    if request.practice:
-        async with practice_world(settings) as (world, engine):
-            return await _visit_metaculus(request.model_copy(update={"search": (engine,)}), world, watch, tell)
-    return await _visit_metaculus(request, settings, watch, tell)
-
-
-enter_metaculus = operation(TournamentRequest)(tournament)
-
-
-@asynccontextmanager
-async def practice_world(settings: Settings) -> AsyncGenerator[tuple[Settings, str]]:
-    """The settings of a practice world beside the user's own, and the search engine that it has."""
-    from foretell.operations.practice import ENGINE, open_practice
-
-    async with open_practice(PracticeRequest(), settings) as environment:
-        yield load_settings({name: value for name, value in environment.items() if value is not None}), ENGINE
-
-
-async def _visit_metaculus(
-    request: TournamentRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
-) -> TournamentResult:
-    slug = TESTING_AREA if request.rehearse else Tournament.read(TOURNAMENT_PREFIX + request.tournament).slug
-    options = MetaculusOptions(comment=request.comment, clip=True)
-    spec = tournament_spec(request, settings, f"{TOURNAMENT_PREFIX}{slug}")
-
-    def reached(wire: PlatformConnection) -> MetaculusVisits:
-        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host)
-        writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host)
-        return MetaculusVisits(client=client, writer=writer, slug=slug, options=options)
-
-    return await visit_alone(
-        TournamentVisit(
-            request=request, settings=settings, spec=spec, platform=PLATFORM, slug=slug, watch=watch, tell=tell
-        ),
-        reached,
-    )
-
-
 async def visit_alone(
     visit: "TournamentVisit", reached: Callable[[PlatformConnection], VisitedPlatform]
 ) -> TournamentResult:
-    """A visit, unless another process is at one."""
+    """Run a visit unless another process is already visiting this tournament."""
     try:
         with locked(visit.folder / "lock", wait=False):
             async with open_platform(visit.platform, visit.settings) as wire:
@@ -532,28 +511,9 @@ async def visit_alone(
         raise InputError(problem, hint="nothing more was sent; the next visit goes on") from None
 
 
-class VisitProgress:
-    """How far a visit is, whose questions are several runs: total and counts are those of all of them."""
-
-    def __init__(self, watch: WatchProgress, total: int) -> None:
-        self._watch = watch
-        self._before = RunProgress(total=total)
-
-    def __call__(self, now: RunProgress) -> None:
-        """Tell how far all of it is."""
-        before = self._before
-        sums = {name: getattr(before, name) + getattr(now, name) for name in COUNTED}
-        self._watch(replace(now, total=before.total, **sums))
-
-    def add(self, done: RunProgress) -> None:
-        """A run is over."""
-        before = self._before
-        self._before = replace(before, **{name: getattr(before, name) + getattr(done, name) for name in COUNTED})
-
-
 @dataclass(kw_only=True)
 class TournamentVisit:
-    """One visit, under the tournament's lock."""
+    """One visit, made while holding the tournament's lock."""
 
     request: VisitFields
     settings: Settings
@@ -567,17 +527,19 @@ class TournamentVisit:
     notes: list[str] = field(default_factory=list[str])
     stopped: str = ""
     run: str = ""
+    done: RunProgress = field(default_factory=lambda: RunProgress(total=0))
+    """Combined progress of this visit's runs so far."""
     account: str = ""
     reasons: bool = True
-    """Whether a forecast without reasons is not sent."""
+    """Whether only forecasts with reasons are sent."""
 
     @property
     def folder(self) -> Path:
-        """Where everything is that a later visit must know."""
+        """The folder with the state of this tournament."""
         return tournament_folder(self.settings, self.platform, self.slug)
 
     async def take(self, site: VisitedPlatform) -> TournamentResult:
-        """List, send what was left over, forecast, send, tell."""
+        """List the questions, send what an earlier visit left, forecast, send, and write the page."""
         state = TournamentState.read(self.folder / "state.json")
         now = clock_of(self.settings)().replace(microsecond=0)
         spec, only_looks = self.spec, self.request.dry_run or self.request.plan
@@ -587,11 +549,7 @@ class TournamentVisit:
             await self.hand_in(site, state)
         self.reasons = site.reasons
         self.account, listing = await site.look(now)
-        policy = ForecastPolicy(
-            again=None if self.request.again is None else timedelta(days=self.request.again),
-            before_close=None if self.request.before_close is None else timedelta(hours=self.request.before_close),
-        )
-        questions, given_up = questions_to_ask(listing, state, policy, self._sent(), now)
+        questions, given_up = questions_to_ask(listing, state, self.request, self._sent(), now)
         self.notes += [f"given up after {ATTEMPTS} visits: {one}" for one in given_up]
         questions = questions[: self.request.limit]
         self.tell(f"{self.slug}: {len(listing.questions)} questions are open, {len(questions)} to forecast")
@@ -600,54 +558,52 @@ class TournamentVisit:
             return self._planned(questions, listing, before)
         requests: tuple[Row, ...] | None = () if self.request.dry_run else None
         budget = budget_for(self.request, spec, self.settings, before)
-        progress = VisitProgress(self.watch, len(questions) * spec.trials)
+        cells = len(questions) * spec.trials
         for start in range(0, len(questions), TOGETHER):
             if self.stopped or not self._affordable(self.spent(state)):
                 break
-            forecasts = await self.forecast(spec, questions[start : start + TOGETHER], state, budget, progress)
+            forecasts = await self.forecast(spec, questions[start : start + TOGETHER], state, budget, cells)
             if requests is not None:
                 submitter = await site.submitter(forecasts, clock_of(self.settings)())
                 requests += tuple(asdict(one) for one in submitter.requests(submitter.plan(forecasts, ()).ready))
             else:
                 await self.hand_in(site, state)
-        # What the answers say is told with the page of each question.
+        # Link each row to its page.
         self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
         spent = self.spent(state)
-        page = self._noted(state, now, listing, before, spent)
+        page = None if self.request.dry_run else self._noted(site, state, now, listing, before, spent)
+        return self._result(
+            listing,
+            forecasts=tuple(self.rows),
+            dollars=round(spent - before, 9),
+            spent=round(spent, 9),
+            stopped=self.stopped or None,
+            page=page,
+            requests=requests,
+        )
+
+    def _result(self, listing: TournamentListing, **fields: Any) -> TournamentResult:
         return TournamentResult(
             tournament=self.slug,
             account=self.account,
             comments=self.reasons,
             open=len(listing.questions),
-            rows_=tuple(self.rows),
             skipped=listing.skipped,
             notes=tuple(self.notes),
-            dollars=spent - before,
-            spent=spent,
-            stopped=self.stopped,
-            page=page,
-            requests=requests,
+            **fields,
         )
 
     def _planned(self, questions: Sequence[Question], listing: TournamentListing, before: float) -> TournamentResult:
-        """What would be asked, and what that costs."""
+        """Estimate what the visit would ask and cost."""
         nothing = QuestionSet(name=self.slug)
         benchmark = Benchmark(questions=nothing, history=nothing)
         prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
         limit = most_spent_now(self.request, self.spec, before)
         plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, limit=limit)
-        return TournamentResult(
-            tournament=self.slug,
-            account=self.account,
-            open=len(listing.questions),
-            skipped=listing.skipped,
-            notes=tuple(self.notes),
-            spent=before,
-            plan=plan,
-        )
+        return self._result(listing, spent=round(before, 9), plan=plan)
 
     def _sent(self) -> dict[str, list[datetime]]:
-        """By the name of a question, when this account last sent a forecast of it, as the ledger says."""
+        """When this account last sent a forecast of each question, according to the ledger."""
         history = SubmissionHistory.of(open_ledger(self.settings).entries()).taken
         return {
             key[2]: [instant(entries[-1].at)]
@@ -656,7 +612,7 @@ class TournamentVisit:
         }
 
     def spent(self, state: TournamentState) -> float:
-        """Dollars of all visits."""
+        """Dollars spent on all visits."""
         return spent_on(self.settings, state.runs)
 
     def _affordable(self, before: float) -> bool:
@@ -671,9 +627,9 @@ class TournamentVisit:
         questions: Sequence[Question],
         state: TournamentState,
         budget: Budget | None,
-        progress: "VisitProgress",
+        cells: int,
     ) -> list[Forecast]:
-        """A run over the questions, and its answers put where they wait to be sent."""
+        """Run the questions and put the answers into the outbox."""
         batch = self.folder / "batches" / f"{max(one.due for one in questions):%Y%m%dT%H%M%S}-{len(state.runs)}.jsonl"
         batch.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(batch, "".join(f"{to_json(one)}\n" for one in questions).encode())
@@ -683,10 +639,14 @@ class TournamentVisit:
         if self.run not in state.runs:
             state.runs.append(self.run)
         state.save()  # Before anything is paid: what a killed visit spent counts.
+        before = self.done
         done = await execute_run(
-            prepared, replace(self.settings, budget=budget), watch=progress, concurrency=self.request.concurrency
+            prepared,
+            replace(self.settings, budget=budget),
+            watch=lambda now: self.watch(replace(before + now, total=cells)),
+            concurrency=self.request.concurrency,
         )
-        progress.add(done)
+        self.done = before + done
         with closing(RunStore(self.settings.store)) as store:
             answers = list(store.answers(self.run))
             how = combining_of_run(store, spec)
@@ -700,7 +660,7 @@ class TournamentVisit:
         how: CombinationSettings,
         state: TournamentState,
     ) -> list[Forecast]:
-        """The forecasts that may be sent go to the outbox; the other questions wait for the next visit."""
+        """Put forecasts that can be sent into the outbox; the other questions wait for the next visit."""
         how = replace(how, degraded=self.request.degraded)
         found = {one.question_id: one for one in one_forecast_per_question(answers, questions, how)}
         ready: list[Forecast] = []
@@ -712,7 +672,7 @@ class TournamentVisit:
                 state.texts[question.id] = (question.text, answer_text(forecast, question))
                 continue
             problem = _why_missing(question.id, answers) if forecast is None else "it gives no reasons for a comment"
-            # What had no money was not tried.
+            # A question that could not be paid for has not failed.
             self._fail(state, question.id, problem, count=not any(name in problem for name in SHORTAGES))
         if self.request.dry_run:
             self.rows += [_row(state, one.question_id) for one in ready]
@@ -722,8 +682,8 @@ class TournamentVisit:
         return ready
 
     async def hand_in(self, site: VisitedPlatform, state: TournamentState) -> None:
-        """Send what waits, one forecast with its comment after the other; what became of each is kept at once."""
-        # A server of one's own need not be given time.
+        """Send the outbox, one forecast with its comment at a time, and save each result at once."""
+        # No need to wait for a server on this machine.
         own: dict[str, Any] = {"pause": 0.1} if SERVICES[self.platform] in self.settings.addresses else {}
         ledger, clock = open_ledger(self.settings), clock_of(self.settings)
         submitter = await site.submitter(state.outbox, clock())
@@ -735,8 +695,8 @@ class TournamentVisit:
     def _settle(
         self, question: str, plan: SubmissionPlan, results: Sequence[ItemResult], state: TournamentState
     ) -> None:
-        """Out of the outbox goes what the platform has, or does not want; what nobody knows of stays."""
-        # What is over the quota of the day goes tomorrow, as it is.
+        """Remove from the outbox what the platform has accepted or refused; keep what is uncertain."""
+        # What exceeds today's quota stays in the outbox for tomorrow.
         unsure = [one for one in results if one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason]
         problems = [f"{item.part}: {problem}" for item in plan.refused for problem in item.problems]
         problems += [f"{one.item.part}: {one.reason}" for one in results if one.fate not in DONE_STATUSES]
@@ -757,20 +717,23 @@ class TournamentVisit:
             pending.problem, pending.attempts = problem, pending.attempts + count
 
     def _noted(
-        self, state: TournamentState, now: datetime, listing: TournamentListing, before: float, spent: float
-    ) -> Path | None:
-        """Keep what the visit did, and write the page of its day."""
-        if self.request.dry_run:
-            return None
-        # The ledger knows the number of each comment.
-        links = comment_links(open_ledger(self.settings), self.account) if self.platform == PLATFORM else {}
+        self,
+        site: VisitedPlatform,
+        state: TournamentState,
+        now: datetime,
+        listing: TournamentListing,
+        before: float,
+        spent: float,
+    ) -> Path:
+        """Record the visit, and write the page of its day."""
+        links = self._comment_links(site)
         self.rows = [replace(row, comment=links.get(row.question, "") if row.sent else "") for row in self.rows]
         state.visits.append(
             {
                 "at": now.isoformat(),
                 "run": self.run,
                 "dollars": spent - before,
-                "rows": [row.to_dict() for row in self.rows],
+                "rows": [asdict(row) for row in self.rows],
             }
         )
         state.save()
@@ -796,35 +759,25 @@ class TournamentVisit:
                 file.write(markdown_summary(day))
         return page
 
+    def _comment_links(self, site: VisitedPlatform) -> dict[str, str]:
+        """The address of this account's newest comment on each question; the ledger knows its number."""
+        return {
+            entry.question: site.comment_address(entry.question, cast("Row", entry.content.get("answer") or {}))
+            for entry in open_ledger(self.settings).entries()
+            if (entry.kind, entry.part, entry.platform, entry.account)
+            == ("receipt", "comment", self.platform, self.account)
+        }
+
 
 def _row(state: TournamentState, question: str) -> TournamentRow:
-    """What is known of a question, before it is known what became of it."""
+    """The row of a question before its result is known."""
     pending = state.pending.get(question)
     text, answer = state.texts.get(question, ("" if pending is None else pending.question.text, ""))
     return TournamentRow(question=question, text=text, answer=answer)
 
 
-def post_address(question: str) -> str:
-    """The address of a question's page.
-
-    >>> post_address("metaculus/20925#52")
-    'https://www.metaculus.com/questions/20925/'
-    """
-    return f"https://www.metaculus.com/questions/{split_id(question)[1].partition('#')[0]}/"
-
-
-def comment_links(ledger: SubmissionLedger, account: str) -> dict[str, str]:
-    """By question, the address of the newest comment of this account."""
-    found: dict[str, str] = {}
-    for entry in ledger.entries():
-        if (entry.kind, entry.part, entry.platform, entry.account) == ("receipt", "comment", PLATFORM, account):
-            number = cast("Row", entry.content.get("answer") or {}).get("comment")
-            found[entry.question] = f"{post_address(entry.question)}#comment-{number}" if number else ""
-    return found
-
-
 def _why_missing(question: str, answers: Sequence[Forecast | Failure]) -> str:
-    """Why a question has no forecast that may be sent."""
+    """Why a question has no forecast that can be sent."""
     own = [answer for answer in answers if answer.question_id == question]
     why = [one.error if isinstance(one, Failure) else f"degraded: {one.problem}" for one in own]
     return "; ".join(dict.fromkeys(why)) or "the run stopped before it was asked"

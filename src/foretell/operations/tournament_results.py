@@ -1,9 +1,9 @@
-"""How one's own rounds and tournaments went: what was sent, what has come out, and scores beside everybody on file."""
+"""Results of your own rounds and tournaments: what was sent, what has resolved, and scores beside public methods."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,7 +28,8 @@ from foretell.operations.requests import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
 from foretell.operations.table import operation
-from foretell.operations.tournament_plan import spent_on
+from foretell.operations.tournament import spent_on
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.outcomes import RunOutcomes
@@ -48,68 +49,59 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class OwnTournament:
-    """A round or a tournament that was entered from here, and how it stands."""
+    """A round or tournament that was entered from this machine, and its state."""
 
     platform: str
     name: str
     """A due date, or a slug."""
     entry: str
-    """What it is called on the board."""
+    """Its name on the leaderboard."""
     last: str
     """When it was last visited."""
     answered: int
     sent: int
-    """Forecasts that the platform has; of a round all or none."""
+    """How many forecasts the platform has; all or none of a round."""
     state: str
     decided: int = 0
-    """Targets that have come out."""
+    """How many targets have resolved."""
     dollars: float = 0.0
     runs: tuple[str, ...] = ()
     file: str = ""
 
-    def to_dict(self) -> Row:
-        """As plain data."""
-        return {**asdict(self), "runs": list(self.runs), "dollars": round(self.dollars, 9)}
-
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentResults(Result):
-    """Own rounds and tournaments, and a leaderboard for each platform where something has come out."""
+    """Your rounds and tournaments, and a leaderboard for each platform with resolved questions."""
 
     entered: tuple[OwnTournament, ...]
     boards: Mapping[str, ScoreResult]
-    """By platform."""
+    """Platform → leaderboard."""
     notes: tuple[str, ...] = ()
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What could not be had."""
-        return self.notes
-
     def rows(self) -> list[Row]:
-        """One row for each forecaster and group of each platform."""
+        """One row for each platform, forecaster and group."""
         return [{"tournament": name, **row} for name, board in self.boards.items() for row in board.rows()]
 
     def to_dict(self) -> Row:
-        """Own rounds and boards."""
+        """Your rounds and the leaderboards."""
         return {
-            "entered": [one.to_dict() for one in self.entered],
+            "entered": plain_data(self.entered),
             "boards": {name: board.to_dict() for name, board in self.boards.items()},
             "notes": list(self.notes),
         }
 
     def to_html(self) -> str:
-        """The board as a page; of several, the first."""
+        """The first leaderboard as a page."""
         if not self.boards:
             raise InputError("nothing has come out yet, so there is no board to write")
         return next(iter(self.boards.values())).to_html()
 
     def to_markdown(self) -> str:
-        """The boards as Markdown."""
+        """The leaderboards as Markdown."""
         return "\n\n".join(f"## {name}\n\n{board.to_markdown()}" for name, board in self.boards.items()) or "no board\n"
 
     def print(self, console: Console) -> None:
-        """Own rounds, then the boards."""
+        """Your rounds, then the leaderboards."""
         if not self.entered:
             show_text(
                 console, "no tournament was entered from here; try: foretell tournament forecastbench --practice\n"
@@ -137,12 +129,12 @@ async def score_tournaments(
     *,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TournamentResults:
-    """Score one's own past rounds and tournaments beside all public methods on file.
+    """Score your past rounds and tournaments beside public methods.
 
     Args:
-        request: Which of them, beside whom, and how sure to be.
+        request: Which rounds, which methods, and how to score.
         settings: This machine's; without them, from the environment.
-        tell: Is given a line about what goes on.
+        tell: Called with a line about each step.
     """
     settings = settings or load_settings()
     entered = entered_tournaments(settings, request)
@@ -165,15 +157,15 @@ async def score_tournaments(
 tournament_results = operation(TournamentResultsRequest)(score_tournaments)
 
 
-# What was entered from here.
+# What was entered from this machine.
 
 
-def entered_tournaments(settings: Settings, request: TournamentResultsRequest | None = None) -> list[OwnTournament]:
-    """Every round and tournament with a state, the newest first; a damaged one is named in its state."""
+def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -> list[OwnTournament]:
+    """All rounds and tournaments entered from this machine, newest first; the state of a damaged one says so."""
     found: list[OwnTournament] = []
     for path in sorted((settings.home / "tournaments").glob("*/state.json")):
         platform, _, name = path.parent.name.partition("-")
-        if request is not None and request.platform not in (None, platform):
+        if request.platform not in (None, platform):
             continue
         try:
             body: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -182,7 +174,7 @@ def entered_tournaments(settings: Settings, request: TournamentResultsRequest | 
             one = OwnTournament(
                 platform=platform, name=name, entry="", last="", answered=0, sent=0, state=f"damaged: {path}"
             )
-        if request is None or not request.rounds or one.name in request.rounds:
+        if not request.rounds or one.name in request.rounds:
             found.append(one)
     return sorted(found, key=lambda one: one.last, reverse=True)
 
@@ -199,7 +191,7 @@ def _round(body: Row, settings: Settings) -> OwnTournament:
         answered=answered,
         sent=answered if body["uploaded"] else 0,
         state="rehearsed" if body["rehearsal"] and body["file"] else state,
-        dollars=spent_on(settings, body["paid"]),
+        dollars=round(spent_on(settings, body["paid"]), 9),
         runs=tuple(body["runs"].values()),
         file=body["file"],
     )
@@ -217,7 +209,7 @@ def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTourn
         answered=sum(bool(row["answer"]) for row in rows.values()),
         sent=sent,
         state=f"{sent} sent" + (f", {waiting} waiting" if waiting else ""),
-        dollars=spent_on(settings, body["runs"]),
+        dollars=round(spent_on(settings, body["runs"]), 9),
         runs=tuple(body["runs"]),
     )
 
@@ -226,7 +218,7 @@ def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTourn
 
 
 async def _bring_outcomes(own: Sequence[OwnTournament], settings: Settings) -> list[str]:
-    """Bring what has come out up to date; what could not be had, in words."""
+    """Update the outcomes; return what could not be updated."""
     limits = HttpLimits(attempts=2)
     try:
         async with AsyncHttpClient(limits=limits, access=settings.access) as client:
@@ -241,7 +233,7 @@ async def _bring_outcomes(own: Sequence[OwnTournament], settings: Settings) -> l
 
 
 async def _ask_platform(own: Sequence[OwnTournament], settings: Settings, client: AsyncHttpClient) -> list[str]:
-    """Ask a platform how the questions came out that are over, and keep it beside the runs."""
+    """Fetch the outcomes of closed questions from the platform and store them with the runs."""
     platform, now = own[0].platform, clock_of(settings)()
     source = open_markets(settings, client, [platform]).settlements.get(platform)
     if source is None:
@@ -253,7 +245,7 @@ async def _ask_platform(own: Sequence[OwnTournament], settings: Settings, client
             if over:
                 told = await source.settlements(over)
                 if platform == PROPHET_ARENA:
-                    # Questions of the weekly track are told with their release.
+                    # Outcomes of the weekly track are published with its release.
                     told = [*told, *await weekly_results(_arena(settings, client), over)]
                 RunOutcomes(store).keep(run, questions, told)
     return []
@@ -283,7 +275,7 @@ def _board(
 def _score_rounds(
     own: Sequence[OwnTournament], request: TournamentResultsRequest, settings: Settings, notes: list[str]
 ) -> tuple[list[OwnTournament], ScoreResult | None]:
-    """Own files beside the public methods, on the rounds of the own files."""
+    """Score your own files beside the public methods on the same rounds."""
     cache, rounds = DownloadCache(settings.home / FORECASTBENCH), list[QuestionSet]()
     here = set(pulled_rounds(cache))
     forecasts: list[Row] = []
@@ -318,7 +310,7 @@ def _score_rounds(
 
 
 def _base_rates(asked: QuestionSet, cache: DownloadCache) -> list[Row]:
-    """How often questions of a source and template came true in earlier rounds, counted before each due date."""
+    """Base rates: how often similar questions came true in earlier rounds, known before each due date."""
     history = union(FORECASTBENCH, [read_pulled(cache, day) for day in pulled_rounds(cache)])
     rates = past_of(history.questions, history.resolutions).rates
     rows: list[Row] = []
@@ -329,7 +321,7 @@ def _base_rates(asked: QuestionSet, cache: DownloadCache) -> list[Row]:
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:
-    """One row for each forecaster and target: of one entry that was written twice the newest counts."""
+    """One row per forecaster and target; the newest entry counts."""
     found: dict[tuple[str, ...], Row] = {}
     for row in rows:
         found.setdefault((row["forecaster"], row["question"], row["target"], row["due"]), row)
@@ -337,7 +329,7 @@ def _once(rows: Sequence[Row]) -> list[Row]:
 
 
 def _methods(request: TournamentResultsRequest, cache: DownloadCache, days: set[str], own: set[str]) -> MethodForecasts:
-    """Public methods: from where the request says, else from beside the pulled rounds."""
+    """Public methods from the files that the request names, or from beside the downloaded rounds."""
     beside = (cache.root / FORECAST_SETS, cache.root / f"{FORECAST_SETS}.tar.gz")
     places = request.methods or tuple(place for place in beside if place.exists())
     found = MethodForecasts()
@@ -351,7 +343,7 @@ def _methods(request: TournamentResultsRequest, cache: DownloadCache, days: set[
 def _score_visits(
     own: Sequence[OwnTournament], request: TournamentResultsRequest, settings: Settings, notes: list[str]
 ) -> tuple[list[OwnTournament], ScoreResult | None]:
-    """What runs of tournaments said, on the questions that have come out; numbers and dates are not scored here."""
+    """Score the runs of tournaments on resolved questions; numbers and dates are not scored here."""
     forecasts: list[Row] = []
     outcomes: dict[tuple[str, ...], Row] = {}
     counted: list[OwnTournament] = []

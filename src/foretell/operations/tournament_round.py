@@ -1,11 +1,10 @@
 """One round of ForecastBench in one command: pull, newest values, forecasts, combination, check, file, upload.
 
-Everything is made so that it can be made again: runs go on where they were, their combination is arithmetic, the file
-is written whole, and the ledger has every intention. A visit that is killed anywhere is made good by the next.
+Every step can be repeated: runs continue where they stopped, combining them is arithmetic, the file is written as a
+whole, and the ledger holds every intention. The next visit finishes what a killed one began.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -32,15 +31,17 @@ from foretell.operations.requests import ForecastBenchRoundRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.table import operation
-from foretell.operations.tournament import practice_world, tournament_folder
-from foretell.operations.tournament_plan import (
+from foretell.operations.tournament import (
+    StoredVisits,
     VisitPlan,
     budget_for,
     minutes_text,
     most_spent_now,
     plan_of,
     spent_on,
+    tournament_folder,
     tournament_spec,
+    tournament_world,
 )
 from foretell.plugins import exists, load, variables_in_words
 from foretell.questions.as_of import instant
@@ -52,7 +53,7 @@ from foretell.runs.due_prices import keep_due_prices
 from foretell.runs.past import StoredRates
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
-from foretell.runs.settings import Settings, clock_of, load_settings
+from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
@@ -62,88 +63,75 @@ from foretell.submit.forecastbench import (
     BucketFolder,
     ForecastBenchSubmitter,
     ForecastBenchTeam,
-    build_submission,
-    check_submission,
+    checked_submission,
+    closed_round,
     file_bytes,
     files_of,
-    require_coverage,
 )
 from foretell.submit.submission import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
 
 STACK = "stack"
 LATEST = "latest"
 AT_ONCE = 16
-"""Questions that the stack answers at once: most of the time it waits for values."""
+"""How many questions the stack answers at the same time; it mostly waits for values."""
 PRACTICE_TEAM, PRACTICE_BUCKET = "practice team", "gs://practice-forecasts/{round}/practice-team"
+PRACTICE_KEY = "practice"
 DAY = timedelta(days=1)
 Row = dict[str, Any]
 
 
-# What is kept of a round.
+# The state of a round.
 
 
 @dataclass(kw_only=True)
-class RoundState:
-    """What a visit leaves to the next, and to whoever wants to know how the round went."""
+class RoundState(StoredVisits):
+    """The state of a round: what visits share, and what the results report."""
 
-    path: Path
     round: str
     organization: str = ""
     entry: str = ""
     number: int = 1
     rehearsal: bool = False
     runs: dict[str, str] = field(default_factory=dict[str, str])
-    """By who answers, `stack` or `agents`: the run."""
+    """Who answers (`stack` or `agents`) → run id."""
     paid: list[str] = field(default_factory=list[str])
-    """Every run that anything was spent on, those of another model too."""
+    """Every run that cost money, including those of other models."""
     file: str = ""
-    """Where it was written; empty while it was not."""
+    """The written file; empty until then."""
     uploaded: str = ""
-    """Where it was uploaded to; empty while it was not."""
-    visits: list[Row] = field(default_factory=list[Row])
+    """The address it was uploaded to; empty until then."""
 
     @classmethod
-    def read(cls, path: Path, day: str) -> "RoundState":
-        """From its file; new where there is none."""
-        if not path.is_file():
-            return cls(path=path, round=day)
-        try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            names = ("organization", "entry", "number", "rehearsal", "runs", "paid", "file", "uploaded", "visits")
-            return cls(path=path, round=body["round"], **{name: body[name] for name in names})
-        except (ValueError, TypeError, KeyError, AttributeError):
-            hint = "delete it: runs and ledger know what was answered and sent"
-            raise InputError("is damaged", path=path, hint=hint) from None
-
-    def save(self) -> None:
-        """Write all of it, or nothing."""
-        body = {name: value for name, value in vars(self).items() if name != "path"}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path, json.dumps({"platform": PLATFORM, **body}, ensure_ascii=False).encode())
+    def _decoded(cls, body: Row) -> Row:
+        body.pop("platform", None)  # Written by the first version.
+        return body
 
 
-# What comes out.
+# The result.
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundResult(Result):
     """What one visit to a round did."""
 
+    lines = "forecasts"
+    tournament: str = PLATFORM
     round: str
     organization: str
     entry: str
     questions: int = 0
     answered: int = 0
-    """Questions with a forecast."""
+    """How many questions have a forecast."""
     by_agents: int = 0
-    """Questions that agents had a say in."""
+    """How many of them agents contributed to."""
     coverage: tuple[str, ...] = ()
     file: Path | None = None
-    """Where the file is; None where none was written."""
-    uploaded: str = ""
-    next_step: str = ""
-    """What is left for people to do."""
+    """The written file, if any."""
+    uploaded: str | None = None
+    next_step: str | None = None
+    """What is left for you to do."""
     forecasts: tuple[Row, ...] = ()
+    """One row per target: the submitted number, and those of stack and agents."""
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     dollars: float = 0.0
@@ -153,40 +141,13 @@ class RoundResult(Result):
 
     @property
     def exit_code(self) -> int:
-        """3 where the round is not answered as it should be, or the file is not where it should be."""
+        """3 if answers are missing or the file could not be written or uploaded."""
         return 3 if self.problems else 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What one should know."""
+        """What a reader should know."""
         return (*self.notes, *self.problems)
-
-    def rows(self) -> list[Row]:
-        """One row for each forecast: the number sent, and what stack and agents say."""
-        return [dict(row) for row in self.forecasts]
-
-    def to_dict(self) -> Row:
-        """Counts, money, file and forecasts."""
-        return {
-            "tournament": PLATFORM,
-            "round": self.round,
-            "organization": self.organization,
-            "entry": self.entry,
-            "questions": self.questions,
-            "answered": self.answered,
-            "by_agents": self.by_agents,
-            "coverage": list(self.coverage),
-            "file": None if self.file is None else str(self.file),
-            "uploaded": self.uploaded or None,
-            "next_step": self.next_step or None,
-            "runs": list(self.runs),
-            "problems": list(self.problems),
-            "notes": list(self.notes),
-            "dollars": round(self.dollars, 9),
-            "spent": round(self.spent, 9),
-            "forecasts": self.rows(),
-            **({} if self.plan is None else {"plan": self.plan.to_dict()}),
-        }
 
     def __str__(self) -> str:
         if self.plan is not None:
@@ -213,19 +174,16 @@ async def enter_round(
     Args:
         request: The round and how to take part.
         settings: This machine's; without them, from the environment.
-        watch: Is told how far a run is.
-        tell: Is given a line about what goes on.
+        watch: Called with the progress of a run.
+        tell: Called with a line about each step.
     """
-    settings = settings or load_settings()
-    if not request.practice:
+    practice: dict[str, Any] = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
+    if not (request.model or request.spec):
+        practice["search"] = ()
+    async with tournament_world(request, settings, **practice) as (request, settings):
+        if request.practice:
+            settings = replace(settings, keys={**settings.keys, TOKEN_VARIABLE: PRACTICE_KEY})
         return await _alone(request, settings, watch, tell)
-    async with practice_world(settings) as (world, engine):
-        from foretell.practice.services import KEY
-
-        mine = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
-        mine |= {"search": (engine,)} if request.model or request.spec else {}
-        world = replace(world, keys={**world.keys, TOKEN_VARIABLE: KEY})
-        return await _alone(request.model_copy(update=mine), world, watch, tell)
 
 
 enter_forecastbench = operation(ForecastBenchRoundRequest)(enter_round)
@@ -234,14 +192,14 @@ enter_forecastbench = operation(ForecastBenchRoundRequest)(enter_round)
 async def _alone(
     request: ForecastBenchRoundRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
 ) -> RoundResult:
-    """A visit, unless another process is at this round."""
+    """Run a visit unless another process is already working on this round."""
     team = _team(request)
     try:
         day, notes = await pull_rounds(request, settings, tell)
     except NoOpenRound as error:
         if not request.when_open:
             raise
-        return RoundResult(round=error.day, organization=team.organization, entry=team.model, notes=(str(error),))
+        return RoundResult(round=request.round, organization=team.organization, entry=team.model, notes=(str(error),))
     name = f"{day}-{request.number}" + ("-rehearsal" if request.rehearse else "")
     folder = tournament_folder(settings, PLATFORM, name)
     try:
@@ -257,7 +215,7 @@ async def _alone(
 
 
 def _team(request: ForecastBenchRoundRequest) -> ForecastBenchTeam:
-    """Whose file it is; only what is sent needs a registered name."""
+    """The team that submits; a rehearsal needs no registered name."""
     pretend = request.rehearse or request.dry_run or request.plan
     if not request.organization and not pretend:
         hint = "as registered with ForecastBench; --rehearse and --practice do without"
@@ -270,13 +228,13 @@ def _team(request: ForecastBenchRoundRequest) -> ForecastBenchTeam:
     )
 
 
-# The round and those before it, as published.
+# Downloading rounds.
 
 
 async def pull_rounds(
     request: ForecastBenchRoundRequest, settings: Settings, tell: Callable[[str], None]
 ) -> tuple[str, list[str]]:
-    """Bring the round here, and earlier ones with their outcomes so far; its due date, and what could not be had."""
+    """Download the round and earlier ones with their outcomes; return its due date and what could not be downloaded."""
     cache = DownloadCache(settings.home / PLATFORM)
     url = settings.addresses.get(PLATFORM) or FORECASTBENCH_URL
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as client:
@@ -300,7 +258,7 @@ async def pull_rounds(
 
 
 async def _pull_past(source: ForecastBenchDownload, days: Sequence[str]) -> list[str]:
-    """Earlier rounds, the newest first; one that does not exist is passed over."""
+    """Download earlier rounds, newest first, skipping days without a round."""
     for number, day in enumerate(days):
         try:
             await source.pull([day])
@@ -312,35 +270,23 @@ async def _pull_past(source: ForecastBenchDownload, days: Sequence[str]) -> list
 
 
 class NoOpenRound(InputError):
-    """A round that takes no file today."""
-
-    day: str = ""
-
-
-def _not_open(problem: str, day: str, hint: str | None = None) -> NoOpenRound:
-    error = NoOpenRound(problem, hint=hint)
-    error.day = day
-    return error
+    """The round does not accept files today."""
 
 
 def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> None:
-    """Refuse what the benchmark would not take any more, or not yet."""
+    """Refuse a round that is not open now, unless nothing will be submitted."""
     try:
         due = date.fromisoformat(day)
     except ValueError:
         raise InputError(f"{day!r} is not a round", hint="write its due date, or latest") from None
-    if request.rehearse or request.plan or request.dry_run or now.date() == due:
+    if request.rehearse or request.plan or request.dry_run or not (closed := closed_round(day, now)):
         return
-    if now.date() < due:
-        raise _not_open(f"the round of {day} begins on that day (UTC)", day)
-    gone = (now.date() - due).days
-    following = due + timedelta(days=gone // ROUND_DAYS * ROUND_DAYS + ROUND_DAYS)
-    hint = f"the next one is due on {following}; --rehearse does everything but send"
-    raise _not_open(f"the round of {day} was closed at the end of that day (UTC)", day, hint)
+    following = due + timedelta(days=ROUND_DAYS * max(0, (now.date() - due).days // ROUND_DAYS + 1))
+    raise NoOpenRound(closed, hint=f"the next one is due on {following}; --rehearse does everything but send")
 
 
 def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]:
-    """Which newest values cannot be read, for want of a key."""
+    """Notes on newest values that cannot be read because a key is missing."""
     kinds = Counter(
         ("series", one.series.provider) if one.series is not None else ("markets", one.source) for one in questions
     )
@@ -358,7 +304,7 @@ def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]
 
 @dataclass(kw_only=True)
 class RoundVisit:
-    """One visit, under the round's lock."""
+    """One visit, made while holding the round's lock."""
 
     request: ForecastBenchRoundRequest
     settings: Settings
@@ -371,13 +317,13 @@ class RoundVisit:
     problems: list[str] = field(default_factory=list[str])
 
     async def take(self) -> RoundResult:
-        """Forecast, combine, check, write, upload."""
+        """Forecast, combine, check, write and upload."""
         now = clock_of(self.settings)()
-        state = RoundState.read(self.folder / "state.json", self.day)
+        state = RoundState.read(self.folder / "state.json", round=self.day)
         cache = DownloadCache(self.settings.home / PLATFORM)
         history = union(PLATFORM, [read_pulled(cache, one) for one in pulled_rounds(cache) if one <= self.day])
         questions = read_pulled(cache, self.day).questions
-        # Today's values are asked for, also where a past round is rehearsed: as of its own day.
+        # Fetch the newest values for a rehearsal as well, as of the round's own day.
         benchmark = Benchmark(questions=history.only(questions), history=history, own=True)
         agents = self._agents()
         stack = self._prepared(RunSpec(questions=self._asked(), forecaster=STACK, mode=self._mode), benchmark)
@@ -396,13 +342,14 @@ class RoundVisit:
         final = _together(questions, by_stack, by_agents)
         self._look_for_gaps(questions, final)
         spent = spent_on(self.settings, state.paid)
-        result = self._result(questions, by_stack, by_agents, final, dollars=spent - before, spent=spent)
+        money = {"dollars": round(spent - before, 9), "spent": round(spent, 9)}
+        result = self._result(questions, by_stack, by_agents, final, **money)
         result = replace(result, runs=tuple(state.runs.values()))
         return await self._hand_in(result, list(final.values()), questions, state)
 
     @property
     def _mode(self) -> Any:
-        """A round that is rehearsed is asked as of its day: nothing later is seen."""
+        """A rehearsed round is asked as of its due date, so nothing later is seen."""
         return "backtest" if self.request.rehearse else "live"
 
     def _asked(self) -> QuestionsSpec:
@@ -419,7 +366,7 @@ class RoundVisit:
         spec = tournament_spec(self.request, self.settings, PLATFORM)
         if not asks_models(spec):
             raise InputError("it asks no model", path=self.request.spec, hint="without --spec the stack answers")
-        # What earlier rounds have taught decides how far agents are believed against price and stack.
+        # Earlier rounds have taught how much to trust agents compared with price and stack.
         rule = "default" if spec.aggregate == RunSpec(questions=self._asked()).aggregate else spec.aggregate
         spec = replace(spec, questions=self._asked(), mode=self._mode, aggregate=rule)
         check_run(spec, self.settings)
@@ -436,14 +383,14 @@ class RoundVisit:
         return plan
 
     def _seconds_left(self, now: datetime) -> float | None:
-        """For agents; None where no deadline counts."""
+        """Seconds that agents have left; None without a deadline."""
         if self.request.rehearse:
             return None
         closes = instant(self.day) + DAY - timedelta(minutes=self.request.stop_before)
         return (closes - now).total_seconds()
 
     def _refuse_unlimited(self, agents: PreparedRun | None, plan: VisitPlan) -> None:
-        """A budget is asked for where money may be spent."""
+        """Require a budget if money may be spent."""
         if agents is None or plan.limit is not None or self.request.practice:
             return
         if all(ModelName.read(name).free for name in agents.spec.models.values()):
@@ -451,7 +398,7 @@ class RoundVisit:
         raise InputError(f"this may cost money: {plan}", column="--budget", hint="say --budget; --plan only looks")
 
     def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
-        """Written before anything is paid: what a killed visit spent counts."""
+        """Save the runs before anything is paid, so that what a killed visit spent is counted."""
         state.organization, state.entry, state.number = self.team.organization, self.team.model, self.team.number
         state.rehearsal = self.request.rehearse
         state.runs = {STACK: stack.spec.id} | ({} if agents is None else {"agents": agents.spec.id})
@@ -467,11 +414,11 @@ class RoundVisit:
     async def _ask_agents(
         self, prepared: PreparedRun, by_stack: dict[str, Forecast], before: float, now: datetime
     ) -> dict[str, Forecast]:
-        """What agents say, put together with price and stack as earlier rounds have taught."""
+        """Ask agents, and combine their answers with price and stack as earlier rounds have taught."""
         spec, left = prepared.spec, self._seconds_left(now)
         questions = {question.id: question for question in prepared.questions}
         with closing(RunStore(self.settings.store)) as store:
-            # The stack is what agents on data-set questions are anchored to, here and wherever the run is shown.
+            # Agents on data-set questions are anchored to the stack, here and wherever the run is shown.
             rates = ((questions[id], target, p) for id, one in by_stack.items() for target, p in one.p.items())
             store.keep_rates(spec.id, rates)
         budget = budget_for(self.request, spec, self.settings, before)
@@ -536,14 +483,12 @@ class RoundVisit:
     async def _hand_in(
         self, result: RoundResult, forecasts: Sequence[Forecast], questions: Sequence[Question], state: RoundState
     ) -> RoundResult:
-        """Write the file and upload it; of a rehearsal only the file, of a dry run nothing."""
+        """Write and upload the file; a rehearsal only writes it, a dry run does neither."""
         folder = self.request.folder or self.folder
         if self.request.rehearse or self.request.dry_run:
-            body = build_submission(forecasts, questions, self.team, reasoning=self.request.reasoning)
-            coverages = check_submission(body, questions)
-            if not self.request.incomplete:
-                require_coverage(coverages)
-            result = replace(result, coverage=tuple(map(str, coverages)))
+            how = {"reasoning": self.request.reasoning, "incomplete": self.request.incomplete}
+            body, coverage = checked_submission(forecasts, questions, self.team, **how)
+            result = replace(result, coverage=coverage)
             if self.request.dry_run:
                 return replace(result, next_step="Nothing was written, and nothing was sent.")
             path = folder / self.team.file_name(self.day)
@@ -572,13 +517,13 @@ class RoundVisit:
         problems += [str(one) for one in results if one.fate not in DONE_STATUSES]
         done = _done_parts(results)
         path = folder / item.title if "file" in done else None
-        where = "" if uploader is None or "upload" not in done else uploader.folder.address(item.title)
+        where = None if uploader is None or "upload" not in done else uploader.folder.address(item.title)
         self._finish(state, file=str(path or ""), uploaded=where, result=result)
-        left = "" if path is None or where else upload_advice(path, self.request.bucket, self.day)
+        left = None if path is None or where else upload_advice(path, self.request.bucket, self.day)
         return replace(result, coverage=item.notes, file=path, uploaded=where, next_step=left, problems=tuple(problems))
 
-    def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str = "") -> None:
-        """Keep what the visit did."""
+    def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str | None = None) -> None:
+        """Record the visit."""
         state.file, state.uploaded = file or state.file, uploaded or state.uploaded
         at = clock_of(self.settings)().isoformat(timespec="seconds")
         state.visits.append(
@@ -597,7 +542,7 @@ def _done_parts(results: Sequence[ItemResult]) -> set[str]:
 def _together(
     questions: Sequence[Question], by_stack: dict[str, Forecast], by_agents: dict[str, Forecast]
 ) -> dict[str, Forecast]:
-    """One forecast a question: agents with the stack where agents answered, else the stack alone."""
+    """Combine agents and stack: the stack alone where agents gave no answer."""
     final: dict[str, Forecast] = {}
     for question in questions:
         stack, agents = by_stack.get(question.id), by_agents.get(question.id)
@@ -609,7 +554,7 @@ def _together(
 
 
 def upload_advice(path: Path, bucket: str | None, day: str) -> str:
-    """What is left to do with a file that was not uploaded."""
+    """How to upload a file by hand."""
     place = "gs://FOLDER-OF-YOUR-TEAM" if bucket is None else BucketFolder.read(bucket, day).address("").rstrip("/")
     return (
         f"Upload it by 23:59:59 UTC on {day} to the folder that the benchmark gave your team:\n"

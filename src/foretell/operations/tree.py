@@ -1,4 +1,4 @@
-"""Trees of claims: grown for a claim, shown, checked, and written in other forms."""
+"""Trees of claims: grow them for a claim, list, show, check and export them, and write reports."""
 
 import shutil
 from collections.abc import Callable
@@ -78,13 +78,13 @@ TREE_SUFFIXES = {
     ".bif": "bif",
     ".pl": "problog",
 }
-"""Suffix of a file → the form in which a tree is written to it."""
+"""Suffix of a file → the format in which a tree is written to it."""
 INPUTS_SHOWN = 10
-"""Inputs that the answer depends on most, as shown beside a tree."""
+"""How many of the most important inputs are shown."""
 
 
 def tree_rows(tree: Tree) -> list[dict[str, Any]]:
-    """One row for each claim, in the order of the outline."""
+    """One row per claim, in the order of the outline."""
     return [
         {
             "id": line.node.id,
@@ -98,7 +98,7 @@ def tree_rows(tree: Tree) -> list[dict[str, Any]]:
 
 
 def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
-    """The outline of a tree: id, probability, claim and remarks, one line each; and its error bar, where it has one."""
+    """Print the outline of a tree, one claim per line with its probability and remarks, and its error bar."""
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
         head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
@@ -117,7 +117,7 @@ def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeResult(Result):
-    """A grown tree, and what it took."""
+    """A grown tree, with its cost and files."""
 
     tree: Tree
     forecast: Forecast
@@ -142,26 +142,26 @@ class TreeResult(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before relying on the number, and where the tree is."""
+        """What a reader should know before relying on the number, and the files that were written."""
         written = (f"Wrote {path}" for path in self.files)
         return (*self.failures, *self.cautions, *map(one_line, self.tree.notes), *self.notes, *written)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Claims whose number stands in for one that could not be had, and why."""
+        """Claims whose number is only a stand-in because something failed, and why."""
         return tuple(tree_failures(self.tree))
 
     @property
     def exit_code(self) -> int:
-        """3 where the answer rests on a failure."""
+        """3 if the answer rests on a failure."""
         return 3 if self.failures else 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each claim, in the order of the outline."""
+        """One row per claim, in the order of the outline."""
         return tree_rows(self.tree)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer, the inputs it depends on most, what it cost, and the whole tree."""
+        """The answer, its most important inputs, its cost, and the whole tree."""
         counted = ("dollars", "calls", "input_tokens", "output_tokens")
         return {
             "claim": self.tree.nodes[self.tree.root].claim,
@@ -180,7 +180,7 @@ class TreeResult(Result):
         }
 
     def print(self, console: "Console") -> None:
-        """The outline, and what it cost."""
+        """The outline and the cost."""
         print_tree(self.tree, console)
         steps = f"Every step: foretell show {self.run} {self.forecast.question_id}"
         show_text(console, f"{cost_text(self.usage)}. {steps}\n")
@@ -189,9 +189,9 @@ class TreeResult(Result):
 def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
     """The run that grows the tree, checked before anything is stored.
 
-    The same request on the same day is the same run, and goes on where it was.
+    The same request on the same day is the same run and continues where it stopped.
     """
-    # A tree is one trial on one question: a budget for all of it is one for the question too.
+    # A tree is one trial on one question, so a budget for the run is one for the question too.
     limit = request.question_budget if request.question_budget is not None else request.budget
     budget = BudgetSpec(run=request.budget, question=limit)
     spec = typed_run_spec(request, forecaster="tree", options=request.changed("tree"), budget=budget)
@@ -199,7 +199,7 @@ def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
     for path in request.out:
         _format_of(path)
     with closing(RunStore(settings.store)) as store:
-        # An earlier start that came to no forecast goes on with its own question, whose cutoff is stored.
+        # An earlier attempt without a forecast continues with its own question, whose cutoff is stored.
         done = {(question, due) for question, due, _ in store.finished(spec.id)}
         left = [one for one in store.questions(spec.id) if (one.id, one.due.isoformat()) not in done]
     question = left[-1] if left else replace(typed_question(request), subtype=CLAIM)
@@ -213,10 +213,10 @@ async def grow(
     watch: EmitEvent = ignore_event,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TreeResult:
-    """Take a claim apart into claims, have each judged by a model, and put them together again.
+    """Break a claim into smaller claims, have a model estimate each, and combine them.
 
-    Costs money and takes minutes. The tree's numbers can be changed afterwards with `what_if`. Killed and started
-    again, it finds every reply it had and pays for none twice.
+    Costs money and takes minutes. The numbers can be changed afterwards with `what_if`. If it is killed and started
+    again, it reuses every saved reply and pays for none twice.
     """
     settings = settings or load_settings()
     prepared = prepare_tree(request, settings)
@@ -286,14 +286,14 @@ class ListedTree:
 
 @dataclass(frozen=True, kw_only=True)
 class TreesResult(Result):
-    """The trees of a folder."""
+    """The trees in a folder."""
 
     lines = "trees"
     folder: Path
     trees: tuple[ListedTree, ...]
 
     def print(self, console: Console) -> None:
-        """A table, or how to get a first tree."""
+        """A table, or how to grow a first tree."""
         if not self.trees:
             show_text(console, f'No tree in {self.folder} yet. Grow one: foretell tree "CLAIM" --model provider:name\n')
             return
@@ -309,7 +309,7 @@ class TreesResult(Result):
 
 @operation(TreeListRequest)
 def list_trees(request: TreeListRequest, settings: Settings | None = None) -> TreesResult:
-    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    """List the tree files of this machine, the last changed first; a file that cannot be read says why."""
     del request
     folder = (settings or load_settings()).home / "trees"
     found = {path: path.stat() for path in folder.rglob("*.json")}
@@ -333,23 +333,23 @@ def _listed(path: Path, folder: Path, changed_ns: int, size: int) -> ListedTree:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownTree(Result):
-    """A tree as its file has it."""
+    """A tree as stored in its file."""
 
     file: TreeFile
     request: TreeShowRequest
-    """What else is to be shown."""
+    """What else to show."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is worth knowing about the file."""
+        """Notes on the file."""
         return tuple(map(str, self.file.warnings))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each claim, in the order of the outline."""
+        """One row per claim, in the order of the outline."""
         return tree_rows(self.file.tree)
 
     def to_dict(self) -> dict[str, Any]:
-        """The claims with their probabilities, and the inputs and paths where they were asked for."""
+        """The claims with their probabilities, and inputs and paths if requested."""
         tree = self.file.tree
         body: dict[str, Any] = {"root": tree.root, "p": tree.nodes[tree.root].p, "claims": self.rows()}
         if (bar := error_bar(tree, lasting=self.request.lasting)) is not None:
@@ -361,11 +361,11 @@ class ShownTree(Result):
         return body
 
     def to_svg(self) -> str:
-        """What the answer hangs on as a tornado chart where inputs were asked for, else the tree as a picture."""
+        """A tornado chart if inputs were requested, otherwise a picture of the tree."""
         return (tornado_of(self.file.tree) if self.request.inputs else picture_of(self.file.tree)).standalone()
 
     def print(self, console: "Console") -> None:
-        """The outline; then a table of inputs, and a line for each path."""
+        """The outline, then a table of inputs and a line per path."""
         print_tree(self.file.tree, console, self.request.lasting)
         if self.request.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
@@ -379,36 +379,36 @@ class ShownTree(Result):
 
 
 def show_tree(request: TreeShowRequest) -> ShownTree:
-    """The tree in a file with every probability, worked out from its leaves."""
+    """Read the tree in a file and compute every probability from its leaves."""
     return ShownTree(file=read_tree_file(request.file), request=request)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeCheck(Result):
-    """Everything that is wrong with a tree's file, and everything worth knowing."""
+    """All errors in a tree's file, and notes worth knowing."""
 
     file: Path
     problems: tuple[TreeProblem, ...]
     failures: tuple[str, ...] = ()
-    """Claims whose number stands in for one that could not be had, and why."""
+    """Claims whose number is only a stand-in because something failed, and why."""
 
     @property
     def errors(self) -> int:
-        """Problems for which it cannot be used."""
+        """How many errors make the file unusable."""
         return sum(not problem.warning for problem in self.problems)
 
     @property
     def ok(self) -> bool:
-        """Whether it can be used."""
+        """Whether the file can be used."""
         return not self.errors
 
     @property
     def exit_code(self) -> int:
-        """1 where it cannot be used, 3 where its answer rests on a failure."""
+        """1 if the file cannot be used, 3 if its answer rests on a failure."""
         return 1 if self.errors else 3 if self.failures else 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each problem."""
+        """One row per problem."""
         return [{"kind": "note" if one.warning else "error", "problem": str(one)} for one in self.problems]
 
     def to_dict(self) -> dict[str, Any]:
@@ -423,7 +423,7 @@ class TreeCheck(Result):
 
 
 def check_tree(request: TreeCheckRequest) -> TreeCheck:
-    """Say everything that is wrong with a tree's file."""
+    """Report everything that is wrong with a tree's file."""
     problems = tuple(check_file(request.file))
     usable = all(one.warning for one in problems)
     failures = tree_failures(read_tree_file(request.file).tree) if usable else []
@@ -432,7 +432,7 @@ def check_tree(request: TreeCheckRequest) -> TreeCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedTree(Result):
-    """A tree in another form."""
+    """A tree in another format."""
 
     form: str
     text: str
@@ -441,12 +441,12 @@ class ExportedTree(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """By how much scaling changed the answer, and where the file is."""
+        """How much scaling changed the answer, and the file that was written."""
         written = f"Wrote {self.out}" if self.out is not None else ""
         return tuple(filter(None, (self.scaled, written)))
 
     def print(self, console: "Console") -> None:
-        """The text, where it is in no file."""
+        """The text, unless it was written to a file."""
         if self.out is None:
             show_text(console, self.text)
 
@@ -466,7 +466,7 @@ def export_tree(request: TreeExportRequest) -> ExportedTree:
 
 
 def format_tree(found: TreeFile, form: str, facts: ReportFacts | None = None) -> str:
-    """The file in one of `TREE_FORMATS`."""
+    """The text of a tree in one of `TREE_FORMATS`."""
     if form in exports.TEXT_FORMATS:
         return exports.TEXT_FORMATS[form](found.tree)
     if form == "json":
@@ -475,7 +475,7 @@ def format_tree(found: TreeFile, form: str, facts: ReportFacts | None = None) ->
     return document.to_markdown() if form == "markdown" else document.to_html()
 
 
-# The report to sign.
+# The report.
 
 
 def _report(found: TreeFile, facts: ReportFacts | None) -> ReportDocument:
@@ -483,7 +483,7 @@ def _report(found: TreeFile, facts: ReportFacts | None) -> ReportDocument:
 
 
 def report_facts(path: Path, lasting: float = 0.0) -> ReportFacts:
-    """What a report on the tree in a file tells beside the tree."""
+    """What a report says about a tree's file beside the tree itself."""
     return ReportFacts(
         file=path.name,
         versions=tuple(read_history(path)),
@@ -502,7 +502,7 @@ class SignedReport(Result):
 
     @property
     def exit_code(self) -> int:
-        """3 where the answer rests on a failure."""
+        """3 if the answer rests on a failure."""
         return 3 if tree_failures(self.tree) else 0
 
     @property
@@ -511,7 +511,7 @@ class SignedReport(Result):
         return (*tree_failures(self.tree), *stale_parts(self.tree))
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer, its paragraph, its drivers, its error bar, and the whole report as Markdown."""
+        """The answer, its paragraph, drivers and error bar, and the whole report as Markdown."""
         bar = error_bar(self.tree)
         return {
             "claim": self.document.title,
@@ -525,7 +525,7 @@ class SignedReport(Result):
         }
 
     def to_html(self) -> str:
-        """The report as one file for a browser."""
+        """The report as one HTML file."""
         return self.document.to_html()
 
     def to_markdown(self) -> str:
@@ -537,7 +537,7 @@ class SignedReport(Result):
 
 
 def report(request: TreeReportRequest, settings: Settings | None = None) -> SignedReport:
-    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made."""
+    """The report on the tree in a file: the answer, what it depends on, every claim, and how it was made."""
     found = read_tree_file(request.file)
     return SignedReport(tree=found.tree, document=_report(found, report_facts(request.file, request.lasting)))
 
@@ -545,7 +545,7 @@ def report(request: TreeReportRequest, settings: Settings | None = None) -> Sign
 report_tree = operation(TreeReportRequest)(report)
 
 
-# The notebooks behind a tree: where they are, copies of them with their data, and whether they still say the same.
+# The notebooks of a tree.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -555,12 +555,12 @@ class NotebookState:
     claim: str
     file: str
     p: float | None = None
-    """What was concluded from it."""
+    """The probability concluded from it."""
     cells: int = 0
     data_bytes: int | None = None
-    """Of the data beside it; None where there is none."""
+    """Size of the data beside it; None without data."""
     state: str = ""
-    """What running it again came to, or what is wrong with it."""
+    """The result of running it again, or what is wrong with it."""
     ok: bool = True
 
 
@@ -574,7 +574,7 @@ class NotebookStates(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether every notebook is there, and said the same where it was run again."""
+        """Whether every notebook exists, and gave the same results when run again."""
         return all(one.ok for one in self.notebooks)
 
     @property
@@ -592,7 +592,7 @@ class NotebookStates(Result):
 
 
 async def check_notebooks(request: TreeNotebookRequest, settings: Settings | None = None) -> NotebookStates:
-    """The notebooks of the tree in a file: listed, copied with their data, or run again and compared."""
+    """List the notebooks of a tree, copy them with their data, or run them again and compare."""
     tree = read_tree_file(request.file).tree
     named: dict[str, str] = {}
     for id, node in tree.nodes.items():
@@ -615,7 +615,7 @@ async def check_notebooks(request: TreeNotebookRequest, settings: Settings | Non
 
 
 def _state(request: TreeNotebookRequest, id: str, name: str) -> NotebookState:
-    """A notebook as it lies beside its tree, copied where that is wanted."""
+    """A notebook beside its tree; it is copied if the request says so."""
     top = request.file.parent.resolve()
     path = (top / name).resolve()
     if not path.is_relative_to(top):

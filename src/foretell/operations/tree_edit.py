@@ -1,4 +1,4 @@
-"""Editing the tree in a file: what changes is worked out, what was judged from other words is marked, and all kept."""
+"""Edit the tree in a file: recompute what lies above a change, mark outdated judgements, keep every version."""
 
 import getpass
 import json
@@ -57,45 +57,45 @@ LONGEST_SUM = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStep:
-    """One thing that would be done to a claim."""
+    """One step of a plan."""
 
     claim: str
     do: str
     """examine, take apart, judge, or compute."""
     calls: int
-    """About how many calls of a model; 0 for arithmetic."""
+    """Approximate number of model calls; 0 for arithmetic."""
     dollars: float | None
-    """About what they cost; None where the price is not known."""
+    """Approximate cost; None if the price is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEditResult(Result):
-    """The edited tree, and what became of its claims."""
+    """An edited tree, and how its claims changed."""
 
     tree: Tree
     path: Path
     """The file it was written to."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Parents that were judged before a change, and still stand so."""
+    """Claims whose judgement is older than a change beneath them."""
     version: int | None = None
-    """The number of the version that was written; None where only a plan was asked for."""
+    """The number of the new version; None for a plan."""
     merged: tuple[TreeVersion, ...] = ()
-    """Versions of others, about other claims, that were written in the meantime."""
+    """Versions of other people, about other claims, that were written in the meantime."""
     failed: tuple[str, ...] = ()
-    """Claims that were asked about in vain, and why."""
+    """Claims that a model could not answer, and why."""
     notes: tuple[str, ...] = ()
     steps: tuple[PlannedStep, ...] = ()
-    """What would be done, where only a plan was asked for: nothing was asked, paid or written."""
+    """The steps of a plan, in which nothing is asked, paid or written."""
 
     @property
     def calls(self) -> int:
-        """About how many calls of a model are planned."""
+        """Approximate number of model calls of a plan."""
         return sum(step.calls for step in self.steps)
 
     @property
     def dollars(self) -> float | None:
-        """About what the plan would cost; None where a price is not known."""
+        """Approximate cost of a plan; None if a price is not known."""
         paid = [step.dollars for step in self.steps if step.calls]
         return None if None in paid else sum(one or 0.0 for one in paid)
 
@@ -108,11 +108,11 @@ class TreeEditResult(Result):
 
     @property
     def exit_code(self) -> int:
-        """3 where something was asked for in vain."""
+        """3 if a model could not answer."""
         return 3 if self.failed else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer, every claim that changed, and what is stale or failed."""
+        """The answer, every changed claim, and what is stale or failed."""
         return {
             "p": self.tree.nodes[self.tree.root].p,
             "file": str(self.path),
@@ -127,7 +127,7 @@ class TreeEditResult(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each claim that changed, or for each step of a plan."""
+        """One row per changed claim, or per step of a plan."""
         return plain_data(self.steps) if self.steps else change_rows(self.changes)
 
     def _plan(self) -> list[str]:
@@ -153,7 +153,7 @@ class TreeEditResult(Result):
 
 
 def change_rows(changes: Iterable[ClaimChange]) -> list[dict[str, Any]]:
-    """Claims that are not as they were, as plain data."""
+    """The changed claims as plain data."""
     return [
         {"id": one.id, "claim": one.claim, "was": one.before, "is": one.after, "changed": list(one.fields)}
         for one in changes
@@ -161,7 +161,7 @@ def change_rows(changes: Iterable[ClaimChange]) -> list[dict[str, Any]]:
 
 
 def change_lines(changes: Iterable[ClaimChange]) -> list[str]:
-    """The same, a line each."""
+    """The changed claims, one line each."""
     return [
         f"{one.id} {format_probability(one.before)} → {format_probability(one.after)}"
         + (f" ({', '.join(one.fields)})" if one.fields else "")
@@ -170,7 +170,7 @@ def change_lines(changes: Iterable[ClaimChange]) -> list[str]:
 
 
 def editor(who: str | None) -> str:
-    """Who makes a change: as said, else the user of this machine."""
+    """Who makes a change: the name given, or the user of this machine."""
     if who:
         return who
     try:
@@ -180,14 +180,14 @@ def editor(who: str | None) -> str:
 
 
 def known_at(tree: Tree) -> AsOf | None:
-    """What somebody who changes a tree by hand knows: this moment, unless the tree looks at a moment of the past."""
+    """The date of a manual change: now, unless the tree is about a moment in the past."""
     if tree.as_of is None or tree.as_of.mode != "live":
         return None
     return AsOf(at=datetime.now(UTC).replace(microsecond=0), mode="live")
 
 
 async def edit(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
-    """Edit the tree, ask for stale judgements again where the request says so, and write the file."""
+    """Edit a tree, judge outdated claims again if the request says so, and write the file."""
     if request.rejudge and request.model is None and not request.plan:
         raise InputError(
             "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
@@ -223,7 +223,7 @@ def _result(path: Path, before: Tree, after: Tree, **more: Any) -> TreeEditResul
 
 
 def edits_of(request: TreeEditRequest, tree: Tree) -> list[Edit]:
-    """Everything a request asks for, as edits of the tree: from a file first, words before numbers, links last."""
+    """The edits that a request asks for: first those in a file, then texts, numbers and links."""
     found = [*_from_file(request.edits), *(SetClaim(id=id, claim=text.strip()) for id, text in request.claim.items())]
     found += [SetReport(id=id, report=text) for id, text in request.report.items()]
     found += [RemoveNode(id=id) for id in request.remove]
@@ -255,7 +255,7 @@ def _from_file(path: Path | None) -> list[Edit]:
 
 
 def _added(tree: Tree, parent: str, claim: str, taken: dict[str, int]) -> list[Edit]:
-    """A new leaf; until its weight is judged it does not count, and the parent is stale."""
+    """Add a leaf. Until its weight is judged it does not count, and its parent is stale."""
     place = taken[parent] = taken.get(parent, 0) + 1
     id = next_ids(tree, parent, place)[-1]
     node, above = Proposition(id=id, claim=claim), tree.nodes[parent]
@@ -276,7 +276,7 @@ def _moved(tree: Tree, id: str, to: str) -> list[Edit]:
 
 
 def _loosened(tree: Tree, removed: Sequence[str], linked: Iterable[str]) -> list[Edit]:
-    """Formulas that name a claim which is gone cannot stand: their last number does, until they are judged anew."""
+    """A formula that names a removed claim is replaced by its last value until it is judged again."""
     gone, kept = set(removed), set(linked)
     return [
         _standing(node)
@@ -289,7 +289,7 @@ def _loosened(tree: Tree, removed: Sequence[str], linked: Iterable[str]) -> list
 
 
 def _standing(node: Proposition) -> SetLink:
-    """The claim at the number it has, as judged before the change."""
+    """Keep a claim at its current number, as judged before the change."""
     p = node.p if node.p is not None else 0.5
     return SetLink(id=node.id, link=JudgedLink(p=p, stale=True), rule=rule_of(node) if node.children else "linear")
 
@@ -301,7 +301,7 @@ def _formula(tree: Tree, id: str, text: str) -> FormulaLink:
 
 
 def read_sum(text: str, column: str = "--weights") -> LinearLink:
-    """A weighted sum as a person writes it.
+    """Read a weighted sum.
 
     >>> read_sum("0.05 + 0.4*P1.1 - 0.2*P1.2")
     LinearLink(intercept=0.05, weights={'P1.1': 0.4, 'P1.2': -0.2})
@@ -331,7 +331,7 @@ def read_sum(text: str, column: str = "--weights") -> LinearLink:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDiff(Result):
-    """Two versions of a tree, or two trees, claim by claim."""
+    """Two versions of a tree, or two trees, compared claim by claim."""
 
     before: Tree
     after: Tree
@@ -339,26 +339,26 @@ class TreeDiff(Result):
 
     @property
     def changes(self) -> list[ClaimChange]:
-        """Every claim that is not the same."""
+        """Every claim that differs."""
         return claim_changes(self.before, self.after)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each claim that is not the same."""
+        """One row per claim that differs."""
         return [{**row, "words": self._words(row["id"])} for row in change_rows(self.changes)]
 
     def _words(self, id: str) -> dict[str, list[str]]:
-        """By field, what it said before and says now."""
+        """Field → its text before and after."""
         old, new = self.before.nodes.get(id), self.after.nodes.get(id)
         fields = next((one.fields for one in self.changes if one.id == id), ())
         return {name: [_shown(old, name), _shown(new, name)] for name in fields}
 
     def to_dict(self) -> dict[str, Any]:
-        """The answers of both, and every claim that is not the same."""
+        """Both answers, and every claim that differs."""
         roots = [tree.nodes[tree.root].p for tree in (self.before, self.after)]
         return {"from": self.names[0], "to": self.names[1], "was": roots[0], "is": roots[1], "changes": self.rows()}
 
     def print(self, console: "Console") -> None:
-        """Claim by claim: the numbers, and every field before and after."""
+        """Claim by claim: the numbers, and every changed field before and after."""
         head = f"{self.names[0]} → {self.names[1]}"
         show_text(console, f"{head}: {len(self.changes)} claims changed\n")
         for change, line in zip(self.changes, change_lines(self.changes), strict=True):
@@ -404,7 +404,7 @@ class TreeVersions(Result):
     path: Path
     versions: tuple[TreeVersion, ...]
     restored: int | None = None
-    """The number under which an older version was written again."""
+    """The number of the new version that restores an older one."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -412,7 +412,7 @@ class TreeVersions(Result):
         return (f"Wrote {self.path}, version {self.restored}",) if self.restored is not None else ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each version, the oldest first."""
+        """One row per version, oldest first."""
         return [
             {
                 "version": one.version,
@@ -443,7 +443,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def history(request: TreeHistoryRequest, settings: Settings | None = None) -> TreeVersions:
-    """The versions of a tree; an older one is written again where that is asked for."""
+    """List the versions of a tree, and restore one if the request says so."""
     restored = None
     if request.restore is not None:
         why = request.why or f"back to version {request.restore}"

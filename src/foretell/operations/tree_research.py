@@ -1,4 +1,4 @@
-"""A tree that there is already, worked on by models: leaves examined anew, taken apart, and judgements made again."""
+"""Let models work on an existing tree: estimate leaves again, expand a leaf, or repeat outdated judgements."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -64,7 +64,7 @@ from foretell.tools.late_text import late_passages
 Tell = Callable[[str], None]
 
 
-# What would be done, and what it would cost.
+# Plans and their cost.
 
 
 JUDGE_TOKENS = TokenCount(input=5_000, output=1_500)
@@ -74,7 +74,7 @@ ANALYZE_TOKENS = TokenCount(input=4_000, output=1_500)
 
 @dataclass(frozen=True, kw_only=True)
 class _Planner:
-    """Estimates by the prices of the request's models."""
+    """Estimates cost by the prices of the request's models."""
 
     request: TreeResearchRequest
 
@@ -99,7 +99,7 @@ class _Planner:
 
 
 def _computed(tree: Tree, start: Iterable[str], asked: Iterable[str]) -> list[PlannedStep]:
-    """Claims above a change that follow by arithmetic."""
+    """Claims above a change that are recomputed by arithmetic."""
     up, found, stack = parents_of(tree.nodes), dict[str, None](), list(start)
     while stack:
         for parent in up[stack.pop()]:
@@ -111,16 +111,16 @@ def _computed(tree: Tree, start: Iterable[str], asked: Iterable[str]) -> list[Pl
 
 
 def _planned(request: TreeResearchRequest, tree: Tree, steps: Sequence[PlannedStep]) -> TreeEditResult:
-    """The tree as it is, with what would be done to it."""
+    """The tree as it is, with the steps that would be taken."""
     return TreeEditResult(tree=tree, path=request.tree, changes=(), stale=tuple(stale_claims(tree)), steps=tuple(steps))
 
 
-# Where models work on a tree.
+# Opening a tree for models to work on.
 
 
 @dataclass(frozen=True, kw_only=True)
 class _TreeWork:
-    """Everything that work on one version of a tree needs."""
+    """Everything needed to work on one version of a tree."""
 
     tree: Tree
     version: int
@@ -140,7 +140,7 @@ class _TreeWork:
 
 
 def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question:
-    """The root's claim as the question; criteria and the day it will be known are the tree's unless given anew."""
+    """The root's claim as a question, with the tree's criteria and closing date unless the request gives others."""
     root, origin = tree.nodes[tree.root].claim, tree.origin or TreeOrigin()
     closes = instant(request.closes) if request.closes else None
     if closes is None and origin.closes and instant(origin.closes) > as_of.at:
@@ -158,7 +158,7 @@ def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question
 
 
 def _refuse_late_words(request: TreeResearchRequest, tree: Tree, question: Question, as_of: AsOf) -> None:
-    """Models read the words of a tree: as of a past moment none of them may be of later."""
+    """In a backtest, refuse a tree whose text is newer than its date: models read that text."""
     if as_of.mode != "backtest" or request.late_text == "keep":
         return
     words: list[tuple[str, Question]] = []
@@ -175,7 +175,7 @@ def _refuse_late_words(request: TreeResearchRequest, tree: Tree, question: Quest
 
 
 def _as_of(request: TreeResearchRequest, tree: Tree) -> AsOf:
-    """The moment that is looked at: as asked, else the tree's own in a backtest, else now."""
+    """The date to work as of: the one given, that of a backtest tree, or now."""
     if request.as_of:
         return AsOf.day(request.as_of) if len(request.as_of) == 10 else AsOf(at=instant(request.as_of))
     if tree.as_of is not None and tree.as_of.mode == "backtest":
@@ -228,7 +228,7 @@ async def _open_work(
 def _finished(
     request: TreeResearchRequest, work: _TreeWork, edits: Sequence[Edit], failed: Sequence[str], why: str
 ) -> TreeEditResult:
-    """Commit what was found, beside what others did in the meantime, and say what became of it."""
+    """Commit the edits beside what others changed in the meantime, and report the result."""
     live = work.context.as_of if work.context.as_of.mode == "live" and edits else None
     usage: Cost = work.log.usage()
     author = TreeAuthor(who=editor(request.who), why=request.why or why, models=work.log.models(), cost=usage)
@@ -265,53 +265,24 @@ async def ground(
     watch: EmitEvent = ignore_event,
     tell: Tell = lambda _: None,
 ) -> TreeEditResult:
-    """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them.
+    """Estimate leaves of a tree again, once or several times, and recompute everything above them.
 
-    Costs money. A leaf that could not be examined keeps the number it had.
+    Costs money. A leaf that could not be estimated keeps its number.
     """
     settings = settings or load_settings()
+    tree, planner = read_tree_file(request.tree).tree, _Planner(request=request)
+    bought = None
     if request.spend is not None:
-        return await _spend(request, request.spend, settings, watch, tell)
-    wanted = leaves_to_ground(read_tree_file(request.tree).tree, request.claims)
-    if not wanted:
+        bought = _trials_for(request.spend, planner.ground("", request.grounder, 1).dollars)
+    if bought is None:
+        given = dict.fromkeys(leaves_to_ground(tree, request.claims), request.trials)
+        why = f"examined {', '.join(given)} by {request.grounder}"
+    else:
+        given = _shared_out(tree, request.claims, bought)
+        why = f"{bought} more trials where the answer is least sure"
+    if not given:
         raise InputError("no leaf is stale, failed or open", path=request.tree, hint="name the leaves to examine anew")
     if request.plan:
-        tree, planner = read_tree_file(request.tree).tree, _Planner(request=request)
-        steps = [planner.ground(id, request.grounder, request.trials) for id in wanted]
-        return _planned(request, tree, [*steps, *_computed(tree, wanted, wanted)])
-    options = _options(request, grounder=request.grounder, deep_model=request.deep_model)
-    async with _open_work(request, options, settings, watch, tell) as work:
-        found = await asyncio.gather(*(_examined(work, id, request.trials) for id in wanted))
-        edits: list[Edit] = []
-        failed: list[str] = []
-        for id, results in zip(wanted, found, strict=True):
-            node = work.tree.nodes[id]
-            new = combined_grounding(node, results, more=request.more)
-            if new.p is None:
-                failed.append(f"{id} could not be examined: {new.grounding.error}")
-            if new.p is not None or node.p is None:
-                edits.append(new)
-        return _finished(request, work, edits, failed, f"examined {', '.join(wanted)} by {request.grounder}")
-
-
-ground_leaves = operation(TreeGroundRequest)(ground)
-
-
-async def _spend(
-    request: TreeGroundRequest, dollars: float, settings: Settings, watch: EmitEvent, tell: Tell
-) -> TreeEditResult:
-    """More trials where the answer is least sure: for half of the money, then for the rest by what that showed."""
-    tree = read_tree_file(request.tree).tree
-    price = _Planner(request=request).ground("", request.grounder, 1).dollars
-    if price is None:
-        raise InputError("nobody knows what a trial costs", column="--spend", hint="state it with --model-price 0.5/2")
-    if price == 0:
-        raise InputError("a trial costs nothing", column="--spend", hint="say how many with --trials")
-    count = min(int(dollars / price + 1e-9), MOST_TRIALS)
-    if count < 1:
-        raise InputError(f"a trial costs about ${price:.4f}", column="--spend", hint="spend more")
-    if request.plan:
-        given, planner = _shared_out(tree, request.claims, count), _Planner(request=request)
         steps = [planner.ground(id, request.grounder, times) for id, times in given.items()]
         return _planned(request, tree, [*steps, *_computed(tree, given, given)])
     options = _options(request, grounder=request.grounder, deep_model=request.deep_model)
@@ -319,25 +290,43 @@ async def _spend(
         edits: list[Edit] = []
         failed: list[str] = []
         now = work.tree
-        for turn, part in enumerate(filter(None, (count - count // 2, count // 2))):
-            given = _shared_out(now, request.claims, part)
+        # Half of what was bought is tried first; the rest goes where that shows the answer is least sure.
+        turns = [None] if bought is None else [part for part in (bought - bought // 2, bought // 2) if part]
+        for turn, part in enumerate(turns):
+            given = given if part is None else _shared_out(now, request.claims, part)
             jobs = [_examined(work, id, times, turn=turn) for id, times in given.items()]
             for id, results in zip(given, await asyncio.gather(*jobs), strict=True):
-                new = combined_grounding(now.nodes[id], results, more=True)
+                node = now.nodes[id]
+                new = combined_grounding(node, results, more=request.more or bought is not None)
                 if new.p is None:
                     failed.append(f"{id} could not be examined: {new.grounding.error}")
-                else:
+                if new.p is not None or node.p is None:
                     edits.append(new)
-                    now = resynthesize(now, [new])
-        return _finished(request, work, edits, failed, f"{count} more trials where the answer is least sure")
+                    now = resynthesize(now, [new]) if bought is not None else now
+        return _finished(request, work, edits, failed, why)
+
+
+ground_leaves = operation(TreeGroundRequest)(ground)
+
+
+def _trials_for(dollars: float, price: float | None) -> int:
+    """How many trials a sum of money buys."""
+    if price is None:
+        raise InputError("nobody knows what a trial costs", column="--spend", hint="state it with --model-price 0.5/2")
+    if price == 0:
+        raise InputError("a trial costs nothing", column="--spend", hint="say how many with --trials")
+    count = min(int(dollars / price + 1e-9), MOST_TRIALS)
+    if count < 1:
+        raise InputError(f"a trial costs about ${price:.4f}", column="--spend", hint="spend more")
+    return count
 
 
 MOST_TRIALS = 1_000
-"""Trials that one spending may buy."""
+"""The most trials that `--spend` may buy."""
 
 
 def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
-    """By leaf, how many of so many trials it gets; those with none are left out."""
+    """Distribute trials over the leaves: leaf → number of trials."""
     chosen = {_leaf(tree, id).id for id in named}
     trials = {id: one for id, one in leaf_trials(tree).items() if not chosen or id in chosen}
     if not trials:
@@ -347,7 +336,7 @@ def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
 
 
 def leaves_to_ground(tree: Tree, named: Sequence[str]) -> list[str]:
-    """The leaves that are named, else those that are stale, failed or were never examined."""
+    """The named leaves, or those that are stale, failed or were never estimated."""
     if named:
         return [_leaf(tree, id).id for id in dict.fromkeys(named)]
     return [id for id in leaves(tree) if tree.nodes[id].stale or tree.nodes[id].p is None]
@@ -359,7 +348,7 @@ def _options(request: TreeResearchRequest, **fields: Any) -> TreeOptions:
 
 
 async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> list[GroundingResult]:
-    """So many independent examinations of one leaf, one after the other."""
+    """Estimate one leaf several times, independently."""
     context = replace(work.context, emit=work.log.job(("grounding", f"{id} {turn}" if turn else id)))
     place = ClaimSurroundings.of(work.tree.nodes, parents_of(work.tree.nodes), id)
     found: list[GroundingResult] = []
@@ -369,7 +358,7 @@ async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> 
             claim=work.tree.nodes[id].claim,
             tree_question=work.about,
             surroundings=place,
-            # Of another version, or another trial, it is another examination.
+            # Another version or another trial is another estimate.
             slot=f"{work.about.slot}/{id}/grounding {work.version}.{trial}",
             budget=LeafBudget(id),
         )
@@ -378,7 +367,7 @@ async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> 
 
 
 def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *, more: bool = False) -> SetGrounding:
-    """Several examinations of a leaf as one edit; with `more` those that it had count too."""
+    """Combine several estimates of a leaf into one edit; with `more`, earlier ones count too."""
     earlier: tuple[float, ...] = ()
     if more and node.p is not None:
         earlier = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
@@ -396,9 +385,9 @@ async def expand(
     watch: EmitEvent = ignore_event,
     tell: Tell = lambda _: None,
 ) -> TreeEditResult:
-    """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it.
+    """Break a leaf into smaller claims, estimate and combine them, and recompute everything above it.
 
-    Costs money. Where nothing comes of it, the leaf stays as it was.
+    Costs money. If nothing comes of it, the leaf stays as it was.
     """
     settings = settings or load_settings()
     tree = read_tree_file(request.tree).tree
@@ -447,7 +436,7 @@ def _expansion_plan(request: TreeExpandRequest, tree: Tree, id: str) -> TreeEdit
 
 
 def grafted(grown: Tree) -> list[Edit]:
-    """A subtree that was grown from a leaf, as edits of the tree around it; none where it has no number to offer."""
+    """Turn a subtree grown from a leaf into edits of the tree around it; none if it has no probability."""
     top = grown.nodes[grown.root]
     if not top.children or top.link is None:
         return []
@@ -478,9 +467,9 @@ async def resynthesize_judgements(
     watch: EmitEvent = ignore_event,
     tell: Tell = lambda _: None,
 ) -> TreeEditResult:
-    """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic.
+    """Repeat outdated rules and judgements of a tree, from the leaves up; the rest is recomputed by arithmetic.
 
-    Costs money where a model must be asked. Where it gives no answer, the old judgement stands and stays stale.
+    Costs money if a model has to be asked. If it gives no answer, the old judgement stays and is still stale.
     """
     settings = settings or load_settings()
     tree = read_tree_file(request.tree).tree
@@ -488,7 +477,7 @@ async def resynthesize_judgements(
     asked = [*dict.fromkeys([*stale_claims(tree), *again])]
     if request.plan:
         planner = _Planner(request=request)
-        # Judged claims above one that is judged anew see another number and are asked too.
+        # Judgements above a repeated one see another number and are repeated too.
         ahead = [id for id in _above(tree, asked) if rule_of(tree.nodes[id]) == "vanilla" and id not in asked]
         every = [*asked, *ahead]
         steps = [planner.judge(id, request.rule or rule_of(tree.nodes[id])) for id in every]
@@ -497,7 +486,7 @@ async def resynthesize_judgements(
         version = open_version(request.tree)[1]
         return TreeEditResult(tree=tree, path=request.tree, changes=(), stale=(), version=version)
     async with _open_work(request, _options(request, grounder="plain"), settings, watch, tell) as work:
-        # What was answered in vain, or is to be judged anew as it is, is another question than before.
+        # A failed or deliberately repeated judgement is a new question, not one to take from the journal.
         slot = f"{work.about.slot}/rejudge" + (f" {work.version}" if again else "")
         about = replace(work.about, slot=slot)
         done = await rejudge(work.tree, about, work.context, also=again, rule=request.rule, log=work.log)
@@ -509,7 +498,7 @@ resynthesize_tree = operation(TreeResynthesizeRequest)(resynthesize_judgements)
 
 
 def _asked_again(tree: Tree, named: Sequence[str]) -> list[str]:
-    """Claims that failed, and those that are named although nothing changed."""
+    """Claims that failed, and those that the request names although nothing changed."""
     for id in named:
         if id not in tree.nodes or not tree.nodes[id].children:
             raise InputError(f"{id[:80]} is no claim with children", hint="leaves are examined by foretell tree ground")

@@ -31,31 +31,31 @@ from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
 
 UNNAMED = "as set"
-"""The name of the scenario that a request describes itself."""
+"""The name of the scenario that the request itself describes."""
 SCHEMA = "foretell/whatif/1"
 INPUTS_SHOWN = 20
-"""Inputs that the answer depends on most."""
+"""How many of the most important inputs are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioComparison(Result):
-    """A tree under one or several scenarios, each compared with the tree as it is."""
+    """A tree under one or more scenarios, each compared with the tree as it is."""
 
     tree: Tree
-    """As it is, without any scenario."""
+    """The tree without any scenario."""
     scenarios: tuple[Scenario, ...]
     outcomes: tuple[WhatIfResult, ...]
-    """What each scenario makes of the tree."""
+    """The result of each scenario."""
     depends_on: tuple[Sensitivity, ...] = ()
-    """The inputs that the answer depends on most, under the scenario where there is just one."""
+    """The most important inputs, under the scenario if there is only one."""
     bars: tuple[TornadoBar, ...] = ()
     spread: TreeSpread | None = None
     saved: str | None = None
-    """The name under which the scenario was stored in the tree's file."""
+    """The name under which the scenario was saved in the tree's file."""
 
     @property
     def p(self) -> float | None:
-        """The probability of the root: under the scenario where there is just one, else as it is."""
+        """The probability of the root: under the scenario if there is only one, otherwise as it is."""
         return self.outcomes[0].p if len(self.outcomes) == 1 else self.tree.nodes[self.tree.root].p
 
     @property
@@ -64,7 +64,7 @@ class ScenarioComparison(Result):
         return tuple(change for outcome in self.outcomes for change in outcome.changes)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each claim that changes, with a column for each scenario."""
+        """One row per changed claim, with a column for each scenario."""
         claims: dict[str, str] = {}
         for outcome in self.outcomes:
             claims |= {change.id: change.claim for change in outcome.changes}
@@ -81,7 +81,7 @@ class ScenarioComparison(Result):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Old and new probabilities, what was asked for beside them, and the notes on claims that did not follow."""
+        """Old and new probabilities, what else was requested, and notes on claims that did not follow."""
         root = self.tree.nodes[self.tree.root]
         body: dict[str, Any] = {
             "schema": SCHEMA,
@@ -116,7 +116,7 @@ class ScenarioComparison(Result):
 
     @property
     def notes(self) -> list[str]:
-        """Claims that keep a number which no longer follows, or are held at 0 or 1."""
+        """Claims that keep an outdated number, or are held at 0 or 1."""
         found: list[str] = []
         for outcome in self.outcomes:
             name = repr(outcome.name)
@@ -126,11 +126,11 @@ class ScenarioComparison(Result):
 
     @property
     def warnings(self) -> list[str]:
-        """The notes, and under which name the scenario was stored."""
+        """The notes, and the name under which the scenario was saved."""
         return [*self.notes, *([f"Saved {self.saved!r}"] if self.saved is not None else [])]
 
     def print(self, console: "Console") -> None:
-        """Old and new for every claim that changes, a column for each scenario; then tornado and spread."""
+        """Old and new values of every changed claim, a column per scenario; then tornado and spread."""
         if rows := self.rows():
             heads = [Column(Text(one_line(outcome.name))) for outcome in self.outcomes]
             table = Table("claim", "was", *heads, Column("", overflow="fold"), box=None)
@@ -153,10 +153,10 @@ class ScenarioComparison(Result):
 
 
 def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
-    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
+    """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
-    A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
-    With a name to save it under, the scenario is stored in the tree's file.
+    A leaf gets the new probability. A claim with children is fixed at that value, whatever the claims below say. With
+    `save`, the scenario is stored in the tree's file.
     """
     file = _tree_of(request)
     scenarios = _scenarios(file, request)
@@ -210,7 +210,7 @@ def _tree_of(request: WhatIfRequest) -> TreeFile:
 
 
 def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:
-    """Those that are named, then the one made of `set` and `unpin`."""
+    """The named scenarios, then the one made from `set` and `unpin`."""
     chosen = list(file.scenarios) if request.all else list(request.scenarios)
     for name in chosen:
         if name not in file.scenarios:

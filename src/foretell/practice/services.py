@@ -30,7 +30,7 @@ from foretell.practice.series import (
     SampleFredValue,
     SampleShare,
 )
-from foretell.practice.server import PracticeServer, PracticeService, ServerRequest, ServerResponse, json_response
+from foretell.practice.server import PracticeServer, PracticeService
 from foretell.practice.web import (
     ENGINES,
     PageVersion,
@@ -201,7 +201,6 @@ KEY = "practice"
 """Taken by every service that wants a key."""
 PORTS = 15
 """Servers that are started: requests are paced by host and port, so every service has its own."""
-STOP = "/practice/stop"
 BENCHMARK, BUCKETS = "/forecastbench", "/buckets"
 EXAMPLE_PAGE = SampleWebPage(
     url="https://example.com/",
@@ -229,32 +228,16 @@ class ServiceOptions:
 
 
 @asynccontextmanager
-async def all_services(
-    options: ServiceOptions, stop: Callable[[], None] | None = None
-) -> AsyncGenerator[dict[str, str]]:
-    """Serves while in use; hands over the base address of each service by its name.
-
-    Args:
-        options: How they are started.
-        stop: Called when somebody posts to `STOP` at the address of the models.
-    """
+async def all_services(options: ServiceOptions) -> AsyncGenerator[dict[str, str]]:
+    """Start every service, yield the base address of each by its name, and stop them at the end."""
     ports = count(options.port) if options.port else repeat(0)
-
-    def stop_all(_request: ServerRequest) -> ServerResponse:
-        if stop is None:
-            return json_response({"error": "this world is stopped by whoever started it"}, 405)
-        stop()
-        return json_response({"stopped": True})
-
     async with AsyncExitStack() as stack:
 
         async def start(server: PracticeServer) -> str:
             server.port, server.latency = next(ports), options.latency
             return (await stack.enter_async_context(server)).url
 
-        provider = PracticeModels(options.script)
-        provider.route("POST", STOP, stop_all)
-        models = await start(provider)
+        models = await start(PracticeModels(options.script))
         # Pages are named, not numbered: the fence refuses hosts that are only a number.
         web = web_server(sample_world(options.now))
         serve_rounds(web, BENCHMARK, options.now)

@@ -93,7 +93,7 @@ class ProtocolScores:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Kinds and overall."""
+        """The kinds of questions, and overall."""
         return groups_of(next(iter(self.configs.values())))
 
     def index(self, config: str | None, group: str = OVERALL) -> float | None:
@@ -175,7 +175,7 @@ def _sentence(boards: Mapping[str, ProtocolScores]) -> str:
 
 
 MAX_TARGETS = 25
-"""Targets listed one by one."""
+"""Maximum number of targets that are listed."""
 MAX_TEXT = 120
 ADVICE = (
     "Scores are on what each one answered; differences only on what both did, recomputed on resamples of whole "
@@ -221,7 +221,7 @@ def comparison_study(
     texts: Mapping[str, str] | None = None,
     scoring: ScoringOptions | None = None,
 ) -> StudyResult:
-    """Both on the targets of a table; `texts` says what a question asks."""
+    """Compare two forecasters on the targets of a table; `texts` holds the wording of each question."""
     pair = compare_pair(forecasts, first, second, replace(scoring or ScoringOptions(), anchors=False))
     both = {name: forecasts.p_of(name) for name in (first, second)}
     outcome, weight = forecasts.targets.outcome, forecasts.targets.weight

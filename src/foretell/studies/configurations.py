@@ -1,4 +1,4 @@
-"""Configurations of a forecaster and which of them a study looks at; and the protocols under which rules are judged."""
+"""Configurations of forecasters, which of them a study uses, and the protocols under which rules are judged."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ class ConfigName:
 
 
 def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
-    """The names that are written so, with their parts."""
+    """The names that follow this pattern, with their parts."""
     found = {name: match for name in names if (match := PATTERN.match(name)) is not None}
     return {
         name: ConfigName(
@@ -73,7 +73,7 @@ def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFamily:
-    """The configurations of one base model in one regime that the paper's tables set side by side."""
+    """The configurations of one base model in one regime, as the paper's tables compare them."""
 
     model: str
     regime: str
@@ -84,12 +84,12 @@ class ConfigFamily:
 
     @property
     def name(self) -> str:
-        """As tables write it."""
+        """The name shown in tables."""
         return f"{self.model} {self.regime}"
 
 
 def config_families(names: Mapping[str, ConfigName]) -> list[ConfigFamily]:
-    """One family per base model and regime, models in the order of the names; of two candidates the one with prior."""
+    """One family per base model and regime; of two candidates, the one that shows the base rate."""
     found: list[ConfigFamily] = []
     for model in dict.fromkeys(parts.model for parts in names.values()):
         for crowd in (False, True):
@@ -120,7 +120,7 @@ SEES_THE_FUTURE = "clairvoyant"
 
 
 def complete_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
-    """The chosen configurations, or all that answered (nearly) every target and did not see the future.
+    """The chosen configurations, or all that answered nearly every target and did not see the future.
 
     `two_for` names what cannot be done with one alone.
     """
@@ -140,7 +140,7 @@ def complete_configs(data: StudyData, *, two_for: str = "") -> dict[str, Example
 
 
 def shown_configs(data: StudyData, configs: Mapping[str, Examples]) -> tuple[str, ...]:
-    """The configurations to look at one by one: those chosen, else the best."""
+    """The configurations to show in detail: those chosen, else the best one."""
     return data.chosen or (best_config(configs),)
 
 
@@ -150,7 +150,7 @@ def best_config(configs: Mapping[str, Examples]) -> str:
 
 
 def is_complete(examples: Examples) -> bool:
-    """Whether (nearly) every target has an answer."""
+    """Whether nearly every target has an answer."""
     return float(np.mean(~np.isnan(examples.rows.raw))) >= ENOUGH
 
 
@@ -168,20 +168,20 @@ def with_scope(
     left_out: str = LEFT_OUT,
     settings: Mapping[str, Any] | None = None,
 ) -> StudyResult:
-    """The result of a study of configurations, with notes on what it rests on and the settings that make it again."""
+    """The result with notes on its data, and the settings needed to reproduce it."""
     notes = (*result.notes, *study_notes(data, configs, left_out=left_out))
     return replace(result, notes=notes, settings={**study_settings(data, configs), **(settings or {})})
 
 
 def divergence_chart(configs: Mapping[str, Examples], title: str) -> tuple[StudyChart, Floats]:
-    """How far the logit means of configurations are apart, as a chart and as a matrix."""
+    """The divergence between the logit means of configurations, as a chart and as a matrix."""
     matrix = divergence_matrix(np.column_stack([one.rows.raw for one in configs.values()])).mean
     chart = distance_heatmap(list(configs), matrix, label="mean Jensen–Shannon divergence in bits")
     return StudyChart(name="divergence", title=title, chart=chart), matrix
 
 
 def describe_scope(examples: Examples) -> str:
-    """What the numbers rest on, e.g. "791 targets of 400 askings, 355 questions apart"."""
+    """The size of the data, e.g. "791 targets of 400 askings, 355 questions apart"."""
     rows = examples.rows
     askings, questions = len(np.unique(rows.asking)), len(np.unique(rows.cluster))
     return f"{plural(len(examples), 'target')} of {plural(askings, 'asking')}, {plural(questions, 'question')} apart"
@@ -193,7 +193,7 @@ def study_notes(
     *,
     left_out: str = LEFT_OUT,
 ) -> tuple[str, ...]:
-    """What the numbers rest on, which trials failed, and which configurations were left out."""
+    """Notes on the size of the data, failed trials, and configurations that were left out."""
     notes = [f"{describe_scope(next(iter(configs.values())))}. A question asked in several rounds is one cluster."]
     done = {name: float(np.mean(~np.isnan(one.rows.trials))) for name, one in configs.items()}
     if failed := [name for name, share in done.items() if share < 1]:
@@ -209,7 +209,7 @@ def study_notes(
 
 
 def study_settings(data: StudyData, configs: Mapping[str, Examples]) -> dict[str, Any]:
-    """What it takes to reproduce the numbers."""
+    """The settings needed to reproduce the numbers."""
     clusters = "question; two-way: question × resolution day"
     return {**draw_settings(data.resampling), "clusters": clusters, "configurations": list(configs)}
 
@@ -231,7 +231,7 @@ SOURCE_RATES = {
     ("yfinance", "2025-10-26"): 0.75987654,
     ("yfinance", "2025-11-09"): 0.73073702,
 }
-"""What the paper shrinks data-set questions toward, by source and due date; the rounds behind them are not public."""
+"""The rates that the paper shrinks dataset questions toward, by source and due date."""
 NOT_SHRUNK = ("pro-high-brave-c1-p1-t1",)
 
 
@@ -272,10 +272,10 @@ PROTOCOLS: Mapping[Protocol, str] = {
     "event out": "each target by a rule fitted on all others, its question's other dates among them (BLF 2026)",
     "in-sample": "fitted on the very targets it is scored on: flattered, shown for contrast only",
 }
-"""From the most honest on: a narrow terminal drops columns at the end."""
+"""The most honest first, since a narrow terminal drops the last columns."""
 MODEL_FREE = "crowd, else base rate"
 FOLDS, REFITS = 10, 24
-"""Parts in which slow methods leave questions out, and how often a rule is fitted again on the way through time."""
+"""Number of folds for slow methods, and how often at most a rule is refitted over time."""
 BASELINES = (CROWD, BASE_RATE, MODEL_FREE, ALWAYS_HALF)
 
 
@@ -290,11 +290,11 @@ def build_method(name: str) -> CombinationMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolForecasts:
-    """What a rule says of every target under a protocol."""
+    """The forecasts of a rule under a protocol."""
 
     p: Floats
     past: Floats
-    """How many examples the rule for each target had learnt from."""
+    """Number of examples that the rule for each target was fitted on."""
 
 
 def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: Protocol) -> ProtocolForecasts:
@@ -312,7 +312,7 @@ def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: 
 
 
 def _past_only(method: CombinationMethod, examples: Examples) -> ProtocolForecasts:
-    """Round after round; where there are many, a rule serves several rounds before it is fitted again."""
+    """Forecast round after round; with many rounds, a rule is refitted only every few of them."""
     # Before there is a past the logit mean speaks; only the default has a rule of its own for that.
     untaught = UNTAUGHT.probabilities if isinstance(method, DefaultMethod) else raw
     days = np.unique(examples.rows.due)
@@ -337,7 +337,7 @@ def _left_out(method: CombinationMethod, examples: Examples, by: str) -> Protoco
 
 
 def baseline_forecasts(examples: Examples) -> dict[str, Floats]:
-    """What needs no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
+    """Baselines that need no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
     rows, nothing = examples.rows, np.full(len(examples), np.nan)
     days = {"due": rows.due, "resolved_on": examples.known_on}
     targets = Targets(

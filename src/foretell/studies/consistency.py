@@ -42,7 +42,7 @@ from foretell.studies.inputs import RunOptions, StudyProgress, StudyServices, ga
 
 StructureOrigin = Literal["declared", "wording", "judge"]
 MOST_CHAINS = 200
-"""Of one question; a dense order has more paths than anybody would average."""
+"""Maximum number of chains of one question; a dense order has far too many paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class OutcomeStructure:
 
 
 def plain_structure(question: Question) -> OutcomeStructure:
-    """What the question declares and what its wording shows; nothing is guessed."""
+    """The structure that the question declares or its wording shows."""
     if question.exclusivity != "independent":
         ids = tuple(target.id for target in question.targets)
         return OutcomeStructure(exclusive=ids, exclusivity=question.exclusivity)
@@ -153,7 +153,7 @@ def _reached(implications: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 # A model reads the outcomes of a question.
 
 MOST_LISTED = 500
-"""Chains of an answer, and outcomes of a chain, that are looked at."""
+"""Maximum number of chains in a reply, and of outcomes in a chain."""
 STRUCTURE_INSTRUCTION = """\
 You read the outcomes on which people can bet under one event, and say how they hang together by logic alone.
 
@@ -177,7 +177,7 @@ STRUCTURE_SCHEMA = closed_object(
 async def judge_structures(
     questions: Sequence[Question], model: Model, judge: str, progress: StudyProgress = ignore_progress
 ) -> list[OutcomeStructure]:
-    """The structure of every question, read by a model where the question does not declare it itself.
+    """The structure of every question; a model reads it if the question does not declare it.
 
     Where the model gives no usable answer, what the wording shows stands.
     """
@@ -196,7 +196,7 @@ async def judge_structures(
 
 
 def structure_request(question: Question, judge: str) -> Request:
-    """What the model is asked: nothing in it depends on any forecast."""
+    """The request to the judge, which depends on no forecast."""
     # The first line of the outcomes would say that they do not exclude each other.
     listed = outcomes(question).partition("\n")[2]
     parts = [
@@ -214,7 +214,7 @@ def structure_request(question: Question, judge: str) -> Request:
 
 
 def read_structure(reply: Mapping[str, Any], question: Question) -> OutcomeStructure:
-    """The structure in an answer, or `UnusableReply`. What contradicts itself is left out and noted."""
+    """Read the structure from a reply, or raise `UnusableReply`. Contradictions are left out and noted."""
     names = OutcomeNames.of(question)
     given = reply.get("chains")
     if not isinstance(given, list) or not isinstance(reply.get("exclusive"), list):
@@ -281,7 +281,7 @@ BOARD = (
 
 @dataclass(frozen=True, kw_only=True)
 class StatedForecast:
-    """What a forecaster stated about one question, before it was made to fit."""
+    """What a forecaster stated about one question, before it was made coherent."""
 
     forecaster: str
     question: Question
@@ -302,7 +302,7 @@ class ConsistencyScore:
     """How many of these come true."""
 
     def fits(self, tolerance: float = TOLERANCE) -> bool:
-        """Whether the outcomes sum to one, or to no more where at most one comes true; but for rounding."""
+        """Whether the outcomes sum to one, or to at most one if none may come true, up to the tolerance."""
         if self.excess is None:
             return False
         over = self.excess if self.exclusivity == "at most one" else abs(self.excess)
@@ -414,7 +414,7 @@ def _row(group: Sequence[ConsistencyScore], tolerance: float, resampling: Resamp
 
 
 def _summed(scores: Sequence[ConsistencyScore], holds: Exclusivity) -> list[ConsistencyScore]:
-    """Those with outcomes of which so many come true."""
+    """The scores of questions with this kind of exclusivity."""
     return [one for one in scores if one.excess is not None and one.exclusivity == holds]
 
 

@@ -79,7 +79,7 @@ def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
 
 @dataclass(frozen=True, kw_only=True)
 class TableLayout:
-    """The configurations in their groups, each with its base."""
+    """The configurations in groups, each with the base it is compared with."""
 
     names: tuple[str, ...]
     factors: Mapping[str, Mapping[str, str]]
@@ -148,7 +148,7 @@ def _mean_accuracy(found: Sequence[Interval]) -> CellValue:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRows:
-    """The targets that are options of tasks: all options of an asking have a value, and not all the same."""
+    """The targets that are options of tasks: every option of an asking has a value, and the values differ."""
 
     rows: Ints
     """Places of the options among all targets."""
@@ -257,7 +257,7 @@ def _interval(values: Floats, cluster: Strings, data: StudyData) -> Interval:
 
 
 def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
-    """What choosing at random among the options comes to."""
+    """The scores of choosing an option at random."""
     options = np.bincount(tasks.task)
     even = (1.0 / options)[tasks.task]
     found = decide_tasks(even, tasks.value, tasks.task)

@@ -59,7 +59,7 @@ async def run_trial(agent: BeliefAgent, question: Question, context: Context) ->
 
 
 def belief_path(trace: EventTrace) -> dict[int, Mapping[str, float]]:
-    """The belief after the result of each step had been read; the last one of a step counts."""
+    """The belief after each step; the last one of a step counts."""
     return dict(sorted({event.step: event.p for event in trace if isinstance(event, BeliefRevised)}.items()))
 
 
@@ -75,7 +75,7 @@ class TraceSummary:
     path: Mapping[int, Mapping[str, float]]
     """The belief by step."""
     tools: Mapping[str, int]
-    """Uses that worked or were refused by the tool; submitting is not counted."""
+    """Number of uses by tool, without submitting."""
     failed_uses: int
     unusable: int
     """Replies that had to be asked for again."""
@@ -135,7 +135,7 @@ class TrialGroup:
     """The trials of one run, each summarised once."""
 
     trials: Sequence[tuple[str, TraceSummary]]
-    """The question of each, and what it did."""
+    """The question and the summary of each trial."""
     resampling: Resampling
 
     @property
@@ -337,11 +337,11 @@ def _sentence(trials: Sequence[TraceSummary], tolerance: float) -> str:
 COMPLETED = 0.95
 """Share of trials that must end in a forecast."""
 SUBMITTED = 0.8
-"""Share of trials in which the model itself must hand the answer in; the rest live on what was salvaged."""
+"""Share of trials in which the model itself must submit; the others are salvaged from its last belief."""
 MOST_UNUSABLE = 1.0
-"""Replies per trial that had to be asked for again, at most."""
+"""Maximum number of replies per trial that had to be asked for again."""
 EXAM_QUESTIONS = "demo"
-"""The questions of an exam where none are named."""
+"""The default questions of an exam."""
 SMOKE_ADVICE = (
     "The exam passes when trials come to an end, the model itself hands its answers in, and its replies can be used. "
     "It says nothing about how good forecasts are. With few trials the intervals are wide: a pass on five questions "
@@ -428,7 +428,7 @@ def smoke_study(
 
 
 def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial]) -> list[str]:
-    """What keeps the model from passing."""
+    """The reasons why the model does not pass."""
     n, failed = len(trials), sum(not one.how for one in group.summaries)
     submitted = sum(one.how == "submitted" for one in group.summaries) / n
     unusable = sum(one.unusable for one in group.summaries) / n

@@ -1,4 +1,4 @@
-"""What studies take: their options, tables and trees to look at, and the services of this machine.
+"""The inputs of studies: their options, the data they analyse, and the services of this machine.
 
 A study is a function `study(inputs, options) -> StudyResult` (it may be a coroutine function) whose options are a
 `StudyOptions` class. From its fields the command line makes the options of `foretell study NAME`.
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 AT_ONCE = 50
-"""Trials have a time limit that runs while they wait for a turn: more at once would only make them late."""
+"""Number of concurrent cases. A trial's time limit runs while it waits, so more at once would only make trials late."""
 StudyProgress = Callable[[int, int], None]
 
 
 def ignore_progress(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 # Options that studies share.
 
 
 class StudyOptions(OperationRequest):
-    """How certain a study is to be."""
+    """Options of every study: how intervals are resampled."""
 
     draws: int = setting(2000, "Bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
@@ -130,13 +130,13 @@ class AgentStudyOptions(StudyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyData:
-    """Tables by configuration, all over the same targets, and what else is known of those who made them."""
+    """Tables by configuration, all over the same targets, with the costs and factors of each configuration."""
 
     tables: Mapping[str, Examples]
     paper: Callable[[], Mapping[str, Examples]] | None = None
     """Reads the same with the prices, priors and outcomes of the paper; None where there is only one version."""
     chosen: tuple[str, ...] = ()
-    """Configurations to look at one by one; empty leaves the choice to the study."""
+    """Configurations to show in detail; empty leaves the choice to the study."""
     resampling: Resampling = field(default_factory=Resampling)
     progress: StudyProgress = ignore_progress
     trees: Mapping[str, Sequence["Tree"]] = field(default_factory=dict[str, Sequence["Tree"]])
@@ -147,12 +147,12 @@ class StudyData:
     """By forecaster, its level of every factor that concerns it."""
 
     def data(self, options: StudyOptions) -> "StudyData":
-        """These data: tables that a program already has are themselves the inputs of a study of tables."""
+        """Return these data, so that a program can pass its own tables as the inputs of a study."""
         return self
 
 
 class DataInputs(Protocol):
-    """All that a study of tables and trees needs."""
+    """What a study of tables or trees needs."""
 
     def data(self, options: StudyOptions) -> StudyData:
         """The tables and trees that the options name."""
@@ -170,7 +170,7 @@ class StudyModels:
     runtime: "Runtime"
 
     def context(self, question: Question) -> "Context":
-        """What a trial on a question works with."""
+        """The context for a trial on a question."""
         return self.runtime.context(question, 0)
 
     @property
@@ -224,7 +224,7 @@ class StudyServices(DataInputs, Protocol):
 
 
 def evenly_spaced(items: Sequence[T], count: int | None) -> list[T]:
-    """So many of them at equal distances, so that the first ones of one source do not stand for all.
+    """`count` of the items, evenly spaced, so that not all of them come from the first source.
 
     >>> evenly_spaced("abcdefgh", 3)
     ['a', 'c', 'f']
@@ -235,7 +235,7 @@ def evenly_spaced(items: Sequence[T], count: int | None) -> list[T]:
 
 
 def refuse_if_all_failed(model: str, problems: Sequence[str], answered: int) -> None:
-    """A model that answered nothing has found nothing: a table of dashes would look like a result."""
+    """Refuse to report on a model that gave no usable answer: a table of dashes would look like a result."""
     if problems and not answered:
         raise InputError(f"{model} gave no usable answer to {len(problems)} cases", hint=problems[0][:300])
 
@@ -245,7 +245,7 @@ async def gather_bounded(
     work: Callable[[T], Awaitable[R]],
     progress: StudyProgress = ignore_progress,
 ) -> list[R]:
-    """What `work` makes of every case, in their order, a bounded number at once. The first that raises stops all."""
+    """The results of `work` for every case, in order, with bounded concurrency. The first exception stops all."""
     turns, done = asyncio.Semaphore(AT_ONCE), 0
     progress(0, len(cases))
 
@@ -292,7 +292,7 @@ class Study:
 
 
 def load_study(name: str) -> Study:
-    """The study of that name; an unknown name is refused with the nearest one."""
+    """The study of that name; for an unknown name, the error suggests the nearest one."""
     return study_of(plugins.load(KIND, name), name)
 
 

@@ -85,7 +85,7 @@ class PushPair:
 
 @dataclass(frozen=True, kw_only=True)
 class PushOutcome:
-    """What became of one push."""
+    """How much of one push was left later."""
 
     push: float
     """Its size in log-odds."""
@@ -123,7 +123,7 @@ def _logit(p: float) -> float:
 
 
 def opposite(p: float) -> float:
-    """A push across one half: far enough to be felt, not so far that it is absurd."""
+    """A push across one half: large enough to matter, but not absurd."""
     return 0.85 if p < 0.5 else 0.15
 
 
@@ -135,7 +135,7 @@ async def try_pushes(
     step: int,
     progress: StudyProgress = ignore_progress,
 ) -> list[tuple[EventTrace, PushPair | None]]:
-    """Every question untouched, and beside it the pair where it could be pushed."""
+    """Run every question untouched, and again with its belief pushed where that is possible."""
 
     async def pair(question: Question) -> tuple[EventTrace, PushPair | None]:
         untouched = await run_trial(agent, question, context_of(question))

@@ -237,7 +237,7 @@ class ReasoningCase:
 
     @property
     def item(self) -> str:
-        """The name under which people rate it: it says nothing about who made the forecast."""
+        """An anonymous id for raters, which does not reveal the forecaster."""
         made = self.forecast
         parts = [self.context.digest, self.view.name, made.forecaster, made.trial, made.rationale]
         return content_key(["reasoning", *parts])[:16]
@@ -248,7 +248,7 @@ class ReasoningCase:
         return without_numbers(self.forecast.rationale)[:LONGEST_REASONS]
 
     def sheet(self) -> str:
-        """What people read who rate it: the same that the judge reads, as plain text."""
+        """The same text that the judge reads, for people who rate it."""
         numbers = "\n".join(f"- {target}: {p:.3f}" for target, p in self.forecast.p.items())
         return f"{render(self.context, self.view)}\n\n# Probabilities\n\n{numbers}\n\n# Reasons\n\n{self.reasons}"
 
@@ -287,7 +287,7 @@ def judge_request(case: ReasoningCase, judge: str) -> Request:
 async def mark_cases(
     cases: Sequence[ReasoningCase], model: Model, judge: str, progress: StudyProgress = ignore_progress
 ) -> list[MarkedCase]:
-    """The marks of every case, each asked about by itself and in the same words."""
+    """The marks of every case; each case is judged by itself, with the same instruction."""
 
     async def mark(case: ReasoningCase) -> MarkedCase:
         try:
@@ -300,7 +300,7 @@ async def mark_cases(
 
 
 def read_marks(reply: Mapping[str, Any]) -> dict[str, int]:
-    """The mark of every dimension, or `UnusableReply` with what is wrong.
+    """Read the mark of every dimension, or raise `UnusableReply` with what is wrong.
 
     >>> read_marks({name: {"reason": "so", "score": 4} for name in DIMENSIONS})["sources"]
     4

@@ -1,4 +1,4 @@
-"""Study: what a model remembers of past events, asked outright, and by what it forecasts with and without sources.
+"""Study: what does a model remember of past events? Asked directly, and by its forecasts with and without sources.
 
 After Prophet Arena (2025, section 4.1.1 and appendix D.8). The events must have ended before the model's knowledge
 does, else there is nothing to remember.
@@ -57,7 +57,7 @@ from foretell.studies.inputs import (
 MemoryKind = Literal["right", "wrong", "vague", "none"]
 """Recognised and recalled as it was; recalled otherwise; recognised without an outcome; not recognised."""
 PROOF = 2
-"""Facts that go with a claim to remember."""
+"""Minimum number of facts that should support a claim to remember."""
 INSTRUCTION = """\
 You are asked what you remember. Below is an event of the past on which people could bet. It is over, and how it came \
 out is known. If this very event is in your memory, say so and say how it came out. If it is not, say that: nothing is \
@@ -121,7 +121,7 @@ class Recollection:
 
 @dataclass(frozen=True, kw_only=True)
 class RecallResult:
-    """One event put to one model in three ways."""
+    """One event, put to one model in three ways."""
 
     past: PastEvent
     recollection: Recollection | None
@@ -199,7 +199,7 @@ def recall_messages(question: Question, names: OutcomeNames) -> tuple[Message, .
 
 
 def read_recollection(reply: Mapping[str, Any], names: OutcomeNames) -> Recollection:
-    """The recollection in an answer, or `UnusableReply`."""
+    """Read the recollection from a reply, or raise `UnusableReply`."""
     recognised = _flag(reply.get("recognised", reply.get("recognized")))
     if recognised is None:
         raise UnusableReply("`recognised` must be true or false")
@@ -294,7 +294,7 @@ SCORES = (
 )
 RecallGroup = Sequence[RecallResult]
 MOST_NAMED = 10
-"""Refused sources that are named."""
+"""Maximum number of refused sources that are named."""
 
 
 class RecallOptions(StudyOptions):

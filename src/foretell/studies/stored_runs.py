@@ -1,4 +1,4 @@
-"""What studies read: stored runs, published trials, tree files and tables of costs."""
+"""The inputs of studies: stored runs, published trials, tree files and tables of costs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class StoredRun:
 
 
 def find_stored_run(store: RunStore, start: str) -> StoredRun:
-    """The run whose id begins so, named by its forecaster and model."""
+    """The run whose id begins with `start`, named by its forecaster and model."""
     id = find_run(store, start)
     row = store.run(id)
     assert row is not None
@@ -52,7 +52,7 @@ def find_stored_run(store: RunStore, start: str) -> StoredRun:
 
 
 def find_stored_runs(store: RunStore, starts: Sequence[str]) -> list[StoredRun]:
-    """The runs whose ids begin so, each once, under names that differ."""
+    """The runs whose ids begin with `starts`, each once, under distinct names."""
     if not starts:
         raise InputError("no run is named", hint="give --run RUN; foretell runs lists them")
     runs = [find_stored_run(store, start) for start in starts]
@@ -60,7 +60,7 @@ def find_stored_runs(store: RunStore, starts: Sequence[str]) -> list[StoredRun]:
 
 
 def with_distinct_names(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """The runs with the beginning of their id in the name where two would be called the same."""
+    """The runs, with the start of their id added to names that would otherwise be the same."""
     names = [run.name for run in runs]
     return [replace(run, name=f"{run.name} ({run.id[:6]})") if names.count(run.name) > 1 else run for run in runs]
 
@@ -72,7 +72,7 @@ CellPlace = tuple[str, str, int]
 
 
 def read_statements(store: RunStore, run: str, *, name: str = "") -> list[StatedForecast]:
-    """What every trial of a run stated, before it was made to fit where that was kept, else its forecast.
+    """What every trial of a run stated before it was made coherent; its forecast where that was not kept.
 
     `name` replaces the forecaster's own: runs of one forecaster with several models need one each.
     """
@@ -105,7 +105,7 @@ def read_cases(store: RunStore, run: str, find: Callable[[str], PredictionContex
 
 
 def _seen_by_agent(question: Question, as_of: AsOf, events: Sequence[TraceEvent]) -> PredictionContext:
-    """The question with what tools told, the last ten results that came."""
+    """The question with the last ten results of the agent's tools."""
     used = [one for one in events if isinstance(one, ToolUsed) and not one.failed and one.tool != SUBMIT]
     sources: list[RankedSource] = []
     for n, one in enumerate([one for one in used if one.result.strip()][-10:]):
@@ -117,7 +117,7 @@ def _seen_by_agent(question: Question, as_of: AsOf, events: Sequence[TraceEvent]
 
 
 def traces_of_runs(store: RunStore, starts: Sequence[str]) -> dict[str, list[TracedTrial]]:
-    """What the trials of runs did, by name of the run, in the order of questions; a panel after the trials is none."""
+    """The traces of trials by name of the run, in the order of questions; a panel is not a trial."""
     found: dict[str, list[TracedTrial]] = {}
     for run in find_stored_runs(store, starts):
         events = sorted(_events(store, run.id).items())
@@ -162,7 +162,7 @@ ResolvedTarget = tuple[Question, Target, Resolution]
 
 @dataclass(frozen=True, kw_only=True)
 class TrialAssumptions:
-    """What is taken for known when a question is asked, and which answers count."""
+    """What counts as known when a question is asked, and which outcomes are used."""
 
     price: Literal["due", "freeze"] = "due"
     """The crowd's price on the due date, or when the question was written about ten days before."""
@@ -278,7 +278,7 @@ def _read_trials(root: Path, prefix: str) -> ColumnArrays:
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastCost:
-    """What one forecast of a method takes."""
+    """The cost of one forecast."""
 
     dollars: float
     seconds: float = float("nan")

@@ -32,14 +32,14 @@ from foretell.studies.scores import known_mean, mean_of_runs, right_answers, run
 
 @dataclass(frozen=True, kw_only=True)
 class RunStability:
-    """Per target, in per cent: what repeated runs of one method come to."""
+    """Statistics over repeated runs of one method, per target and in per cent."""
 
     accuracy: Floats
     soft: Floats
     brier: Floats
     confidence: Floats
     variance: Floats
-    """Of the hard score between runs; NaN with fewer than two."""
+    """Variance of the hard score between runs; NaN with fewer than two runs."""
     spread: Floats
     """Variance of the probability between runs."""
     undecided: Floats
@@ -178,7 +178,7 @@ def _describe(board: StudyTable, name: str) -> str:
 
 
 MOST = 24
-"""Methods shown."""
+"""Maximum number of methods shown."""
 CONSENSUS_NOTES = (
     "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half is "
     "wrong. Trials are joined by their logit mean.",
@@ -290,7 +290,7 @@ def _gap(tests: McNemarMatrix, i: int, j: int) -> str:
 
 
 def _p(value: float) -> str:
-    """A p-value as people write it.
+    """A p-value as text.
 
     >>> _p(0.0123), _p(0.00002)
     ('0.012', '<0.001')

@@ -221,7 +221,7 @@ def _sentence(found: NoiseEffects, how: Resampling) -> str:
 # Noise on finished trees: with their own links, and with means or random weights instead.
 
 DRAWS = 200
-"""Disturbed copies of every tree."""
+"""Number of disturbed copies of every tree."""
 REAL_TREE_NOTES = (
     "Spoilt is 1 − r² between the roots without and with noise, over the trees; trees are resampled. It takes trees "
     "whose roots differ.",
@@ -301,12 +301,12 @@ def _spoilt_from_sums(sums: Floats) -> Floats:
 # Does a tree's error bar cover the truth as often as it says, and where should more trials go?
 
 QUESTIONS = 25
-"""Of every world."""
+"""Number of questions in every world."""
 SD, UNEQUAL = 0.1, 0.5
-"""Between trials of a leaf: the typical standard deviation, and by which power of e leaves differ in it."""
+"""Typical standard deviation between trials of a leaf, and how much leaves differ in it on the log scale."""
 BAR_RULES: tuple[WorldRule, ...] = ("linear", "logic")
 START, MORE = 2, 3
-"""Trials of every leaf at first, and for each leaf as many more as there is money for."""
+"""Trials of every leaf at first, and how many more per leaf the budget allows."""
 UNCERTAINTY_NOTES = (
     "A grounder says chance + lasting error + passing error, held within [0, 1]. Passing errors differ between the "
     "trials of a leaf and may go together between leaves; leaves differ in how large theirs are. Lasting errors are "
@@ -342,7 +342,7 @@ class RepeatedGrounder:
 
 
 def root_and_slopes(world: TreeWorld, numbers: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-    """The root at these numbers of the leaves, and how it moves with each."""
+    """The root's probability at these leaf values, and its slope with respect to each leaf."""
     circuit = world.circuit
     values = circuit.run(numbers)
     place = circuit.claims[ROOT]
@@ -357,7 +357,7 @@ def _means(trials: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def covered(
     world: TreeWorld, grounder: RepeatedGrounder, trials: int, rng: np.random.Generator, *, lasting: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """For each of some questions of a world, whether the bar holds the true chance, and how wide it is."""
+    """For several questions of a world, whether the bar covers the true probability, and its width."""
     asked = draw_questions(world, QUESTIONS, rng)
     found: list[tuple[bool, float]] = []
     for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
@@ -371,7 +371,7 @@ def covered(
 
 
 def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Squared errors of the root, for each of some questions, with equal and with smart spending of as many trials."""
+    """Squared errors of the root with equal and with smart spending of the same number of trials."""
     asked = draw_questions(world, QUESTIONS, rng)
     errors: list[tuple[float, float]] = []
     for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
@@ -441,7 +441,7 @@ def _worlds(rule: WorldRule, options: SimulationOptions) -> list[tuple[TreeWorld
 
 
 def coverage_table(options: SimulationOptions, how: Resampling) -> StudyTable:
-    """How often the bar holds the truth, and how wide it is, by kind of world and grounder."""
+    """How often the bar covers the truth, and how wide it is, by kind of world and grounder."""
     cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
     rows: dict[str, list[CellValue]] = {}
     for name, (grounder, trials, lasting) in CASES.items():

@@ -250,7 +250,7 @@ class CoverageOptions(StudyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedTable:
-    """How a table is made: clusters of targets, and days that they share."""
+    """The make-up of a simulated table: clusters of targets, and days that they share."""
 
     clusters: int
     size: int = 4
@@ -272,7 +272,7 @@ class SimulatedTable:
         return (1 / (1 + np.exp(-said)) - outcome) ** 2, cluster, day
 
     def truth(self, rng: np.random.Generator) -> float:
-        """The Brier index of endlessly many such targets; with days, over many of them."""
+        """The true Brier index, from a very large table."""
         many = replace(self, clusters=TRUTH_CLUSTERS, days=TRUTH_CLUSTERS if self.days else None)
         squared, _, _ = many.draw(rng)
         return float(100 * (1 - np.sqrt(squared.mean())))

@@ -18,7 +18,7 @@ HOMES = {
         "signature_fits"
     ),
     "foretell.submit.submission": (
-        "ItemResult Poster ProbabilityLimits SEND_ONCE SendOptions SendResult SubmissionItem SubmissionPlan "
+        "ItemResult Poster ProbabilityLimits SEND_ONCE SendOptions SubmissionItem SubmissionPlan "
         "SubmissionRefused SubmissionSender SubmissionUnconfirmed Submitter fit_to_limits read_forecasts"
     ),
 }

@@ -37,7 +37,6 @@ from foretell.submit.submission import Poster as Poster
 from foretell.submit.submission import ProbabilityLimits as ProbabilityLimits
 from foretell.submit.submission import SEND_ONCE as SEND_ONCE
 from foretell.submit.submission import SendOptions as SendOptions
-from foretell.submit.submission import SendResult as SendResult
 from foretell.submit.submission import SubmissionItem as SubmissionItem
 from foretell.submit.submission import SubmissionPlan as SubmissionPlan
 from foretell.submit.submission import SubmissionRefused as SubmissionRefused

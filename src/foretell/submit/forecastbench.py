@@ -1,4 +1,4 @@
-"""A run's forecasts as a ForecastBench submission: one file for one round, checked against the round's questions."""
+"""ForecastBench submissions: one file per round, checked against the round's questions, written and uploaded."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from http import HTTPStatus
 from math import isfinite
 from pathlib import Path
@@ -16,15 +16,15 @@ from urllib.parse import quote
 
 from foretell.data.datasets.forecastbench import question_file
 from foretell.data.files import write_atomically
-from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, QuestionKind, Target
 from foretell.submit.submission import (
+    ItemResult,
     OutgoingRequest,
     Poster,
-    SendResult,
     SubmissionItem,
     SubmissionPlan,
     SubmissionRefused,
@@ -32,23 +32,22 @@ from foretell.submit.submission import (
     send_one,
 )
 
-# A folder of Google Cloud Storage that a benchmark gave a team: one file is put there, over nobody else's.
-# Requests are those of the storage's JSON API: an upload names the generation of the file that it replaces (0 where
-# there is none yet), so that sending twice after a lost answer cannot overwrite what came in between.
+# Uploading to the team's folder on Google Cloud Storage, through its JSON API. An upload names the generation of the
+# file that it replaces (0 for a new file), so a repeated upload after a lost answer cannot overwrite a newer file.
 
 
 HOST = "https://storage.googleapis.com"
 TOKEN_VARIABLE = "FORECASTBENCH_TOKEN"
 NOT_THERE = "0"
-"""The generation of a file that is not there."""
+"""The generation of a file that does not exist."""
 ROUND = "{round}"
-"""In the address of a folder: stands for the due date."""
+"""Placeholder for the due date in the address of a folder."""
 _FOLDER = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^/\s?#*\[\]\\]{1,200}){0,20})/?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketFolder:
-    """Where a team may upload.
+    """A folder that a team may upload to.
 
     >>> BucketFolder.read("gs://forecasts/{round}/our-team/", "2026-08-02").address("a.json")
     'gs://forecasts/2026-08-02/our-team/a.json'
@@ -59,7 +58,7 @@ class BucketFolder:
 
     @classmethod
     def read(cls, written: str, day: str) -> "BucketFolder":
-        """From an address such as `gs://BUCKET/FOLDER`; `{round}` in it stands for the due date."""
+        """Read an address such as `gs://BUCKET/FOLDER`; `{round}` in it is replaced by the due date."""
         found = _FOLDER.fullmatch(written.strip().replace(ROUND, day)[:2000])
         if found is None or ".." in found[2].split("/"):
             raise InputError(
@@ -68,21 +67,21 @@ class BucketFolder:
         return cls(bucket=found[1], folder=found[2].strip("/"))
 
     def place(self, name: str) -> str:
-        """The name of a file within the bucket."""
+        """The path of a file within the bucket."""
         return f"{self.folder}/{name}" if self.folder else name
 
     def address(self, name: str) -> str:
-        """Where a file is, as people write it."""
+        """The address of a file."""
         return f"gs://{self.bucket}/{self.place(name)}"
 
 
 def md5_of(content: bytes) -> str:
-    """The checksum by which the storage names a content."""
+    """The MD5 checksum of a file, as the storage writes it."""
     return b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
 
 
 class BucketUploader:
-    """Puts files into a folder, and looks what is there. The token travels in a header and is never shown."""
+    """Uploads files to a folder and checks what it contains. The token is sent in a header and never shown."""
 
     def __init__(
         self,
@@ -107,31 +106,28 @@ class BucketUploader:
         return f"BucketUploader(folder={self.folder!r})"
 
     async def found(self, name: str) -> Payload | None:
-        """What the storage tells of a file; None where it is not there."""
+        """What the storage says about a file; None if it does not exist or this team may not read it."""
         place = quote(self.folder.place(name), safe="")
         try:
             answer = await self._reading.get(
                 f"{self._host}/storage/v1/b/{self.folder.bucket}/o/{place}", headers=self._headers
             )
-        except NotFound:
+        except SourceError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                raise
             return None
         return Payload.of(answer)
 
     async def holds(self, name: str, md5: str) -> bool:
-        """Whether just this content is there; a team that may only write is told nothing, and nothing is assumed."""
-        try:
-            there = await self.found(name)
-        except SourceError as error:
-            if error.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                raise
-            return False
+        """Whether the file exists with exactly this content, as far as this team may see."""
+        there = await self.found(name)
         return there is not None and there.words("md5Hash") == md5
 
     async def upload(self, name: str, content: bytes, generation: str) -> dict[str, Any]:
-        """Put it there in place of that generation; what the storage says of it.
+        """Upload a file in place of that generation, and return what the storage says about it.
 
-        A file that is there in another generation is not touched: where it holds just this content all is well, else
-        it is refused.
+        A file with another generation is not overwritten: the upload counts as done if that file has the same content,
+        and is refused if not.
         """
         place = quote(self.folder.place(name), safe="")
         address = f"{self._host}/upload/storage/v1/b/{self.folder.bucket}/o"
@@ -142,51 +138,45 @@ class BucketUploader:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
             if await self.holds(name, md5_of(content)):
-                there = await self.found(name)
-                return self._told(name, there)
+                return self._answer(name, await self.found(name))
             problem = f"{self.folder.address(name)} is there already and was not written by this machine"
             raise SubmissionRefused(
                 f"{problem}: look at it, then say --again to replace it", url=error.url, status=error.status
             ) from None
         if row.words("md5Hash") not in ("", md5_of(content)):
             raise SubmissionRefused("what arrived is not what was sent", url=address)
-        return self._told(name, row)
+        return self._answer(name, row)
 
     async def generation(self, name: str) -> str:
-        """The generation of what is there now, to replace it; 0 where nothing is, or where that may not be read."""
-        try:
-            there = await self.found(name)
-        except SourceError as error:
-            if error.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                raise
-            return NOT_THERE
+        """The generation of the file as it is now, in order to replace it; 0 if there is none to be seen."""
+        there = await self.found(name)
         return NOT_THERE if there is None else there.words("generation") or NOT_THERE
 
-    def _told(self, name: str, row: Payload | None) -> dict[str, Any]:
+    def _answer(self, name: str, row: Payload | None) -> dict[str, Any]:
         known = {} if row is None else {key: row.words(key) for key in ("generation", "md5Hash") if row.words(key)}
         return {"address": self.folder.address(name), **known}
 
 
-# The file, and its way there.
+# The file.
 
 
 NEEDED_PERCENT = 95
-"""Of the market forecasts and of the data-set forecasts; a submission with less is not ranked."""
+"""A submission is ranked if it answers this much of the market forecasts and of the data-set forecasts."""
 MOST_FILES = 3
 MAX_NAMED_QUESTIONS = 20
-"""How many missing questions an error names."""
+"""How many missing questions an error lists."""
 KINDS: tuple[QuestionKind, ...] = ("market", "dataset")
 HEAD_FIELDS = ("organization", "model", "model_organization", "question_set")
 ROW_FIELDS = ("id", "source", "forecast", "resolution_date")
-"""What every row must say; reasons may be left out."""
+"""The fields that every row needs; reasons are optional."""
 
 SubmissionRowKey = tuple[str, str, str | None]
-"""Source, id and resolution date as published: what one row of a submission answers."""
+"""Source, id and resolution date: the target that one row of a submission answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastBenchTeam:
-    """Who hands a submission in, and under which name.
+    """The team that submits, and the name of its entry.
 
     >>> ForecastBenchTeam(organization="Example A.I.", model="full", number=2).file_name("2026-08-02")
     '2026-08-02.Example AI.2.json'
@@ -195,9 +185,9 @@ class ForecastBenchTeam:
     organization: str
     model: str
     model_organization: str = ""
-    """Who made the model; empty: the organization itself."""
+    """Who made the model; if empty, the organization itself."""
     number: int = 1
-    """A team may hand in three files for a round."""
+    """A team may submit three files per round."""
 
     def __post_init__(self) -> None:
         if not self.model.strip():
@@ -213,13 +203,13 @@ class ForecastBenchTeam:
         return self.organization.replace(".", "").strip()
 
     def file_name(self, day: str) -> str:
-        """What the file must be called: due date, organization without dots, number."""
+        """The required file name: due date, organization without dots, number."""
         return f"{day}.{self._stem}.{self.number}.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundCoverage:
-    """How much of what is asked of one kind is answered.
+    """How much of one kind of question a submission answers.
 
     >>> print(RoundCoverage(kind="dataset", asked=40, missing={"fred/DAAA": 3}))
     dataset forecasts: 37 of 40 (92.5 %); missing: fred/DAAA (3 dates)
@@ -228,20 +218,20 @@ class RoundCoverage:
     kind: QuestionKind
     asked: int
     missing: Mapping[str, int]
-    """Question ids with the number of rows that are not there."""
+    """Question id → number of missing rows."""
 
     @property
     def given(self) -> int:
-        """Rows that are there."""
+        """The number of rows in the submission."""
         return self.asked - sum(self.missing.values())
 
     @property
     def enough(self) -> bool:
-        """Whether the benchmark ranks it."""
+        """Whether it is enough to be ranked."""
         return 100 * self.given >= NEEDED_PERCENT * self.asked
 
     def __str__(self) -> str:
-        """For people, in one line."""
+        """One line for people."""
         share = 100 * self.given / self.asked if self.asked else 100.0
         told = f"{self.kind} forecasts: {self.given} of {self.asked} ({share:.1f} %)"
         if not self.missing:
@@ -254,9 +244,9 @@ class RoundCoverage:
 def build_submission(
     forecasts: Iterable[Forecast], questions: Sequence[Question], sender: ForecastBenchTeam, *, reasoning: bool = False
 ) -> dict[str, Any]:
-    """The content of the file, in the order of the question set; what was not forecast has no row.
+    """The content of the file, in the order of the question set; targets without a forecast get no row.
 
-    `questions` is the whole set of one round. A forecast of anything else is an `InputError`.
+    `questions` is the whole question set of one round. A forecast of anything else raises an `InputError`.
     """
     by_question = _by_question(forecasts, questions)
     rows = [
@@ -276,7 +266,7 @@ def build_submission(
 
 
 def round_of(questions: Sequence[Question]) -> str:
-    """The due date of a question set, which must be of one round."""
+    """The due date of a question set, all of which must belong to one round."""
     days = {question.due.date().isoformat() for question in questions}
     if len(days) != 1:
         raise ValueError(f"questions must be those of one round, got {sorted(days) or 'none'}")
@@ -284,9 +274,9 @@ def round_of(questions: Sequence[Question]) -> str:
 
 
 def check_submission(body: Mapping[str, Any], questions: Sequence[Question]) -> tuple[RoundCoverage, ...]:
-    """What of the question set is covered, by kind; a row the benchmark would refuse is an `InputError` that names it.
+    """Check a submission as the benchmark does, and return how much it covers of each kind of question.
 
-    The rows are read as they stand, so that a file from elsewhere can be checked as well.
+    A row that the benchmark would refuse raises an `InputError` that names it. Works for files from elsewhere, too.
     """
     _check_head(body, question_file(round_of(questions)).rpartition("/")[2])
     asked = {key: question for question in questions for key in _keys(question)}
@@ -303,7 +293,7 @@ def check_submission(body: Mapping[str, Any], questions: Sequence[Question]) -> 
 
 
 def _check_head(body: Mapping[str, Any], asked: str) -> None:
-    """What the file says of itself: who sends it, and which question set it answers."""
+    """Check the fields outside the rows: who submits, and which question set is answered."""
     for field_name in HEAD_FIELDS:
         if not isinstance(body.get(field_name), str) or not body[field_name].strip():
             raise InputError("is missing", column=field_name, hint=f"write {', '.join(HEAD_FIELDS)} as texts")
@@ -314,7 +304,7 @@ def _check_head(body: Mapping[str, Any], asked: str) -> None:
 
 
 def require_coverage(coverages: Iterable[RoundCoverage]) -> None:
-    """Refuse what would not be ranked, and say what is missing."""
+    """Raise an `InputError` that lists what is missing if the submission would not be ranked."""
     short = [str(coverage) for coverage in coverages if not coverage.enough]
     if short:
         problem = f"{NEEDED_PERCENT} % of each kind are needed to be ranked; {'; '.join(short)}"
@@ -367,40 +357,66 @@ def _coverage(kind: QuestionKind, questions: Sequence[Question], given: set[Subm
     return RoundCoverage(kind=kind, asked=sum(len(question.targets) for question in of_kind), missing=dict(missing))
 
 
-# A round of ForecastBench handed in: one checked file, to be put into the folder that the benchmark gave the team.
+def checked_submission(
+    forecasts: Iterable[Forecast],
+    questions: Sequence[Question],
+    sender: ForecastBenchTeam,
+    *,
+    reasoning: bool,
+    incomplete: bool,
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The content of a file that would be ranked, or with `incomplete` of any; and how much of each kind it covers."""
+    body = build_submission(forecasts, questions, sender, reasoning=reasoning)
+    coverages = check_submission(body, questions)
+    if not incomplete:
+        require_coverage(coverages)
+    return body, tuple(map(str, coverages))
+
+
+# Submitting: the file is written, and then uploaded to the team's folder.
 
 PLATFORM = "forecastbench"
 MAX_NAMED_FILES = 3
 
 
+def closed_round(day: str, now: datetime) -> str:
+    """Why the benchmark does not accept files for a round at this time; empty if it does."""
+    today, due = now.astimezone(UTC).date(), date.fromisoformat(day)
+    if today < due:
+        return f"the round of {day} begins on that day (UTC)"
+    return f"the round of {day} was closed at the end of that day (UTC)" if today > due else ""
+
+
 def files_of(folder: Path, day: str) -> dict[str, bytes]:
-    """Files of a round that are in a folder already, by name."""
+    """The files of a round in a folder, by name."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob(f"{day}.*.json"))}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastBenchSubmitter:
-    """Plans and writes the one file of a sender for a round."""
+    """Plans, writes and uploads the file of a team for a round."""
 
     sender: ForecastBenchTeam
     folder: Path
     now: datetime
     found: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    """Files of the round that are in the folder already."""
+    """The files of the round that the folder already contains."""
     reasoning: bool = False
     incomplete: bool = False
-    """Write it although too much is missing to be ranked."""
+    """Write the file even if too much is missing for a rank."""
     uploader: BucketUploader | None = None
-    """Where the file is uploaded to; None leaves that to people."""
+    """Uploads the file; if None, people upload it."""
     replaces: str = NOT_THERE
-    """The generation of the uploaded file that this one may replace."""
+    """The generation of the uploaded file that may be replaced."""
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
-        """One file, or why there is none; `questions` is the whole set of the round."""
+        """One file and its upload, or the reasons against it; `questions` is the whole set of the round."""
         day = round_of(questions)
         name = self.sender.file_name(day)
-        problems = [*self._timing(day), *_of_another_day(forecasts, day), *self._rivals(name)]
+        closed = closed_round(day, self.now)
+        hint = "foretell export forecastbench writes such a file for study"
+        problems = [*([f"{closed}; {hint}"] if closed else []), *_of_another_day(forecasts, day), *self._rivals(name)]
         body, notes = dict[str, Any](), list[str]()
         try:
             body = build_submission(newest_forecasts(forecasts), questions, self.sender, reasoning=self.reasoning)
@@ -426,7 +442,7 @@ class ForecastBenchSubmitter:
         return SubmissionPlan(platform=PLATFORM, account=self.sender.organization, items=items)
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
-        """The file, and where it is uploaded to."""
+        """The file to write, and its upload."""
         return [
             OutgoingRequest(method="POST", address=item.kept["address"], body=item.content)
             if item.part == "upload"
@@ -435,7 +451,7 @@ class ForecastBenchSubmitter:
         ]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Whether the file is there with just this content, on this machine or where it was uploaded."""
+        """Whether each file exists with exactly this content: on this machine, or in the team's folder."""
         return [
             self.uploader is not None and await self.uploader.holds(item.kept["file"], item.kept["md5"])
             if item.part == "upload"
@@ -443,34 +459,25 @@ class ForecastBenchSubmitter:
             for item in items
         ]
 
-    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-        """Write it, whole or not at all; then upload it."""
+    async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
+        """Write the file as a whole, or upload it."""
         return [await self._send(item) for item in items]
 
-    async def _send(self, item: SubmissionItem) -> SendResult:
+    async def _send(self, item: SubmissionItem) -> ItemResult:
         content = file_bytes(item.content)
         if item.part == "upload" and self.uploader is not None:
             return await send_one(item, self.uploader.upload(item.title, content, self.replaces))
         write_atomically(self.folder / item.title, content)
-        return SendResult(item=item, state="taken", answer={"file": str(self.folder / item.title)})
+        return ItemResult(item=item, fate="sent", answer={"file": str(self.folder / item.title)})
 
     def _upload_item(self, item: SubmissionItem, folder: BucketFolder) -> SubmissionItem:
-        """The same content once more, to be sent when the file is written."""
+        """The upload of a file, which follows its writing."""
         sent: dict[str, Any] = {"md5": md5_of(file_bytes(item.content)), "address": folder.address(item.title)}
         record = None if item.record is None else {**item.record, **sent}
         return replace(item, part="upload", standing=False, notes=(), follows=(item.question,), record=record)
 
-    def _timing(self, day: str) -> list[str]:
-        opens = datetime.combine(date.fromisoformat(day), time.min, UTC)
-        if self.now < opens:
-            return [f"the round of {day} begins on that day"]
-        if self.now.date() > opens.date():
-            late = f"the round of {day} was closed at the end of that day (UTC)"
-            return [f"{late}; foretell export forecastbench writes such a file for study"]
-        return []
-
     def _rivals(self, name: str) -> list[str]:
-        """Other files of the round that stand in the way: a model counts once, and a name belongs to one model."""
+        """Conflicts with other files of the round: a model counts once, and a file name belongs to one model."""
         found: list[str] = []
         for other, text in self.found.items():
             organization, model = _signed(text)
@@ -486,14 +493,14 @@ class ForecastBenchSubmitter:
 
 
 def file_bytes(body: Mapping[str, Any]) -> bytes:
-    """The file's bytes."""
+    """A submission as the bytes of its file."""
     return json.dumps(body, ensure_ascii=False, indent=1).encode()
 
 
 def ledger_record(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the ledger keeps: every number, the file's own hash, and no reasons."""
+    """What the ledger records of a file: its hash and every number, but no reasons."""
     rows = [[row["source"], row["id"], row["resolution_date"], row["forecast"]] for row in body["forecasts"]]
-    signed = {field: body[field] for field in ("organization", "model", "model_organization", "question_set")}
+    signed = {field: body[field] for field in HEAD_FIELDS}
     return {"file": name, "sha256": hashlib.sha256(file_bytes(body)).hexdigest(), **signed, "forecasts": rows}
 
 
@@ -508,7 +515,7 @@ def _of_another_day(forecasts: Sequence[Forecast], day: str) -> list[str]:
 
 
 def _signed(text: bytes) -> tuple[Any, Any]:
-    """Organization and model of a file; what cannot be read is nobody's."""
+    """Organization and model of a file; None if it cannot be read."""
     try:
         body = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A record of what was handed in, in which nothing can be changed afterwards without being seen."""
+"""The ledger of submissions: a chain of entries in which any later change is detected."""
 
 import hashlib
 import json
@@ -15,14 +15,14 @@ from foretell.data.files import locked as locked
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
 
-# One line of the ledger: what was meant to be sent, or what became of it, sealed to the line before it.
+# Entries: what was going to be sent, and what happened to it. Each is chained to the entry before it.
 
 EntryKind = Literal["intention", "receipt", "refusal", "absence"]
-"""Before sending: an intention. After it: taken, refused, or found not to have arrived."""
+"""An intention is written before sending; then whether it was accepted, refused, or did not arrive."""
 FIRST_PREVIOUS = "0" * 64
-"""What the first entry follows."""
+"""The hash that the first entry follows."""
 SHORTEST_HASH = 12
-"""Letters of a hash that are enough to name an entry."""
+"""How many characters of a hash are enough to name an entry."""
 
 
 def canonical(value: Any) -> str:
@@ -45,21 +45,21 @@ def digest_of(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerDraft:
-    """An entry that has no place in the ledger yet."""
+    """An entry before it is added to the ledger."""
 
     kind: EntryKind
     platform: str
     account: str
     question: str
     part: str
-    """What of the question: its forecast, or a comment."""
+    """What it is of the question, such as its forecast or a comment."""
     content: Mapping[str, Any]
-    """What is sent; in an answer, the number of its intention, the digest of what was sent, and what was said."""
+    """What is sent. In an answer: the number of its intention, the digest of what was sent, and the reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry(LedgerDraft):
-    """An entry in its place. Its hash covers all other fields, the hash of the entry before it among them."""
+    """An entry of the ledger. Its hash covers all other fields, including the hash of the entry before it."""
 
     number: int
     at: str
@@ -70,15 +70,15 @@ class LedgerEntry(LedgerDraft):
 
     @classmethod
     def sealed(cls, draft: LedgerDraft, *, number: int, at: str, previous: str) -> "LedgerEntry":
-        """The entry with its hashes."""
-        # `vars` and not `asdict`: copying a long content took longer than hashing it.
+        """Compute the hashes of an entry."""
+        # `vars` instead of `asdict`: copying a long content took longer than hashing it.
         body: dict[str, Any] = dict(vars(draft))
         body |= {"number": number, "at": at, "digest": digest_of(draft.content), "previous": previous}
         return cls(**body, hash=digest_of(body))
 
     @classmethod
     def read(cls, line: str) -> "LedgerEntry":
-        """An entry as written; a `ValueError` says what is wrong with the line, whatever it is."""
+        """Read an entry; a `ValueError` says what is wrong with the line."""
         body: Any = json.loads(line)
         if not isinstance(body, dict) or sorted(body) != sorted(field.name for field in fields(cls)):
             raise ValueError("it does not have the fields of an entry")
@@ -95,21 +95,21 @@ class LedgerEntry(LedgerDraft):
         return entry
 
     def line(self) -> str:
-        """As written."""
+        """The entry as a line of the file."""
         return canonical(vars(self))
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What later entries about the same thing share."""
+        """What it is about: entries with the same key concern the same item."""
         return self.platform, self.account, self.question, self.part
 
     @property
     def head(self) -> "LedgerHead":
-        """A note of this entry."""
+        """The head of a ledger that ends with this entry."""
         return LedgerHead(number=self.number, hash=self.hash)
 
     def fault(self) -> str:
-        """What of it was changed after it was sealed; empty if nothing was."""
+        """What was changed after the entry was written; empty if nothing was."""
         if digest_of(self.content) != self.digest:
             return "its content was changed"
         body = dict(vars(self))
@@ -130,7 +130,7 @@ class LedgerHead:
 
     @classmethod
     def read(cls, text: str) -> "LedgerHead":
-        """From `NUMBER:HASH`, or a hash or its beginning alone; a `ValueError` where it is neither."""
+        """Read `NUMBER:HASH`, or the beginning of a hash; anything else raises a `ValueError`."""
         number, found, hash = text.strip().rpartition(":")
         hash = hash.lower()
         if len(hash) < SHORTEST_HASH or not set(hash) <= set("0123456789abcdef") or (found and not number.isdigit()):
@@ -138,7 +138,7 @@ class LedgerHead:
         return cls(number=int(number) if found else None, hash=hash)
 
     def names(self, entry: LedgerEntry) -> bool:
-        """Whether it is a note of this entry."""
+        """Whether it names this entry."""
         return entry.hash.startswith(self.hash) and self.number in (None, entry.number)
 
     def __str__(self) -> str:
@@ -146,37 +146,37 @@ class LedgerHead:
         return f"{self.number}:{self.hash}" if self.number is not None else self.hash
 
 
-# Is the ledger as it was written? Names the first entry that is not.
+# Checking the ledger.
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCheck:
-    """What a look at every line found."""
+    """The result of checking every line."""
 
     entries: int
-    """Good ones, from the first on."""
+    """How many entries from the start are intact."""
     head: LedgerHead | None
-    """The last good one."""
+    """The last intact entry."""
     broken: str = ""
-    """The first entry that is not as it was written, and why."""
+    """The first entry that was changed, and how."""
     torn: bool = False
-    """The last line was never finished: a crash while writing. It holds nothing that was acted upon."""
+    """The last line is unfinished because a crash interrupted the writing. Nothing was done on its strength."""
     cut: str = ""
     """Why a head noted elsewhere does not belong to this ledger."""
 
     @classmethod
     def of(cls, good: Sequence[LedgerEntry], broken: str, torn: bool, noted: LedgerHead | None = None) -> "LedgerCheck":
-        """From what was read, and a head noted elsewhere."""
+        """Combine what was read with a head noted elsewhere."""
         cut = "" if noted is None or broken else _missing_head(good, noted)
         return cls(entries=len(good), head=good[-1].head if good else None, broken=broken, torn=torn, cut=cut)
 
     @property
     def whole(self) -> bool:
-        """Whether it is as it was written, as far as can be told."""
+        """Whether the ledger is intact, as far as can be known."""
         return not self.broken and not self.cut
 
     def __str__(self) -> str:
-        """For people."""
+        """One line for people."""
         if self.broken:
             return f"broken: {self.broken}; {self.entries} entries before it are as they were written"
         told = f"{self.entries} entries, each as it was written"
@@ -195,7 +195,7 @@ def verify_ledger(text: bytes, noted: LedgerHead | None = None) -> LedgerCheck:
 
 
 def read_ledger(text: bytes) -> tuple[list[LedgerEntry], str, bool]:
-    """The entries before the first that was changed, what is wrong with that one, and whether the end is torn."""
+    """The intact entries from the start, what is wrong with the next one, and whether the last line is unfinished."""
     *lines, rest = text.split(b"\n")
     good: list[LedgerEntry] = []
     for number, line in enumerate(lines, start=1):
@@ -208,7 +208,7 @@ def read_ledger(text: bytes) -> tuple[list[LedgerEntry], str, bool]:
 
 
 def _read_entry(line: bytes, number: int) -> LedgerEntry | str:
-    """The entry of a line by itself, or what is wrong with it."""
+    """Read the entry of a line, or return what is wrong with it."""
     try:
         entry = LedgerEntry.read(line.decode())
     except (ValueError, TypeError) as error:
@@ -218,7 +218,7 @@ def _read_entry(line: bytes, number: int) -> LedgerEntry | str:
 
 
 def _misplaced(entry: LedgerEntry, good: Sequence[LedgerEntry], lines: Sequence[bytes]) -> str:
-    """Why a sealed entry cannot follow those before it; empty if it can."""
+    """Why an entry cannot follow those before it; empty if it can."""
     expected, previous = len(good) + 1, good[-1].hash if good else FIRST_PREVIOUS
     if entry.number == expected:
         return "" if entry.previous == previous else f"entry {expected} follows another entry {expected - 1}"
@@ -238,15 +238,15 @@ def _missing_head(good: Sequence[LedgerEntry], noted: LedgerHead) -> str:
     return "the entry that was noted is not there: the end was cut off or written anew"
 
 
-# The ledger's file: lines are added at the end, under a lock, and are on the disk before anybody acts on them.
+# The file: lines are appended under a lock, and are on disk before anything is done on their strength.
 
 LEDGER_FILE = "ledger.jsonl"
-"""In the home."""
+"""A file in the home."""
 BLOCK = 64 * 1024
 
 
 class SubmissionLedger:
-    """Entries in one file of JSON lines, shared by every process of this machine."""
+    """A file of JSON lines that all processes on this machine share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -276,31 +276,31 @@ class SubmissionLedger:
         return entries
 
     def read(self) -> tuple[list[LedgerEntry], str, bool]:
-        """What `read_ledger` finds in it, also where nothing can be written beside it."""
+        """Read the file as `read_ledger` does, even if this process may not write beside it."""
         with ExitStack() as reading:
-            # The lock spares us half a line of another's; whoever can only read goes without.
+            # The lock prevents reading half a line; a process that may only read does without it.
             with suppress(OSError):
                 reading.enter_context(locked(self._beside("lock")))
             return read_ledger(self.path.read_bytes() if self.path.exists() else b"")
 
     def entries(self) -> list[LedgerEntry]:
-        """All of them in order. One that was changed is an `InputError`: nothing is built on a broken ledger."""
+        """All entries in order. A changed entry raises an `InputError`: nothing is built on a broken ledger."""
         good, broken, _ = self.read()
         if broken:
             raise self._problem(broken, len(good) + 1)
         return good
 
     def head(self) -> LedgerHead | None:
-        """A note of the last entry."""
+        """The head of the ledger."""
         entries = self.entries()
         return entries[-1].head if entries else None
 
     def verify(self, noted: LedgerHead | None = None) -> LedgerCheck:
-        """Check every entry, and that the noted one is among them."""
+        """Check every entry, and that a noted head is among them."""
         return LedgerCheck.of(*self.read(), noted)
 
     def sending(self, platform: str) -> AbstractContextManager[None]:
-        """Held while sending to a platform, so that two processes do not send the same; raises `Taken`."""
+        """A lock to hold while sending, so that two processes do not send the same. Raises `LockHeld`."""
         return locked(self._beside(f"{platform}.lock"), wait=False)
 
     def _beside(self, ending: str) -> Path:
@@ -311,7 +311,7 @@ class SubmissionLedger:
         return InputError(broken, path=self.path, row=row, hint=hint)
 
     def _last(self) -> LedgerEntry | None:
-        """The last finished entry, found from the end."""
+        """The last complete entry, found from the end of the file."""
         if not self.path.exists():
             return None
         with self.path.open("rb") as file:
@@ -327,7 +327,7 @@ class SubmissionLedger:
         return last
 
     def _mend(self) -> None:
-        """Put an unfinished last line aside."""
+        """Move an unfinished last line into another file."""
         if not self.path.exists():
             return
         with self.path.open("r+b") as file:
@@ -363,7 +363,7 @@ class SubmissionLedger:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new file's name is on the disk only when its folder is; where folders cannot be synced, they need not be."""
+    """Make the name of a new file durable. Where folders cannot be synced, this is not needed."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except PermissionError:  # Windows
@@ -374,23 +374,23 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-# What the ledger says about one thing that might be sent: sent before, perhaps sent, or never.
+# What the ledger says about an item: sent before, perhaps sent, or never.
 
 ItemKey = tuple[str, str, str, str]
 
 
 @dataclass(kw_only=True)
 class SubmissionHistory:
-    """Every intention with what became of it."""
+    """Every intention and its result."""
 
     taken: dict[ItemKey, list[LedgerEntry]] = field(default_factory=dict[ItemKey, list[LedgerEntry]])
-    """Intentions that were taken by the platform, oldest first."""
+    """Intentions that the platform accepted, oldest first."""
     open: dict[ItemKey, list[LedgerEntry]] = field(default_factory=dict[ItemKey, list[LedgerEntry]])
-    """Intentions of which nobody has noted what became of them: the process ended in between."""
+    """Intentions without a result, because the process ended in between."""
 
     @classmethod
     def of(cls, entries: Iterable[LedgerEntry]) -> "SubmissionHistory":
-        """From the entries in order."""
+        """Read the entries in order."""
         found, by_number = cls(), dict[int, LedgerEntry]()
         for entry in entries:
             if entry.kind == "intention":

@@ -17,10 +17,10 @@ from foretell.questions.forecast import Categorical, Forecast, Numeric
 from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question
 from foretell.submit.submission import (
     SUM_TOLERANCE,
+    ItemResult,
     OutgoingRequest,
-    Poster,
+    PlatformWriter,
     ProbabilityLimits,
-    SendResult,
     SubmissionItem,
     SubmissionPlan,
     age_notes,
@@ -137,8 +137,8 @@ class MetaculusAccount:
     name: str
 
 
-class MetaculusWriter:
-    """Reads what is asked through the reading client, and writes through a client that never repeats by itself."""
+class MetaculusWriter(PlatformWriter):
+    """Reads questions through the reading client, and sends forecasts and comments."""
 
     def __init__(
         self,
@@ -149,17 +149,8 @@ class MetaculusWriter:
         host: str = HOST,
         wait_seconds: float = 4.0,
     ) -> None:
+        super().__init__(http=http, host=host, scheme="Token", key=token, wait_seconds=wait_seconds)
         self._client = client
-        self._host = host
-        headers = {"Authorization": f"Token {token}"}
-        self._poster = Poster(http=http, headers=headers, secret=token, wait_seconds=wait_seconds)
-
-    def __repr__(self) -> str:
-        return f"MetaculusWriter(host={self._host!r})"
-
-    def address(self, path: str) -> str:
-        """Where a path leads."""
-        return f"{self._host}{path}"
 
     async def account(self) -> MetaculusAccount:
         """Whose token this is."""
@@ -579,14 +570,14 @@ class MetaculusSubmitter:
             for item in items
         ]
 
-    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+    async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         """Forecasts in lists; a list that is refused is sent again one by one, as nothing of it was taken."""
         if items and items[0].part == "comment":
             return [await send_one(item, self.writer.comment(item.content)) for item in items]
-        found: list[SendResult] = []
+        found: list[ItemResult] = []
         for batch in _batches(items):
             sent = await self._forecast(batch)
-            if len(batch) > 1 and sent[0].state == "refused":
+            if len(batch) > 1 and sent[0].fate == "refused":
                 sent = [outcome for item in batch for outcome in await self._forecast([item])]
             found += sent
         return found
@@ -650,7 +641,7 @@ class MetaculusSubmitter:
             )
         ]
 
-    async def _forecast(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+    async def _forecast(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         sent = await send_one(items[0], self.writer.forecast([item.content for item in items]))
         return [replace(sent, item=item) for item in items]
 

@@ -17,9 +17,9 @@ from foretell.questions.question import Question
 from foretell.submit.submission import (
     QUOTA_EXCEEDED,
     UNANSWERED,
+    ItemResult,
     OutgoingRequest,
-    Poster,
-    SendResult,
+    PlatformWriter,
     SubmissionItem,
     SubmissionPlan,
     age_notes,
@@ -50,7 +50,6 @@ class ProphetArenaEvent:
     closes_at: datetime | None
     window: int | None = None
     """The round of a weekly question; None where it is the open one."""
-    weekly: bool = False
 
     def closed(self, now: datetime) -> str:
         """Why no forecast is taken at that moment; empty if one is."""
@@ -81,7 +80,6 @@ class ProphetArenaEvent:
             state="settled" if settled else "open" if deadline.published else "closed",
             closes_at=deadline.closes_at,
             window=int(row.need("window").number()),
-            weekly=True,
         )
 
 
@@ -121,8 +119,8 @@ def _decoded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-class ProphetArenaWriter:
-    """Reads events through the reading client, and writes through a client that never repeats by itself."""
+class ProphetArenaWriter(PlatformWriter):
+    """Reads events through the reading client, and sends forecasts."""
 
     def __init__(
         self,
@@ -133,18 +131,9 @@ class ProphetArenaWriter:
         host: str = HOST,
         wait_seconds: float = 2.0,
     ) -> None:
+        super().__init__(http=http, host=host, scheme="Bearer", key=key, wait_seconds=wait_seconds)
         self._client = client
         self._public_key: str | None = None
-        self._host = host
-        headers = {"Authorization": f"Bearer {key}"}
-        self._poster = Poster(http=http, headers=headers, secret=key, wait_seconds=wait_seconds)
-
-    def __repr__(self) -> str:
-        return f"ProphetArenaWriter(host={self._host!r})"
-
-    def address(self, path: str) -> str:
-        """Where a path leads."""
-        return f"{self._host}{path}"
 
     async def event(self, slug: str) -> ProphetArenaEvent:
         """One live event as it stands."""
@@ -270,14 +259,13 @@ class ProphetArenaSubmitter:
                 with suppress(SourceError):
                     await self.writer.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
 
-    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+    async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         """One after the other, until the quota of the day is used up: the rest would only be refused."""
-        sent: list[SendResult] = []
+        sent: list[ItemResult] = []
         for item in items:
             if sent and QUOTA_EXCEEDED in sent[-1].reason:
-                sent.append(
-                    SendResult(item=item, state="refused", reason=f"not sent: {QUOTA_EXCEEDED} until 00:00 UTC")
-                )
+                reason = f"not sent: {QUOTA_EXCEEDED} until 00:00 UTC"
+                sent.append(ItemResult(item=item, fate="refused", reason=reason))
             else:
                 sent.append(await send_one(item, self.writer.forecast(item.content)))
         return sent

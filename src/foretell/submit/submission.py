@@ -29,7 +29,10 @@ from foretell.submit.ledger import (
 )
 
 ItemPart = Literal["forecast", "comment", "file", "upload"]
-SendState = Literal["taken", "refused", "lost"]
+PARTS: tuple[ItemPart, ...] = ("forecast", "file", "upload", "comment")
+"""In the order of sending."""
+ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown", "held back"]
+DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,29 +83,33 @@ class SubmissionPlan:
     platform: str
     account: str
     items: tuple[SubmissionItem, ...]
-    problems: tuple[str, ...] = ()
-    """What stands in the way of the whole."""
 
     @property
     def ready(self) -> tuple[SubmissionItem, ...]:
-        """What can be sent."""
-        return () if self.problems else tuple(item for item in self.items if not item.problems)
+        """The items that can be sent."""
+        return tuple(item for item in self.items if not item.problems)
 
     @property
     def refused(self) -> tuple[SubmissionItem, ...]:
-        """What cannot."""
+        """The items that cannot be sent."""
         return tuple(item for item in self.items if item.problems)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SendResult:
-    """What became of an item that was sent."""
+class ItemResult:
+    """The result of sending an item."""
 
     item: SubmissionItem
-    state: SendState
+    fate: ItemStatus
+    """From a submitter: sent, refused, or unknown where no answer came."""
     reason: str = ""
     answer: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the platform said in return."""
+    """The platform's reply."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        text = f"{self.item.question} {self.item.part}: {self.fate}"
+        return f"{text} ({self.reason})" if self.reason else text
 
 
 class Submitter(Protocol):
@@ -125,8 +132,8 @@ class Submitter(Protocol):
         """Whether each is there already: read back from the platform, before something is sent a second time."""
         ...
 
-    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-        """Send each of them once, and say what is known of it. All are of the same part."""
+    async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
+        """Send each item once and return the results. All items are of the same part."""
         ...
 
 
@@ -318,26 +325,6 @@ def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
 # became of it, notes that, and only then decides whether to send.
 
 
-PARTS: tuple[ItemPart, ...] = ("forecast", "file", "upload", "comment")
-"""In the order of sending."""
-ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown", "held back"]
-DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemResult:
-    """What became of an item."""
-
-    item: SubmissionItem
-    fate: ItemStatus
-    reason: str = ""
-
-    def __str__(self) -> str:
-        """For people."""
-        told = f"{self.item.question} {self.item.part}: {self.fate}"
-        return f"{told} ({self.reason})" if self.reason else told
-
-
 @dataclass(frozen=True, kw_only=True)
 class SendOptions:
     """How hard to try."""
@@ -430,21 +417,10 @@ class SubmissionSender:
         pending = list(items)
         for turn in range(1, self._patience.turns + 1):
             results = await self._submitter.send(pending)
-            lost = [result for result in results if result.state == "lost"]
-            answered = [result for result in results if result.state != "lost"]
-            self._note(
-                _answer(
-                    intentions[id(one.item)],
-                    "receipt" if one.state == "taken" else "refusal",
-                    one.reason or "answered",
-                    one.answer,
-                )
-                for one in answered
-            )
-            done += [
-                ItemResult(item=one.item, fate="sent" if one.state == "taken" else "refused", reason=one.reason)
-                for one in answered
-            ]
+            lost = [result for result in results if result.fate == "unknown"]
+            answered = [result for result in results if result.fate != "unknown"]
+            self._note(_outcome(one, intentions[id(one.item)]) for one in answered)
+            done += answered
             if not lost:
                 break
             known, pending = await self._read_back(lost, intentions, last=turn == self._patience.turns)
@@ -454,7 +430,7 @@ class SubmissionSender:
         return done
 
     async def _read_back(
-        self, lost: Sequence[SendResult], intentions: Mapping[int, LedgerEntry], *, last: bool
+        self, lost: Sequence[ItemResult], intentions: Mapping[int, LedgerEntry], *, last: bool
     ) -> tuple[list[ItemResult], list[SubmissionItem]]:
         """What is known of items without an answer, and which of them to send again."""
         await asyncio.sleep(self._patience.pause)
@@ -501,6 +477,11 @@ def _item(entry: LedgerEntry) -> SubmissionItem:
     """What an intention meant to send, as far as it is needed to find it again."""
     part: ItemPart = next(part for part in PARTS if part == entry.part)
     return SubmissionItem(question=entry.question, part=part, content=entry.content)
+
+
+def _outcome(result: ItemResult, intention: LedgerEntry) -> LedgerDraft:
+    kind = "receipt" if result.fate == "sent" else "refusal"
+    return _answer(intention, kind, result.reason or "answered", result.answer)
 
 
 def _answer(entry: LedgerEntry, kind: EntryKind, how: str, said: object = None) -> LedgerDraft:
@@ -594,11 +575,35 @@ def _failure(error: SourceError) -> SourceError:
     return (SubmissionUnconfirmed if unknown else SubmissionRefused)(error.problem, url=error.url, status=status)
 
 
-async def send_one(item: SubmissionItem, sending: Awaitable[Mapping[str, Any]]) -> SendResult:
-    """What became of an item; the awaited value is what the platform said in return."""
+async def send_one(item: SubmissionItem, sending: Awaitable[Mapping[str, Any]]) -> ItemResult:
+    """The result of sending an item; the awaited value is the platform's reply."""
     try:
-        return SendResult(item=item, state="taken", answer=await sending)
+        return ItemResult(item=item, fate="sent", answer=await sending)
     except SubmissionUnconfirmed as error:
-        return SendResult(item=item, state="lost", reason=error.problem)
+        return ItemResult(item=item, fate="unknown", reason=error.problem)
     except SubmissionRefused as error:
-        return SendResult(item=item, state="refused", reason=error.problem)
+        return ItemResult(item=item, fate="refused", reason=error.problem)
+
+
+class PlatformWriter:
+    """Sends to a platform with a key, through a client that never repeats a request by itself."""
+
+    def __init__(
+        self,
+        *,
+        http: AsyncHttpClient,
+        host: str,
+        scheme: str,
+        key: str,
+        wait_seconds: float,
+    ) -> None:
+        self._host = host
+        headers = {"Authorization": f"{scheme} {key}"}
+        self._poster = Poster(http=http, headers=headers, secret=key, wait_seconds=wait_seconds)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(host={self._host!r})"
+
+    def address(self, path: str) -> str:
+        """The address of a path on this platform."""
+        return f"{self._host}{path}"

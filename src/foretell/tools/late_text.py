@@ -16,6 +16,8 @@ from foretell.data.datasets.question_set import LateText
 from foretell.data.untrusted import for_terminal, reworded
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
+from foretell.tools.addresses import UnreadableAddress, address_of
+from foretell.tools.blocklist import closed_platforms
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, unfolded
@@ -37,6 +39,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)*]{0,3}\s+(?=[^\sa-z])|\n")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _ADDRESS = re.compile(r"https?://[^\s<>\"')\]#]{1,400}")
 """Without the part behind #, which names a chapter and not a day."""
+_WHOLE_ADDRESS = re.compile(r"https?://[^\s<>\"')\]]{1,400}")
 _AHEAD_WORDS = r"""
 will would shall should must if whether before until till between after through throughout resolves? resolving
 resolution any expect\w* schedul\w* due deadline to\sbe might may(?=\s[a-z]{2,}\s) could can cannot plan\w* unless when
@@ -178,20 +181,37 @@ def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str]
     read = text[:LONGEST_READ]
     plain = fold(read)
     low = lower(plain)
-    found = {place: shown for place, shown in late_stamps(read, as_of) if not _conditional(plain, place)}
+    # Addresses are judged by themselves: a chapter named after a day to come is no date of the text.
+    addresses = [range(*one.span()) for one in _WHOLE_ADDRESS.finditer(plain)]
+    found = {
+        place: shown
+        for place, shown in late_stamps(read, as_of)
+        if not _conditional(plain, place) and not any(place in one for one in addresses)
+    }
     if not told:
         found = {place: shown for place, shown in found.items() if not _stated(plain, place)}
     late = [one for one in find_in_folded(low) if all(is_after(day, as_of) for day in one.readings)]
     for one in late[:MOST_LATE_DATES] if told else ():
+        if any(one.start in address for address in addresses):
+            continue
         if _told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start)):
             found.setdefault(one.start, " ".join(plain[max(0, one.start - 30) : one.end].split()))
     if len(late) > MOST_LATE_DATES:
         found[late[MOST_LATE_DATES].start] = f"more than {MOST_LATE_DATES} dates after the cutoff"
     for address in _ADDRESS.finditer(plain):
-        if (dated := late_address(address[0], as_of)) is not None:
+        if not _names_a_question(address[0]) and (dated := late_address(address[0], as_of)) is not None:
             found.setdefault(address.start(), dated)
     places = [(unfolded(read, plain, place), shown) for place, shown in sorted(found.items())[:MOST_FOUND]]
     return (*places, (LONGEST_READ, f"more than {LONGEST_READ:,} characters")) if text != read else tuple(places)
+
+
+def _names_a_question(url: str) -> bool:
+    """Whether an address leads to a forecasting platform, where addresses repeat what is asked and by when."""
+    try:
+        address = address_of(url)
+    except UnreadableAddress:
+        return False
+    return address is not None and closed_platforms().over(address) is not None
 
 
 def _conditional(plain: str, place: int) -> bool:

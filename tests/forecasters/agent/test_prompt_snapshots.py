@@ -83,6 +83,3 @@ def test_the_command_lists_them_and_prints_those_of_a_kind() -> None:
     shown = CliRunner().invoke(cli, ["prompts", "number", "--role", "agent"])
     assert "State quantiles" in shown.output
     assert "number_context" not in shown.output
-    chosen = CliRunner().invoke(cli, ["prompts", "own", "--role", "filter", "--model", "openai:gpt-6-sol"])
-    assert "effort of the agent: medium (its own)" in chosen.output
-    assert "effort of the filter: low" in chosen.output

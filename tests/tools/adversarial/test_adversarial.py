@@ -1,13 +1,17 @@
 """The texts of `foretell study leaks`: what is stored, and what the rules make of it beside no filter at all."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.tools.adversarial.measure import BEGIN, END, PAGE, STORED, table
 
 from foretell.operations import study
-from foretell.studies.leaks import LeakCase, leak_cases
+from foretell.questions.as_of import AsOf
+from foretell.studies.leaks import ADDRESS, ASKED, LeakCase, leak_cases
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import Refusal, SourceItem
 
 
 def test_rules_alone_stop_nine_leaks_in_ten_and_hardly_a_clean_text(
@@ -43,6 +47,28 @@ def test_texts_written_by_hand_stay_mended() -> None:
     leaks = sum(row["leak"] for row in rows)
     assert len(wrong[True]) <= 0.02 * leaks, wrong[True]
     assert len(wrong[False]) <= 0.005 * (len(rows) - leaks), wrong[False]
+
+
+def test_lines_lists_tables_and_days_without_a_year_are_judged_by_their_layout() -> None:
+    """Texts in 40 languages, leaks and clean ones of the same layouts; the rules were tuned on them."""
+    lines = (Path(__file__).parent / "layouts.jsonl").read_text(encoding="utf-8").splitlines()
+    wrong: dict[bool, list[str]] = {True: [], False: []}
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        as_of = AsOf.day(row["cutoff"])
+        item = SourceItem(
+            title="",
+            url=ADDRESS,
+            text=row["text"],
+            published=as_of.at - timedelta(days=20),
+            dating="published",
+        )
+        refused = isinstance(FenceRules(as_of=as_of, question=ASKED).admit(item, "web_search"), Refusal)
+        if refused != row["leak"]:
+            wrong[row["leak"]].append(row["text"])
+    leaks = sum(row["leak"] for row in rows)
+    assert len(wrong[True]) <= 0.1 * leaks, wrong[True]
+    assert len(wrong[False]) <= 0.02 * (len(rows) - leaks), wrong[False]
 
 
 def test_the_stored_texts_are_those_that_the_templates_make() -> None:

@@ -13,6 +13,8 @@ from foretell.forecasters.base_rates.wording import MASK, DateMention, deadline,
 
 LONGEST = 600
 """Characters of a text that are read: a question stands in its first lines."""
+MANY_NAMES = 6
+"""Differing names from which they are not listed."""
 SAME = 0.75
 """Likeness from which a question without any other difference is the same one (docs/studies/asking.md)."""
 RELATED = 0.4
@@ -191,16 +193,19 @@ def compare(asked: QuestionSense, other: QuestionSense, due: date) -> QuestionLi
     if (date_problem := _other_date(asked, other, due)) is not None:
         differs.append(date_problem)
     if asked.up != other.up and asked.down != other.down:
-        differs.append("the other way")
+        differs.append("a different direction")
     if asked.negated != other.negated:
-        differs.append("one of them is put in the negative")
+        differs.append("one of the two is a negation")
     elif asked.stays != other.stays and "quit" in asked.words | other.words:
         differs.append("it asks the opposite")
     if asked.numbers and asked.stated and other.stated and asked.standing != other.standing:
         differs.append("on a day" if other.standing else "at any time until a day")
-    missing = [*_missing(asked, other), *_missing(other, asked)]
-    if missing:
-        differs.append(f"about {', '.join(dict.fromkeys(missing))}" if len(missing) < 6 else "about somebody else")
+    missing, added = _missing(asked, other), _missing(other, asked)
+    if len(missing) + len(added) >= MANY_NAMES:
+        differs.append("it is about somebody else")
+    elif missing or added:
+        differs += [f"it is about {', '.join(dict.fromkeys(added))}"] if added else []
+        differs += [f"it does not name {', '.join(dict.fromkeys(missing))}"] if missing else []
     elif (problem := _other_words(asked, other)) is not None:
         differs.append(problem)
     return QuestionLikeness(likeness=_likeness(asked, other), differs=tuple(differs))
@@ -255,16 +260,16 @@ def _other_words(asked: QuestionSense, other: QuestionSense) -> str | None:
     first = {word for name in (*asked.names, *other.names) for part in name[:-1] if (word := _stem(part))}
     lacking, more = asked.words - other.words - LIGHT, other.words - asked.words - LIGHT
     if lacking & first and more & first:
-        return f"about {', '.join(sorted(more & first))}"
+        return f"it is about {', '.join(sorted(more & first))}"
     mine, theirs = lacking - first, more - first
     both = asked.words & other.words
     named = {word for name in (*asked.names, *other.names) for part in name if (word := _stem(part))}
     most = 1 if len(both - named) >= SHARED_WORDS else 0
     if (mine and theirs) or len(mine | theirs) > most:
         return (
-            f"it speaks of {', '.join(sorted(theirs)[:4])}"
+            f"it mentions {', '.join(sorted(theirs)[:4])}"
             if theirs
-            else f"it does not speak of {', '.join(sorted(mine)[:4])}"
+            else f"it does not mention {', '.join(sorted(mine)[:4])}"
         )
     if both & _ONE_WAY and _order(asked, both) != _order(other, both):
         return "who does it to whom"

@@ -228,6 +228,8 @@ _SHARES = {
     "google": "GOOGL", "meta": "META", "netflix": "NFLX", "amd": "AMD", "palantir": "PLTR", "intel": "INTC",
     "coinbase": "COIN", "microstrategy": "MSTR", "boeing": "BA", "disney": "DIS",
 }  # fmt: skip
+_TICKERS = frozenset({*_SHARES.values(), "SPY", "QQQ"})
+"""Read in capitals alone: Meta and coin are words."""
 _SHARE_WORDS = re.compile(r"\b(?:shares?|stock|close[sd]?|trad(?:e|es|ing)|price)\b", re.IGNORECASE)
 _NOT_A_PRICE = re.compile(
     r"\b(?:market cap|reserve|hold(?:s|ings?)?|etf|medals?|standard|than|percent|revenue|earnings|mayor|deliver"
@@ -269,19 +271,23 @@ def price_question(text: str, due: date, closes: date | None, *, number: bool = 
     found, lowered = sense(text, due, closes), text.lower()
     names = [name for name in _SYMBOLS if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lowered)]
     symbols = {_SYMBOLS[name] for name in names if not any(name in other for other in names if other != name)}
+    # The number in the name of an index is not the level asked about.
+    numbers = found.numbers - {500.0, 100.0} if symbols & {"^GSPC", "^NDX", "^FTSE"} else found.numbers
     if _SHARE_WORDS.search(text):
         symbols |= {_SHARES[word] for word in re.findall(r"[a-z]+", lowered) if word in _SHARES}
-    numbers = found.numbers - {500.0, 100.0} if symbols & {"^GSPC", "^NDX", "^FTSE"} else found.numbers
+        # A ticker says exactly which price is meant: SPY is not the S&P 500, though it follows it.
+        symbols = _TICKERS & set(re.findall(r"\b[A-Z]{2,5}\b", text)) or symbols
     span = asked_span(text, due, closes)
     if len(symbols) != 1 or span is None or found.negated or (span.last - due).days > LONGEST_PRICE:
         return None
-    known = _BESIDE | {part for name in (*_SYMBOLS, *_SHARES) for part in re.split(r"[ /-]", name)} | set(_SYMBOLS)
+    known = _BESIDE | {part for name in (*_SYMBOLS, *_SHARES) for part in re.split(r"[ /&-]", name)} | set(_SYMBOLS)
+    known |= {ticker.lower() for ticker in _TICKERS}
     strange = [word for who in found.names for word in who if word.lower().removesuffix("'s") not in known]
     if strange or _NOT_A_PRICE.search(text) or (not number and (len(numbers) != 1 or found.up == found.down)):
         return None
-    symbol = symbols.pop()
+    (symbol,) = symbols
     return PriceQuestion(
-        name=next(name for name, one in (_SYMBOLS | _SHARES).items() if one == symbol),
+        name=next((name for name, one in (_SYMBOLS | _SHARES).items() if one == symbol), symbol),
         symbol=symbol,
         threshold=None if number else next(iter(numbers)),
         above=found.up,
@@ -323,8 +329,9 @@ def price_answer(asked: PriceQuestion, values: Floats, last: date) -> SeriesAnsw
     ends = sorted(chance(spread * factor) for factor in (1 / UNSURE, 1.0, UNSURE))
     p = chance(spread)
     far = log(asked.threshold / now) / spread
+    name = asked.name if asked.name.isupper() else asked.name.capitalize()
     reason = (
-        f"{asked.name.capitalize()} stood at {now:,.6g} on {last}; {asked.threshold:,.6g} is {abs(far):.1f} standard "
+        f"{name} stood at {now:,.6g} on {last}; {asked.threshold:,.6g} is {abs(far):.1f} standard "
         f"deviations {'above' if far > 0 else 'below'} that over {steps:.0f} sessions, by a walk without drift."
     )
     return SeriesAnswer(p=p, interval=(ends[0], ends[-1]), n=min(len(values) - 1, SESSIONS), reason=reason)

@@ -1,4 +1,4 @@
-"""How much of a score could be leakage: the fenced run beside one without tools and one without a fence.
+"""How much of a score could be leakage: the fenced run against one without tools and one without a fence.
 
 The bound. Let C, F, U be the losses (Brier) without tools, fenced and unfenced, and P that of a fence without any hole.
 Only questions that saw a leak can have profited from one: their share is τ. On those, if seeing more of the future does
@@ -73,7 +73,7 @@ class ArmDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakExposure:
-    """How many questions may have profited from a leak."""
+    """How many questions may have benefited from a leak."""
 
     share: float
     at_most: float
@@ -85,18 +85,18 @@ class LeakExposure:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakBound:
-    """What leaks can have been worth at most, as a mean over all questions."""
+    """An upper bound on what leaks were worth, as a mean over all questions."""
 
     brier: float
     index: float
     """The same in points of the Brier index, at the fenced run's level."""
     share_of_lead: float | None
-    """None where there is no lead over closed-book to explain."""
+    """None if there is no lead over closed-book to explain."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakageEstimate:
-    """The arms beside each other, and what follows."""
+    """The three arms compared, and the bound on leakage."""
 
     n: int
     """Targets that every arm answered."""
@@ -113,7 +113,7 @@ class LeakageEstimate:
     fenced_brier: float = field(default=float("nan"))
 
     def __str__(self) -> str:
-        """What it means, in a few sentences."""
+        """The estimate in a few sentences."""
         sentences: list[str] = []
         if self.lead is not None:
             lead = _better(self.lead.brier)
@@ -139,20 +139,20 @@ class LeakageEstimate:
 
 
 def _better(gap: Comparison) -> str:
-    """A difference of losses as a lead, with its interval."""
+    """A difference of losses written as a lead, with its interval."""
     lead = signed(-gap.diff, 4)
     return f"{lead} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]" if isfinite(gap.low) else f"{lead} (no interval)"
 
 
 def _worth(lead: ArmDifference, future: ArmDifference) -> float:
-    """What seeing everything was worth over no tools at most; no less than what the fenced run itself got."""
+    """The most that tools and the future were worth, and at least the fenced run's own lead."""
     ends = (-future.brier.low, -lead.brier.low)
     # Without an interval, as on a single question, anything is possible up to the greatest Brier score.
     return max(0.0, *ends) if all(map(isfinite, ends)) else 1.0
 
 
 def leak_exposure(audit: MaterialAudit) -> LeakExposure:
-    """Which questions a leak may have reached. From a sample only a bound: τ ≤ rate of leaks × texts per question."""
+    """Which questions a leak may have reached. A sample gives only a bound: τ ≤ rate of leaks × texts per question."""
     if not audit.sampled:
         exposed = audit.exposed
         return LeakExposure(share=exposed.share, at_most=exposed.cluster_high, touched=audit.touched)
@@ -175,7 +175,7 @@ def estimate_leakage(
     exposure: LeakExposure,
     resampling: Resampling | None = None,
 ) -> LeakageEstimate:
-    """Paired differences of the arms that are there, and with all three of them the bound.
+    """Paired differences of the available arms and, with all three, the bound.
 
     Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
     """
@@ -209,7 +209,7 @@ def estimate_leakage(
 
 
 def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:
-    """The arms on the targets that all of them answered and that have resolved."""
+    """The arms on the resolved targets that all of them answered."""
     table = read_table(list(rows), outcomes, ReadOptions(drop_unknown=True))
     shared = np.all([np.isfinite(table.p_of(name)) for name in table.forecasters], axis=0)
     if not shared.any():
@@ -227,7 +227,7 @@ def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -
 
 
 def _spared(rows: Sequence[Row], asked: Sequence[Question], exposure: LeakExposure) -> list[Row]:
-    """The rows of questions that saw no leak; the unfenced arm saw them all and has no say here."""
+    """The rows of questions that saw no leak, without the unfenced arm, which saw everything."""
     touched = [question for question in asked if (question.id, question.due.isoformat()) in exposure.touched]
     hit = {(row["question"], row["due"]) for row in outcome_rows(touched, ())}
     return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "unfenced"]
@@ -304,7 +304,7 @@ class AgentNote:
 
 @dataclass(frozen=True, kw_only=True)
 class MemorySuspicion:
-    """A statement that seems to know the future, and where it was found to come from."""
+    """A statement that seems to know the future, and the ruling on where it comes from."""
 
     note: AgentNote
     statement: str
@@ -316,7 +316,7 @@ class MemorySuspicion:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryAudit:
-    """What the reasoning of a run gives away."""
+    """What the agent's reasoning shows about the model's memory."""
 
     notes: int
     read: VerdictCounts
@@ -325,7 +325,7 @@ class MemoryAudit:
     questions: ClusteredRate
     """Questions with at least one confirmed statement from memory, among all questions."""
     replies_missing: int = 0
-    """Replies of the agent that the journal does not hold."""
+    """Replies of the agent that are missing from the journal."""
     cutoffs: Mapping[str, int] | None = None
     """What is known of the models' training, with the number of questions it concerns."""
 
@@ -336,7 +336,7 @@ class MemoryAudit:
 
 
 def past_tense_after_cutoff(text: str, as_of: AsOf) -> list[str]:
-    """Sentences that name a day or a year after the cutoff and speak of it in the past tense.
+    """Sentences that name a date after the cutoff and use the past tense.
 
     >>> past_tense_after_cutoff("The vote is due on 3 Nov 2025. It passed on 3 November 2025.", AsOf.day("2025-10-26"))
     ['It passed on 3 November 2025.']
@@ -353,7 +353,7 @@ def _names_later(sentence: str, as_of: AsOf) -> bool:
 def agent_notes(
     trace: TrialTrace, forecast: Forecast | None = None, journal: Journal | None = None
 ) -> tuple[list[AgentNote], int]:
-    """Everything the agent wrote in a trial, each text once, and how many of its replies are nowhere to be found."""
+    """Everything the agent wrote in a trial, each text once, and how many of its replies are missing."""
     missing = 0
     found: dict[str, AgentNote] = {}
     step = 0
@@ -398,7 +398,7 @@ async def audit_memory(
     auditor: Auditor,
     progress: StudyProgress | None = None,
 ) -> MemoryAudit:
-    """Search what the agent wrote for knowledge of the future that no admitted text supports."""
+    """Search the agent's notes for knowledge of the future that no admitted text supports."""
     rulings = await auditor.judge([_case(READ_INSTRUCTION, note, note.text, scope) for note in notes], progress)
     suspects = [
         (note, statement, by)
@@ -429,7 +429,7 @@ async def audit_memory(
 
 
 def _suspect(note: AgentNote, ruling: AuditRuling, as_of: AsOf) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The rule's sentences and the auditor's quote; a note that it could not decide counts through the rule alone."""
+    """Suspicious statements of a note: sentences found by the date rule, and the auditor's quote."""
     dated = past_tense_after_cutoff(note.text, as_of)
     quote = (ruling.quote if ruling.quotes(note.text) else note.text) if ruling.word == "leak" else ""
     for sentence in dated:
@@ -454,7 +454,7 @@ def _case(
 
 
 def _sources(note: AgentNote, statement: str, shown: Iterable[AuditPassage], scope: AuditScope) -> tuple[str, ...]:
-    """What the agent had read by then, the texts that share most words with the statement first."""
+    """What the agent had read by then; texts that share the most words with the statement come first."""
     had = [
         f"{one.title}\n{one.text}"
         for one in shown
@@ -468,7 +468,7 @@ def _sources(note: AgentNote, statement: str, shown: Iterable[AuditPassage], sco
 
 
 def _around(text: str, words: set[str]) -> str:
-    """Of a long text the paragraphs that share words with the statement, as far as there is room."""
+    """The paragraphs of a long text that share words with the statement, as far as there is room."""
     if len(text) <= SOURCE_CHARS:
         return text
     parts = [part for part in SENTENCE.split(text) if part.strip()]
@@ -482,7 +482,7 @@ def _around(text: str, words: set[str]) -> str:
 
 
 def training_cutoff_notes(models: Iterable[str], scope: AuditScope) -> dict[str, int]:
-    """What the registry of knowledge cutoffs says about these models and questions, with counts of questions."""
+    """What the registry of knowledge cutoffs says about these models, with the number of questions concerned."""
     notes: Counter[str] = Counter()
     for model in dict.fromkeys(models):
         for question in scope.questions.values():

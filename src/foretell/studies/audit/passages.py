@@ -1,4 +1,4 @@
-"""What the agent of a run saw and what was kept from it, put together from the events and the journal.
+"""What the agent of a run was shown and what was withheld, reconstructed from its events and the journal.
 
 Events hold every word a model was shown, but of a refusal only its reason, address and headline. The text that was
 refused is in the journal, where the tools keep what they brought before the fence looks at it.
@@ -40,9 +40,9 @@ from foretell.tools.rules import clamp_text
 from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
 
 QuestionKey = tuple[str, str]
-"""One asking of a question: its id and due moment, as the store writes them."""
+"""One asking of a question: its id and due time, as stored."""
 NUMBERS = (FETCH_SERIES, FETCH_PRICES)
-"""Tools whose results are dated rows: they are checked row by row, not read."""
+"""Tools that return dated rows, which are checked row by row instead of being read."""
 HEAD = re.compile(
     r"^(?P<title>.*?)(?: \((?P<place>(?:(?:https?://\S+|[\w.-]+), )?\d{4}-\d{2}-\d{2}"
     r"|https?://\S+|[\w-]+(?:\.[\w-]+)+)\))?$",
@@ -53,7 +53,7 @@ MORE = re.compile(r"\n?\(\d+ more characters: summarize_results reads them\)\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class TextLocation:
-    """When a text came up: in which trial, at which step."""
+    """The trial and step in which a text came up."""
 
     trial: int
     step: int
@@ -61,7 +61,7 @@ class TextLocation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPassage:
-    """A text the fence decided on. What comes up in several trials of a question is one passage."""
+    """A text that the fence kept or dropped. The same text in several trials of a question is one passage."""
 
     asked: QuestionKey
     decision: FenceDecision
@@ -79,7 +79,7 @@ class AuditPassage:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialTrace:
-    """The events of one trial, with what they are about."""
+    """The events of one trial, and its question."""
 
     key: CellKey
     question: Question
@@ -93,19 +93,19 @@ class TrialTrace:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownMaterial:
-    """Everything a run showed and refused."""
+    """Everything a run showed its agent or withheld from it."""
 
     passages: tuple[AuditPassage, ...] = ()
     without_text: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Refusals by layer whose words are nowhere: addresses that were not opened, material not in the journal."""
+    """Refusals by layer whose text is unknown: addresses that were not opened, material not in the journal."""
     cuts: int = 0
-    """Times numbers after the cutoff were cut off, row by row."""
+    """How often numbers after the cutoff were cut off."""
 
 
 def trial_traces(
     events: Iterable[tuple[int, CellKey, TraceEvent]], questions: Mapping[QuestionKey, Question]
 ) -> Iterator[TrialTrace]:
-    """The events by trial, in the order of the questions. One nobody can find any more is known by id and date only."""
+    """The events by trial, in the order of the questions. A question that is gone is known by id and date only."""
     by_cell: dict[CellKey, list[TraceEvent]] = {}
     for _, key, event in events:
         by_cell.setdefault(key, []).append(event)
@@ -118,7 +118,7 @@ def trial_traces(
 
 @dataclass(frozen=True, kw_only=True)
 class MaterialOrigin:
-    """Where a run kept what its tools brought, and under which names."""
+    """Where a run stored the results of its tools, and under which names."""
 
     journal: Journal | None = None
     engine: str = ""
@@ -127,7 +127,7 @@ class MaterialOrigin:
 
 
 async def collect_passages(trials: Iterable[TrialTrace], origin: MaterialOrigin) -> ShownMaterial:
-    """What the trials of a run saw and were refused; equal texts of one question are put together."""
+    """What the trials of a run saw and were refused; equal texts of one question are merged."""
     found: list[AuditPassage] = []
     lost: Counter[str] = Counter()
     cuts = 0
@@ -149,7 +149,7 @@ Step = tuple[ToolUsed | LeakBlocked, int, Sequence[ToolUsed], Sequence[ToolUsed]
 
 
 def steps_of(events: Sequence[TraceEvent]) -> Iterator[Step]:
-    """Uses and refusals with their step, the tools used in it, and those used before. Refusals come before their tool.
+    """Tool uses and refusals with their step, the tools used in it, and those used before.
 
     A trial that was cut off in the middle of a tool leaves refusals without one: they stand a step after the last.
     """
@@ -163,7 +163,7 @@ def steps_of(events: Sequence[TraceEvent]) -> Iterator[Step]:
 
 
 def shown_passages(trace: TrialTrace, use: ToolUsed) -> list[AuditPassage]:
-    """The texts of one observation. Every word below the heading ends up in one of them."""
+    """The texts of one observation; together they hold every word below its heading."""
     if not use.sources:
         return []
     parts = _parts(unmarked(use.result), use.sources)
@@ -191,7 +191,7 @@ def shown_passages(trace: TrialTrace, use: ToolUsed) -> list[AuditPassage]:
 
 
 def _parts(result: str, ids: Sequence[str]) -> list[str]:
-    """The heading and one part per id; the whole as it is where the ids cannot all be found in their order."""
+    """The heading and one part per id; the whole text if the ids do not all occur in order."""
     cuts: list[int] = []
     at = 0
     for name in ids:
@@ -212,7 +212,7 @@ Fetch = Callable[[ToolUsed], Awaitable[tuple[SourceItem, ...]]]
 async def _refused(
     trace: TrialTrace, event: LeakBlocked, step: int, uses: tuple[Sequence[ToolUsed], Sequence[ToolUsed]], fetch: Fetch
 ) -> AuditPassage | None:
-    """The refused text, as it would have been shown: an excerpt, or the whole where the agent wanted to read on."""
+    """The refused text as it would have been shown: an excerpt, or the whole if the agent wanted to read on."""
     now, before = uses
 
     async def find(among: Sequence[ToolUsed]) -> tuple[ToolUsed, SourceItem] | None:
@@ -247,7 +247,7 @@ async def _refused(
 
 
 def _merge_equal(passages: Iterable[AuditPassage]) -> list[AuditPassage]:
-    """Equal texts with the same fate as one, seen at all their places."""
+    """Equal texts with the same decision merged into one, with all their locations."""
     found: dict[tuple[Any, ...], AuditPassage] = {}
     for one in passages:
         key = (one.asked, one.decision, one.layer, one.tool, one.title, one.text)
@@ -257,12 +257,12 @@ def _merge_equal(passages: Iterable[AuditPassage]) -> list[AuditPassage]:
 
 
 class NotJournalled(Exception):
-    """The journal does not hold what a tool brought."""
+    """The result of a tool is not in the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _NamedTool:
-    """Stands for a tool of which only the name matters, because nothing is fetched."""
+    """A stand-in for a tool: only its name matters, since nothing is fetched."""
 
     spec: ToolSpec
 
@@ -272,7 +272,7 @@ class _NamedTool:
 
 @dataclass(frozen=True, kw_only=True)
 class _ReadOnlyJournal:
-    """A journal that is only looked into."""
+    """A journal that is read but never written."""
 
     journal: Journal
 
@@ -282,7 +282,7 @@ class _ReadOnlyJournal:
 
 
 def _reader(trace: TrialTrace, origin: MaterialOrigin) -> Fetch:
-    """What tools brought in a trial, from the journal, under the names by which the run kept it."""
+    """A function that finds the results of a trial's tools in the journal."""
     read: dict[int, tuple[SourceItem, ...]] = {}
 
     async def fetch(use: ToolUsed) -> tuple[SourceItem, ...]:
@@ -341,13 +341,13 @@ class AuditFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class MaterialAudit:
-    """What the auditor makes of the material of a run."""
+    """The auditor's verdicts on the material of a run."""
 
     findings: tuple[AuditFinding, ...]
     whole: FenceMatrix
-    """Everything kept against everything dropped, whichever layer did it."""
+    """The whole fence: kept against dropped, by any layer."""
     content: FenceMatrix
-    """Only what reached the content filter: the part of the fence that is a model."""
+    """Only what reached the content filter, the part of the fence that is a model."""
     by_layer: Mapping[str, VerdictCounts]
     """Verdicts on what each layer dropped."""
     by_source: Mapping[str, FenceMatrix]
@@ -356,7 +356,7 @@ class MaterialAudit:
     numbers: VerdictCounts
     """Tables of dated numbers that were shown, checked row by row."""
     questions: VerdictCounts
-    """The questions' own words: the fence never sees them, yet they may have been edited later."""
+    """The questions' own texts, which may have been edited after the cutoff."""
     exposed: ClusteredRate
     """Questions that saw at least one leak or undecided text, among all questions of the run."""
     touched: frozenset[QuestionKey] = frozenset()
@@ -376,7 +376,7 @@ class MaterialAudit:
 
     @property
     def undecided(self) -> tuple[AuditFinding, ...]:
-        """What stayed open."""
+        """Findings without a verdict."""
         return tuple(one for one in self.findings if one.ruling.word == "undecided")
 
     @property
@@ -387,10 +387,10 @@ class MaterialAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditScope:
-    """What a run asked, and in which mode."""
+    """The questions of a run, and its mode."""
 
     questions: Mapping[QuestionKey, Question]
-    """Every asking of the run that came to an end."""
+    """Every asking that the run finished."""
     mode: AsOfMode = "backtest"
 
     def as_of(self, asked: QuestionKey) -> AsOf:
@@ -399,7 +399,7 @@ class AuditScope:
 
 
 QUESTION = "question"
-"""Stands for the tool where the text is the question itself."""
+"""Takes the place of the tool if the text is the question itself."""
 
 
 async def audit_material(
@@ -410,7 +410,7 @@ async def audit_material(
     sample: int | None = None,
     progress: StudyProgress | None = None,
 ) -> MaterialAudit:
-    """Judge the passages of a run, and its questions' own words. A sample is drawn by content: larger ones hold it."""
+    """Judge the passages of a run and its questions' own texts. A larger sample contains a smaller one."""
     read = [one for one in seen.passages if one.tool not in NUMBERS]
     passages = draw_sample(read, sample)
     for asked, question in scope.questions.items():
@@ -438,7 +438,7 @@ async def audit_material(
 
 
 def draw_sample(passages: Sequence[AuditPassage], count: int | None) -> list[AuditPassage]:
-    """So many passages, chosen by a hash of their content, which is as good as chance and the same every time."""
+    """A sample of passages, chosen by a hash of their content: as good as random, and the same every time."""
     if count is None or count >= len(passages):
         return list(passages)
     ranked = sorted(passages, key=lambda one: content_key([*one.asked, one.decision, one.title, one.text]))
@@ -447,7 +447,7 @@ def draw_sample(passages: Sequence[AuditPassage], count: int | None) -> list[Aud
 
 
 def check_rows(passage: AuditPassage, as_of: AsOf) -> AuditFinding:
-    """Whether a table of dated numbers ends at the cutoff: a rule decides that better than any reader."""
+    """Whether a table of dated numbers ends at the cutoff, which a rule decides better than a reader."""
     _, late = clamp_text(passage.text, as_of)
     if late:
         ruling = AuditRuling(word="leak", reason="a row after the cutoff", quote=late[0])

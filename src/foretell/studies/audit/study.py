@@ -76,7 +76,7 @@ class AuditReport:
     memory: MemoryAudit
     leakage: LeakageEstimate | None = None
     notes: tuple[str, ...] = ()
-    """What could not be looked at, and what to keep in mind."""
+    """What could not be examined, and caveats."""
 
     def details(self) -> dict[str, Any]:
         """Every finding as plain data."""
@@ -191,7 +191,7 @@ def _memory_row(one: MemorySuspicion) -> tuple[str, tuple[str, str, str]]:
 
 
 def audit_headline(report: AuditReport) -> str:
-    """The one number, with its interval by question."""
+    """The undetected rate in a sentence, with its interval by question."""
     rate = report.material.whole.undetected
     if not rate.n:
         return f"Run {report.run}: no text that the agent saw could be judged."
@@ -204,7 +204,7 @@ def audit_headline(report: AuditReport) -> str:
 
 
 def format_rate(rate: ClusteredRate) -> str:
-    """A rate for people: count, share, and the wider of its intervals.
+    """A rate as text: count, share, and the wider of its intervals.
 
     >>> from foretell.studies.audit.auditor import clustered_rate
     >>> format_rate(clustered_rate([True, False], ["a", "b"]))
@@ -328,7 +328,7 @@ def _run_with_model(store: RunStore, start: str) -> StoredRun:
 
 
 def chosen_auditor(spec: RunSpec, given: str | None, *, same: bool) -> str:
-    """The model that audits a run: named, of the spec, and not the one whose decisions it judges."""
+    """The model that audits a run; the one that filtered the run is refused unless `same` allows it."""
     if spec.mode == "live":
         raise InputError("a live run has no future to leak", hint="audit a backtest")
     name = given or spec.models.get("auditor")
@@ -343,7 +343,7 @@ def chosen_auditor(spec: RunSpec, given: str | None, *, same: bool) -> str:
 
 
 def bare_name(model: str) -> str:
-    """A model's own name, whoever serves it.
+    """A model's name without its provider.
 
     >>> bare_name("openrouter:google/Gemini-3-Flash") == bare_name("google:gemini-3-flash")
     True
@@ -353,7 +353,7 @@ def bare_name(model: str) -> str:
 
 
 def _questions(store: RunStore, run: StoredRun) -> tuple[QuestionSet, tuple[str, ...]]:
-    """The questions of the run with their outcomes; where the set cannot be opened, only those that were stored."""
+    """The questions of the run with their outcomes; only the stored ones if the question set cannot be opened."""
     try:
         return questions_of_run(store, run.id), ()
     except InputError as error:
@@ -398,7 +398,7 @@ def _caveats(spec: RunSpec, auditor: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRecord:
-    """A stored run as an audit needs it: its trials, answers and questions, and where its tools' material is."""
+    """A stored run as an audit needs it: trials, answers, questions, and where its tools' results are."""
 
     trials: Sequence[TrialTrace]
     forecasts: Sequence[Forecast]
@@ -413,7 +413,7 @@ class AuditRecord:
 
 
 def read_audit_record(store: RunStore, run: str, questions: Iterable[Question], origin: MaterialOrigin) -> AuditRecord:
-    """Read a run from its store. Only questions that were worked on count, found in the set or not."""
+    """Read a run from its store. Only questions with a trial count."""
     known: Mapping[QuestionKey, Question] = {(one.id, one.due.isoformat()): one for one in questions}
     trials = list(trial_traces(store.events(run), known))
     forecasts = [answer for answer in store.answers(run) if isinstance(answer, Forecast)]

@@ -58,7 +58,8 @@ def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
     return late
 
 
-_PLANS = (SCHEDULED, PLANNED, FIXTURE)
+_BOOKING = re.compile(r"check ?(?:in|out)|arriv|depart|availab|\bbook|nights|\bstay")
+_PLANS = (SCHEDULED, PLANNED, FIXTURE, _BOOKING)
 
 
 def _late_words(place: str, words: str, as_of: AsOf) -> str | None:
@@ -66,6 +67,7 @@ def _late_words(place: str, words: str, as_of: AsOf) -> str | None:
         return period
     for text, days in (
         *_in_digits(place, words),
+        *((found[0], tuple(_valid(int(found[1]), int(found[2]), 1))) for found in _MONTH_SLUG.finditer(place)),
         *((words[f.start : f.end], f.readings) for f in find_in_folded(words)),
     ):
         if days and all(is_after(day, as_of) for day in days):
@@ -135,6 +137,9 @@ def _in_folders(place: str) -> Iterator[tuple[str, str, tuple[date, ...]]]:
         days = tuple(day for number in numbers for day in _valid(int(year), number, int(rest[0]) if rest else 1))
         if days:
             yield found[0], place[: found.start()], days
+
+
+_MONTH_SLUG = re.compile(r"/(20\d\d)-(0[1-9]|1[0-2])-(?=[a-z]{3})")
 
 
 def _in_digits(place: str, words: str) -> Iterator[tuple[str, tuple[date, ...]]]:

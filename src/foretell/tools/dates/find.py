@@ -63,6 +63,9 @@ _NUMERIC = re.compile(
 _COMPACT = re.compile(r"20\d{6}(?:\d{6})?(?!\d)")
 _NAMED = re.compile(r"[0-9](?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
 _QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
+_NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
+_ROW_DATE = re.compile(r"[0-9] (?P<m>[a-z]{3,9}) (?P<y>2[0-9])(?=\s{2}|\s?[|,;\t\n]|$)")
+"""A day at the head of a row, which may have a short year."""
 _NAMED_FIRST = re.compile(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
 _SHORT_YEAR = re.compile(r"2[0-9](?<=[-']..)(?![\w-])")
 _NAMED_MONTH = re.compile(r"\b(?P<m>[a-z]{3})[-'](?P<y>2\d)$")
@@ -71,13 +74,14 @@ _CLOCK_WITHIN = re.compile(
     r"\b(?P<m>[a-z]{3,9}) {1,2}(?P<d>\d{1,2}),? \d{2}:\d{2}(?::\d{2})?(?: [a-z]{3,4})? (?P<y>20\d\d)$"
 )
 _WEEK = re.compile(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
+_YEAR_MONTH = re.compile(r"20[0-9]{2}-(?:0[1-9]|1[0-2])(?![0-9]|[-/.][0-9])")
 _ORDINAL = re.compile(r"(?P<y>20\d\d)(?P<s>-?)(?P<n>[0-3]\d\d)(?!\d|-\d|[.,]\d{3})")
 _ORDINAL_WORDS = re.compile(r"\bday (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
 _THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
-_YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
+_YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n,]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
 )
@@ -128,7 +132,12 @@ def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
     found: dict[int, FoundDate] = {}
     end = -1
     chinese = not low.isascii() and _CHINESE.search(low) is not None
-    in_numbers = (*_in_signs(low, chinese=chinese), *_in_digits(low, order, chinese=chinese), *_with_names(low))
+    in_numbers = (
+        *_in_signs(low, chinese=chinese),
+        *_in_digits(low, order, chinese=chinese),
+        *_in_numbers(low),
+        *_with_names(low),
+    )
     for one in sorted(in_numbers, key=lambda one: (one.start, -one.end)):
         if one.start >= end and one.readings:
             found[one.start] = one
@@ -187,6 +196,13 @@ def _in_digits(low: str, order: Order, *, chinese: bool) -> Iterator[FoundDate]:
         if not low[max(0, one.start() - 1) : one.start()].isdigit() and (len(digits) == 8 or digits[8:12] < "2400"):
             days = tuple(_day(int(digits[:4]), int(digits[4:6]), int(digits[6:8])))
             yield FoundDate(one.start(), one.end(), days)
+
+
+def _in_numbers(low: str) -> Iterator[FoundDate]:
+    """Months, weeks and days by their number in the year: 2024-06, 2024-W23, 2024-158."""
+    for one in _YEAR_MONTH.finditer(low):
+        if not low[max(0, one.start() - 1) : one.start()].isalnum():
+            yield FoundDate(one.start(), one.end(), (date(int(one[0][:4]), int(one[0][5:]), 1),), "month")
     for one in _WEEK.finditer(low) if "w" in low else ():
         yield FoundDate(one.start(), one.end(), tuple(_week(one)))
     for one in _ORDINAL.finditer(low):
@@ -242,6 +258,12 @@ def _with_names(low: str) -> Iterator[FoundDate]:
             day, year = int(low[start : one.start() + 1]), 2000 + int(one[0][-2:])
             days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
             yield FoundDate(start, one.end(), days)
+    for one in _ROW_DATE.finditer(low):
+        start = one.start() - low[max(0, one.start() - 1) : one.start()].isdigit()
+        if start == 0 or low[start - 1] == "\n":
+            day, year = int(low[start : one.start() + 1]), 2000 + int(one["y"])
+            days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
+            yield FoundDate(start, one.end(), days)
     for ends, whole in _NAMES_BY_ENDING:
         for end in ends.finditer(low):
             one = whole.search(low, max(0, end.start() - 29), end.end())
@@ -252,7 +274,12 @@ def _with_names(low: str) -> Iterator[FoundDate]:
                 yield FoundDate(one.start(), one.end(), days, "day" if day else "month")
 
 
-_NAMES_BY_ENDING = ((_QUOTED_YEAR, _NAMED_FIRST), (_CLOCK_YEAR, _CLOCK_WITHIN), (_SHORT_YEAR, _NAMED_MONTH))
+_NAMES_BY_ENDING = (
+    (_QUOTED_YEAR, _NAMED_FIRST),
+    (_QUOTED_YEAR, _NAMED_AFTER),
+    (_CLOCK_YEAR, _CLOCK_WITHIN),
+    (_SHORT_YEAR, _NAMED_MONTH),
+)
 """How each of them ends, which is rare and quickly found, and all of it."""
 
 

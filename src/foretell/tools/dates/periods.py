@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, written
+from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamps import is_after, is_far
-from foretell.tools.dates.tenses import is_told_as_done
+from foretell.tools.dates.tenses import is_plan, is_told_as_done
 from foretell.tools.dates.words import FUTURE_SIGN, PLANNED, SCHEDULED, TOKEN, WILL
 
 # What is told of a period. Beginnings of words in folded letters, by language.
@@ -52,7 +54,7 @@ EXPECTED = re.compile(
         r"|consensus|preview|ahead|before|by|could|may|might|should|set to|to report|to publish|to release|upcoming|next"
         r"|budget\w*|predict\w*|if|until|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?"
         r"|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships? (?:in|from|by)"
-        r"|start\w*|begin\w*|launch\w*|pilot|roll-?out|timeline|roadmap|milestones?|later|coming|from|in time for|is|are|be"
+        r"|start\w*|begin\w*|launch\w*|pilot|roll-?out|timeline|roadmap|milestones?|later|coming|(?<!down )(?<!up )from|in time for|is|are|be"
         r"|erwart\w*|prognos\w*|geplant|plant|soll\w*|wird|werden|durfte|liefer\w*|ab|bis|attendu\w*|prev\w+|devrait|sera"
         r"|seront|d'ici|avant|espera\w*|proyect\w*|sera[n]?|deber\w*|hasta|antes|esper\w+|deve\w*|ate|dovrebbe\w*|atteso|entro"
         r"|verwacht\w*|zal|zullen|vantas|vantar|forvent\w*|spodziew\w*|ocekava\w*|bude|beklen\w*|bekleniyor|ожида\w*"
@@ -96,7 +98,7 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _FISCAL = re.compile(r"fiscal|\bfy|financial year|geschaftsjahr|exercice|ejercicio|esercizio|年度")
 _YEARS = re.compile(
     r"\b(?:fy ?|fiscal (?:year )?|full[- ]year |annual (?:report|results) |geschaftsjahr |exercice |ejercicio |esercizio )"
-    r"(?P<y1>(?:20)?[2-4]\d)\b|\b(?:season|saison) (?P<y2>20\d\d)[/-]\d\d|\b(?P<s>spring|summer|autumn|fall|winter) "
+    r"(?P<y1>(?:20)?[2-4]\d)\b|\b(?:season|saison) (?P<y2>20\d\d)[/-]\d\d|\b(?P<s>spring|summer|autumn|fall|winter) (?:of )?"
     r"(?P<y3>20\d\d)\b|\b(?P<y4>20\d\d)(?= results\b)|(?<=results )(?P<y5>20\d\d)\b|(?<=champions )(?P<y6>20\d\d)\b"
     r"|(?<=winner )(?P<y7>20\d\d)\b|(?<=winners )(?P<y8>20\d\d)\b|(?<=bilanz )(?P<y9>20\d\d)\b"
 )
@@ -133,13 +135,14 @@ class _Period:
 
 def late_period(text: str, as_of: AsOf) -> str | None:
     """The result of a week, a quarter, a half, a year or a season that was not over at the cutoff."""
-    low = lower(fold(text))
-    for one in _periods(low, as_of.at.year):
-        near = low[max(0, one.start - 60) : one.end + 60]
-        # Years of accounts begin up to a year before those of the calendar.
-        shift = timedelta(days=366 if _FISCAL.search(near) else 0)
-        last = one.after - shift - timedelta(days=1)
-        if not is_after(last, as_of):
+    plain = fold(text)
+    low = lower(plain)
+    for one, shift in _unfinished(low, as_of):
+        where = written(text, plain, one.start, one.end)
+        place = FoundDate(one.start, one.end, (one.first,), "month")
+        if is_far(place, as_of) or DatePlace(plain, low, place).heading_plans:
+            continue
+        if is_plan(*where, edges=False):
             continue
         sentence = _sentence(low, one.start, one.end)
         # Of a time that is half over something may be told, but not its result.
@@ -147,9 +150,29 @@ def late_period(text: str, as_of: AsOf) -> str | None:
         told = (_STRONG if begun else RESULT).search(sentence) or (not sentence.isascii() and _ASIAN.search(sentence))
         if (told or (one.strict and _is_heading(low, one))) and not _awaited(sentence):
             return low[one.start : one.end]
+        if is_after(one.first - shift, as_of) and _told_of(*where):
+            return low[one.start : one.end]
     return _late_month(text, low, as_of) or _late_end(low, as_of)
 
 
+def _unfinished(low: str, as_of: AsOf) -> Iterator[tuple[_Period, timedelta]]:
+    """Periods that were not over at the cutoff, and how much earlier than the calendar says they may have begun."""
+    for one in _periods(low, as_of.at.year):
+        near = low[max(0, one.start - 60) : one.end + 60]
+        # Years of accounts begin up to a year before those of the calendar.
+        shift = timedelta(days=366 if _FISCAL.search(near) else 0)
+        if is_after(one.after - shift - timedelta(days=1), as_of):
+            yield one, shift
+
+
+def unfinished_periods(low: str, as_of: AsOf) -> Iterator[FoundDate]:
+    """The same as dates, each by its last day; whole years, which many things are named by, are left out."""
+    for one, _ in _unfinished(low, as_of):
+        if (one.after - one.first).days < _WHOLE_YEAR:
+            yield FoundDate(one.start, one.end, (one.after - timedelta(days=1),), "month")
+
+
+_WHOLE_YEAR = 300
 _COMPARED = re.compile(
     r"\b(?:week|month|quarter|year|day|ano|mes|semana|trimestre|ugen|uken|maneden|aret|kvartalet|veckan|vorwoche|jahr|woche|monat|an)"
     r" (?:before|earlier|antes|anterior|for|foer|innan|zuvor|vorher|avant)\b|\bcalendar year\b|\bdraw (?=results?)"
@@ -183,7 +206,11 @@ def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
     for found in find_in_folded(low):
         if found.precision != "month" or not all(is_after(day + timedelta(days=27), as_of) for day in found.readings):
             continue
-        if is_far(found, as_of):
+        where = written(text, plain, found.start, found.end)
+        # 2024-06 is a month in a table, and elsewhere as likely the number of something.
+        if low[found.start : found.end][5:].isdigit():
+            continue
+        if is_far(found, as_of) or is_plan(*where, edges=False):
             continue
         sentence = _sentence(low, found.start, found.end)
         named = low[found.start : found.end]
@@ -191,9 +218,23 @@ def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
         told = (_FIGURE.search(rest) and RESULT.search(rest)) or _OUTCOME_OF.search(sentence)
         if told and not _awaited(sentence):
             return named
-        if not _began(found, as_of) and is_told_as_done(*written(text, plain, found.start, found.end)):
+        if not _began(found, as_of) and _told_of(*where):
             return named
     return None
+
+
+_FOR = re.compile(r"\b(?:for|in|fur|pour|para|per|za|за)\W{1,2}$")
+
+
+def _told_of(text: str, start: int, end: int) -> bool:
+    """Whether a sentence tells of a period as past; "for June 2024" may be one that was awaited."""
+    if is_told_as_done(text, start, end):
+        return True
+    low = lower(fold(text[max(0, start - 20) : start]))
+    if not _FOR.search(low) or not is_told_as_done(text, start, end, edges=False):
+        return False
+    near = lower(fold(text))
+    return not _awaited(_sentence(near, start, end))
 
 
 def _began(found: FoundDate, as_of: AsOf) -> bool:
@@ -222,8 +263,14 @@ def _late_end(low: str, as_of: AsOf) -> str | None:
     return None
 
 
-def _periods(low: str, year: int) -> Iterator[_Period]:
-    """The periods of that year and later ones, looked for around their years."""
+@lru_cache(maxsize=4)
+def _periods(low: str, year: int) -> tuple[_Period, ...]:
+    """The periods of that year and later ones; several rules ask for those of the same text."""
+    return tuple(_find_periods(low, year))
+
+
+def _find_periods(low: str, year: int) -> Iterator[_Period]:
+    """The same one by one, looked for around their years."""
     for one in _NEAR_YEAR.finditer(low):
         if int(one[0]) >= year:
             yield from _named(low, one, int(one[0]))

@@ -6,12 +6,14 @@ from functools import cached_property
 
 from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
 from foretell.tools.dates.folding import lower, written
-from foretell.tools.dates.tenses import is_edge, is_told_as_done
+from foretell.tools.dates.tenses import is_edge, is_plan, is_told_as_done
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
     FIXTURE,
     FUTURE_SIGN,
+    PLAN_HEADING,
     PLAN_KEY,
+    PLAN_LABEL,
     PLANNED,
     SCHEDULED,
     SMALL,
@@ -30,8 +32,13 @@ _AS_OF = re.compile(
     r"|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
     r"|\bclose of business(?: on)?|\bthrough games (?:of|on)|\bdate:? as of|\ba fecha de|\ben date du|\ba la date du"
     r"|\balla data del|\bper il|\bper(?: den)?|\bpeildatum|\bstan na(?: dzien)?|\bke dni|\btinh den(?: ngay)?"
+    r"|\bdados ate|\bdatos (?:hasta|a)|\bdonnees (?:au|jusqu'au)|\bdaten bis(?: zum)?|\bdati (?:al|fino al)"
+    r"|\bgegevens tot(?: en met)?"
+    r"|\bdane (?:na|do)(?: dnia)?|\bdata (?:till|til)|данные (?:на|по)|дані (?:на|станом на)"
+    r"|\b(?:temporal |time |data )?coverage:? [^\n]{4,14} (?:to|-)|^\W{0,3}на"
     r"|станом на|към|по состоянию(?: на)?|時点|现在|截至|截止)(?![a-z])\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
+_COUNTED = re.compile("已|累计|累計|共|达|達")
 _LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _CLOCK_AFTER = re.compile(
     r"^[\s,t|·•@-]{0,6}(?:at|um|a las|kl\.?|as|alle|ore)?\s?\d{1,2}\s?(?:[:h]\s?\d{2}|\.\d{2}\s?uhr|\s?[ap]\.?m\b)"
@@ -57,6 +64,8 @@ _BRACKET_AFTER = re.compile(r"^(?:[,\s]{1,2}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)
 _WORDS = re.compile(r"[^\W\d_]+")
 _CONDITION = re.compile(r"\b(?:if|whether|unless|provided that|resolves?)\b")
 _CLAUSE_END = re.compile(r"\n\n|;")
+_FEWEST_WORDS, _SHORT_SENTENCE = 2, 4
+"""Words beside a date without which there is no sentence, and with which a word of plans decides."""
 _SEPARATOR_BEFORE, _SEPARATOR_AFTER = re.compile(r"[|·•]\s{0,4}$"), re.compile(r"^\s{0,4}[|·•]")
 _HEAD_LINES, _HEAD_CHARACTERS = 3, 300
 _LONGEST_HEAD_LINE = 160
@@ -89,8 +98,8 @@ _EVENT_NEAR = re.compile(
 # What people put beside the dates of what they publish.
 
 _META = re.compile(
-    r"\b(?:views?|likes?|comments?|repl(?:y|ies)|shares?|points?|plays?|re(?:post|tweet)s?|followers|subscribers"
-    r"|min read"
+    r"\b(?:views?|likes?|comments?|repl(?:y|ies)|\d shares?|\d points?|\d plays?|re(?:post|tweet)s?|followers"
+    r"|subscribers|min read"
     r"|\d+ min(?:utes?|s)?\b|episode|ep\.|transcript|podcast|show notes|newsletter|press release|immediate release"
     r"|statement"
     r"|photo\w*|foto\w*|image|picture|bild|credit|letter|remarks|graphic|chart|figure|source|quelle|fuente|fonte"
@@ -120,8 +129,10 @@ _NOW = re.compile(
 _LONGEST_NOW = 40
 _VERSION_BEFORE = re.compile(
     r"(?:\bv?\d{1,4}(?:\.\d{1,6}){1,3}\S{0,8}|\bversion|\brelease notes?|\bwhat's new"
-    r"|\bchangelog)[\])]?[\s:,/(-]{0,4}(?:on\s)?$"
+    r"|\bchangelog)[\])]?[\s:,/(-]{0,4}(?:(?:on|vom|du|del|of|from|van|от|z dnia)\s)?$"
 )
+_ROUND_CLOCK_AFTER = re.compile(r"^,? (?:at |um |a las |kl\.? )?\d{1,2}[:.][0134][05](?! ?[ap]m\b)\b")
+"""A time of day for which events are set, where no report would name one."""
 _CHAT_AFTER = re.compile(
     r"^,?\s\d{1,2}:\d{2}(?::\d{2})?(?:\s?[APap][Mm])?\]?\s?[->]?\s?[A-Z][a-z]+(?: [A-Z][a-z]+)?:\s"
 )
@@ -155,11 +166,17 @@ NUMBER_BEFORE = re.compile(
 """What makes a number of 5.6.25."""
 _SPAN_AFTER = re.compile(r"^,? ?(?:to|until|till|and|through|bis|und|au|et|al|hasta|e|ate|tot|en|do|a|-) ")
 _SPAN_EDGE_AFTER = re.compile(
-    r"^\s?(?:[-~]|to|au|bis|al|a|do|tot|till|til|until)\s?(?:[a-z]{3,9} )?\d{1,2}(?![\d:.,]?\d)"
+    r"^\s?(?:[-~]\s?|(?:to|au|bis|al|a|do|tot|till|til|until)\s)(?:[a-z]{3,9} )?\d{1,2}(?![\d:.,]?\d)"
 )
 _SPAN_EDGE_BEFORE = re.compile(r"(?:^|[\s(])\d{1,2}\.?(?: ?- ?|,? (?:and|und|et|e|y|og|och|en|a|i|&|au|bis|to|al) )$")
 """Days of a span or of a list, which are those of events."""
 _ASIAN_EDGE = re.compile(r"^(?:\([^)]{1,4}\))?\s?(?:부터|까지|から|まで|まて|至|起|で満了|て満了)")
+_OPEN_CELL = re.compile(r"(?:^|[,;|\t])\s*open\s*(?=[,;|\t])")
+"""The column of a day's first price."""
+_LONGEST_TITLE = 120
+_LONGEST_LIST, _MOST_ROWS, _LONGEST_HEADING = 2_000, 40, 70
+_ROW = re.compile(r"\d{1,2}[./:-]\d|(?:19|20)\d\d|\d\s?(?:[|;\t]|$)|---")
+"""What a row of a table or of a list holds, and a heading does not."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DECIMAL = re.compile(r"\d[.,]\d")
 _LONGEST_LEAD, _SHORT_LEAD, _SENTENCE_LEAD = 60, 6, 16
@@ -169,6 +186,20 @@ _FILE_AFTER = re.compile(
     r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
     r"|txt|md|log|parquet|eml)\b"
 )
+_DATED = re.compile(
+    r"[†✝]\s{0,2}$|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
+    r"|\b(?:fait|done|given|hecho|dado|dato|fatto|feito|geschehen|gedaan|sporzadzono|dano) (?:a|at|en|zu|te|em|w|v|in)"
+    r" [a-z][\w .'-]{2,30}, (?:le |on |this |el |am |den |op |il |dne |dnia |em )?$"
+)
+"""The sign of death, the Dutch "of the day", and how deeds are dated: "this 5th day of", "Fait a Lyon, le"."""
+_REPORT_OF = re.compile(
+    r"^\W{0,4}(?:approved |draft |official )?(?:minutes|transcript|results?|recap|proceedings|resultats|compte rendu"
+    r"|resultados|acta|ata|risultati|verbale|protokoll|niederschrift|ergebnisse?|notulen|uitslagen|protokol|wyniki|zapis|vysledky"
+    r"|(?:climate|daily|weekly|situation|market|weather|status|auction|sale) report for|sale of|auction of"
+    r"|протокол|результаты|итоги|sonuclari|tutanak|referat|poytakirja|jegyzokonyv)\b[^\n\d]{0,60}$"
+)
+_MAIL_DATE = re.compile(r"^date: (?:[a-z]{3}, )?$")
+_BUILD = re.compile(r"\b(?:build|rev|snapshot|nightly)[ .:#-]{1,2}$")
 _HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
 _HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
 _CLOCK_BEFORE = re.compile(r"(?<![\d:-])\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?(?: uhr)?(?:,| -| ·| \||)\s$")
@@ -257,17 +288,36 @@ class DatePlace:
     @cached_property
     def planned(self) -> bool:
         """Whether the line, or its heading, speaks of plans."""
+        return self.line_plans or self.under_a_plan
+
+    @cached_property
+    def line_plans(self) -> bool:
+        """Whether the line itself speaks of plans."""
         # Those who wrote something are no deadline.
         before, after = self.plain[self.wide_start : self.found.start], self.plain[self.found.end : self.wide_end]
         line = lower(_BY_NAME.sub("", f"{before} {after}"))
         ahead = PLANNED.search(line) or SCHEDULED.search(line) or FUTURE_SIGN.search(line) or _TO_BE.search(line)
-        return bool(ahead) or not WILL.isdisjoint(TOKEN.findall(line)) or self.under_a_plan
+        return bool(ahead) or not WILL.isdisjoint(TOKEN.findall(line))
 
     @cached_property
     def under_a_plan(self) -> bool:
-        """Whether a line shortly before is the heading of an agenda or of a forecast."""
+        """Whether the line stands below the heading of an agenda, a forecast or a plan."""
         above = self.low[max(0, self.line_start - 400) : self.line_start].split("\n")[-4:]
-        return any(len(line) < 60 and SCHEDULED.search(line) for line in above)
+        above = [_OPEN_CELL.sub("", line) for line in above if len(line) < 60]
+        return any(map(SCHEDULED.search, above)) or self.heading_plans
+
+    @cached_property
+    def heading_plans(self) -> bool:
+        """Whether the nearest heading, above all rows of the same list or table, is one of plans."""
+        above = self.low[max(0, self.wide_start - _LONGEST_LIST) : self.wide_start].split("\n")
+        heads = [line for line in above[-_MOST_ROWS:] if 2 < len(line) < _LONGEST_HEADING and not _ROW.search(line)]
+        return any(PLAN_HEADING.search(line) for line in (*heads[-2:], self.title))
+
+    @cached_property
+    def title(self) -> str:
+        """The first line of the text, unless it is the date's own or no heading."""
+        first = self.low[:_LONGEST_TITLE].split("\n", 1)[0]
+        return first if self.wide_start > len(first) and len(first) < _LONGEST_TITLE else ""
 
     def sentence_before(self, place: int, reach: int = 90) -> str:
         """The sentence up to a place."""
@@ -290,12 +340,20 @@ class DatePlace:
         """Whether the date is that of the text or of a part of it."""
         if NUMBER_BEFORE.search(self.before, max(0, len(self.before) - _LONGEST_LEAD)):
             return False
+        if _MAIL_DATE.match(self.before) and _SECONDS_AFTER.match(self.after):
+            return True
         if self.stamp_word_before() or self._labelled() or self._data_as_of() or self._keyed():
             return True
         if self.found.precision != "day" or self.far:
             return False
+        if _DATED.search(self.before) or _BUILD.search(self.before):
+            return True
+        if self.opens_line and _REPORT_OF.match(self.before) and not looks_ahead(self.before):
+            return True
         edge = _SPAN_EDGE_AFTER.match(self.after) or _SPAN_EDGE_BEFORE.search(self.before)
-        if not edge and (self._named_file() or (self._laid_out() and not is_edge(*self._written))):
+        if not edge and (
+            self._named_file() or (self._laid_out() and not (self.heading_plans or is_edge(*self.written_place)))
+        ):
             return True
         return self._told_as_done()
 
@@ -307,8 +365,7 @@ class DatePlace:
             or self._by_machine()
             or self._published()
             or self._leading_stamp()
-            or self._figure()
-            or self._scored()
+            or ((self._figure() or self._scored()) and not is_plan(*self.written_place))
             or self._of_that_day()
             or self._signed()
             or self._rated()
@@ -336,7 +393,7 @@ class DatePlace:
         return bool(named) and not (self.planned or _YEAR.search(self.before) or looks_ahead(self.before))
 
     @cached_property
-    def _written(self) -> tuple[str, int, int]:
+    def written_place(self) -> tuple[str, int, int]:
         """The text as it was written, and from where to where the date reaches in it."""
         return written(self.text, self.plain, self.found.start, self.found.end)
 
@@ -345,7 +402,11 @@ class DatePlace:
         if self.low[self.found.start : self.found.end].isdigit():
             # 20240605 is as likely the number of a part or of a telephone.
             return False
-        return is_told_as_done(*self._written)
+        line = f"{self.before} {self.after}"
+        words = len(_WORDS.findall(line))
+        if line.isascii() and (words < _FEWEST_WORDS or (words < _SHORT_SENTENCE and SCHEDULED.search(line))):
+            return False
+        return is_told_as_done(*self.written_place)
 
     # Words of publishing and reading.
 
@@ -368,8 +429,8 @@ class DatePlace:
                 return self._tells_of_the_past(start + token.start())
             if is_stamp(word) and not (word in SMALL and place == 0 and word != "update"):
                 return self._tells_of_the_past(start + token.start())
-            if place == 0 and word == "by":
-                # "received by 5 June" is a deadline.
+            if place == 0 and word in ("by", "out"):
+                # "received by 5 June" is a deadline, and a book that is out on 5 June is to come.
                 return False
             small = word.isdigit() or word in SMALL or word in weekdays() or len(word) <= 2 or bool(month_numbers(word))
             if not small and self.plain[start + token.start()].isupper():
@@ -399,7 +460,7 @@ class DatePlace:
             return True
         tokens = TOKEN.findall(after)[:4]
         for place, word in enumerate(tokens):
-            if is_stamp(word) and word not in SMALL:
+            if is_stamp(word) and word not in SMALL and tokens[place + 1 : place + 2] != ["hands"]:
                 return not any(map(is_future, tokens[place + 1 : place + 3]))
             if not (word.isdigit() or word in SMALL or len(word) <= 2 or word in weekdays()):
                 return False
@@ -413,12 +474,16 @@ class DatePlace:
             return False
         if self.found.precision != "day" and sentence.endswith("per "):
             return False
+        if sentence.endswith(("截至", "截止")) and _COUNTED.search(self.after[:60]):
+            return True
         return not (looks_ahead(f"{_AS_OF.sub('', sentence)} {self.after[:60]}") or self.under_a_plan)
 
     def _labelled(self) -> bool:
         """Whether the line is a label and the date: one with a word of publishing, or in other letters."""
         label = _LABEL.match(self.plain[self.line_start : self.found.start]) if self.opens_line else None
-        if label is None or TOKEN.search(_CLOCK_AFTER.sub("", self.after)):
+        if label is None or PLAN_LABEL.search(self.before) or TOKEN.search(_CLOCK_AFTER.sub("", self.after)):
+            return False
+        if self.heading_plans and not is_stamp(label[1].lower()):
             return False
         if label[1].isascii() and not any(map(is_stamp, TOKEN.findall(label[1].lower()))):
             return False
@@ -487,6 +552,8 @@ class DatePlace:
         if not all(word in SMALL or word in weekdays() for word in words):
             return False
         follows = self.low[self.line_end : self.line_end + 120].split(".")[0]
+        if FIXTURE.search(follows[:80]) and not _SCORE.search(_CLOCK_LIKE.sub(" ", follows)):
+            return False
         ahead = SCHEDULED.search(follows[:40]) or WILL.intersection(TOKEN.findall(follows))
         return not (ahead or self.under_a_plan)
 
@@ -507,6 +574,8 @@ class DatePlace:
         if not self.short_line:
             return False
         beside = self.low[self.line_end : min(self.wide_end, self.line_end + _LONGEST_LEAD)]
+        if _ROUND_CLOCK_AFTER.match(self.after) and not _SCORE.search(_CLOCK_LIKE.sub(" ", self.after)):
+            return False
         if _REPORT_BEFORE.search(self.before) or _META.search(f"{self.before} {self.after} {beside}"):
             return True
         alone = not self.after.strip(" .")

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.dates.find import find_in_folded
+from foretell.tools.dates.find import find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower, written
-from foretell.tools.dates.periods import EXPECTED, RESULT
+from foretell.tools.dates.periods import EXPECTED, RESULT, unfinished_periods
 from foretell.tools.dates.places import NUMBER_BEFORE, DatePlace, looks_ahead
-from foretell.tools.dates.stamps import is_after, is_late, settled_by
+from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_late, settled_by
 from foretell.tools.dates.tenses import is_plan
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
 
@@ -17,7 +17,7 @@ _FORECAST = re.compile(
     r"forecast|projec|predict|expect|estimat|outlook|schedul|calendar|prognos|previs|fixture|futures|maturity|model"
     r"|予測|预测|예측|прогноз"
 )
-_NUMBERS = re.compile(r"^[\s,;|:\t\"'()\[\]=]*[-+$€£¥]?\d[\d.,%\s;|\t\"'$€£¥+()\[\]a-z/-]{0,60}$")
+_NUMBERS = re.compile(r"^[\s,;|:\t\"'()\[\]=]*[-+$€£¥]?\d[\d.,%\s;|\t\"'$€£¥+()\[\]\w/-]{0,60}$")
 _ROW_START = re.compile(r"[\W_]*(?:\"?[a-z_]+\"?\s*:\s*\"?)?")
 _CLOCK = re.compile(r"^[t\s]*\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?")
 _ENDED = r"resolved|settled|finali[sz]ed|closed|determined|ended"
@@ -89,11 +89,10 @@ _DIGITS = re.compile(r"\d")
 def late_row(title: str, text: str, as_of: AsOf) -> str | None:
     """A row of numbers for a day after the cutoff, in a table that is no forecast."""
     low = lower(fold(text))
-    for found in find_in_folded(low):
-        if not all(is_after(day, as_of) for day in found.readings):
-            continue
+    dates = [one for one in find_in_folded(low) if all(is_after(day, as_of) for day in one.readings)]
+    for found in (*dates[:MOST_LATE_DATES], *unfinished_periods(low, as_of)):
         place = DatePlace(low, low, found)
-        if not place.opens_line or not (_leads_numbers(place) or _among_cells(place)):
+        if not place.opens_line or not (_leads_numbers(place) or _among_cells(place)) or place.under_a_plan:
             continue
         above = low[max(0, place.line_start - 600) : place.line_start]
         heads = " ".join(line for line in above.split("\n")[-12:] if len(line) < 80 and not _DIGITS.search(line))
@@ -101,6 +100,46 @@ def late_row(title: str, text: str, as_of: AsOf) -> str | None:
         if not (_FORECAST.search(lower(fold(title)) + above) or planned):
             return low[place.line_start : place.line_end][:60]
     return None
+
+
+_MONTH_CELL = re.compile(r"[a-z]{3,9}")
+_FEWEST_MONTHS, _FEWEST_VALUES = 4, 2
+
+
+def late_column(text: str, as_of: AsOf) -> str | None:
+    """A number below the name of a month after the cutoff, in a table whose columns are the months of a year."""
+    low = lower(fold(text))
+    if "|" not in low and "\t" not in low and not ("mar" in low and "apr" in low):
+        return None
+    lines = low.split("\n")
+    for place, line in enumerate(lines[:-1]):
+        marks = max(map(line.count, "|\t")) or ("mar" in line and "apr" in line and max(map(line.count, ",;")))
+        if marks < _FEWEST_MONTHS or len(line) > _LONGEST_ROW:
+            continue
+        cells = [cell.strip() for cell in _CELLS.split(line)]
+        months = {
+            k: found[0]
+            for k, cell in enumerate(cells)
+            if _MONTH_CELL.fullmatch(cell) and (found := month_numbers(cell))
+        }
+        if len(months) < _FEWEST_MONTHS or str(as_of.at.year) not in " ".join(
+            (*lines[max(0, place - 3) : place + 1], lines[0])
+        ):
+            continue
+        if SCHEDULED.search(" ".join((*lines[max(0, place - 3) : place + 2], lines[0]))):
+            continue
+        for row in lines[place + 1 : place + 1 + _MOST_ROWS]:
+            values = [cell.strip() for cell in _CELLS.split(row)]
+            if len(values) != len(cells):
+                break
+            late = [k for k, month in months.items() if month <= 12 and is_after(date(as_of.at.year, month, 28), as_of)]
+            told = [k for k in late if _NUMBER_CELL.fullmatch(values[k])]
+            if len(told) >= _FEWEST_VALUES and not PLANNED.search(row):
+                return f"{cells[told[0]]}: {values[told[0]]}"
+    return None
+
+
+_LONGEST_ROW, _MOST_ROWS = 400, 40
 
 
 def _leads_numbers(place: DatePlace) -> bool:

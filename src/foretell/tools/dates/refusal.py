@@ -1,15 +1,18 @@
 """The date layer of the fence: an item is admitted only if something says that its words are older than the cutoff."""
 
-from datetime import datetime, time
+from collections.abc import Callable
+from datetime import date, datetime, time
 
 from foretell.questions.as_of import AsOf, instant
 from foretell.tools.blocklist import is_living
 from foretell.tools.dates.addresses import late_address, late_link
 from foretell.tools.dates.ages import age_stamp, without_age
 from foretell.tools.dates.find import Order
+from foretell.tools.dates.lines import late_line
 from foretell.tools.dates.periods import late_period
-from foretell.tools.dates.records import late_entry, late_row, late_title, told_state
-from foretell.tools.dates.stamps import late_stamp, late_yearless_stamp
+from foretell.tools.dates.records import late_column, late_entry, late_row, late_title, told_state
+from foretell.tools.dates.stamps import late_stamp
+from foretell.tools.dates.yearless import late_yearless_day
 from foretell.tools.tool import SourceItem
 
 OLDEST_YEAR = 1990
@@ -63,26 +66,34 @@ def _reaches(moment: datetime, as_of: AsOf) -> bool:
 
 
 def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
-    words = _words(item)
+    """What in an item's own words or address is dated after the cutoff, by the first rule that finds something."""
+    words, order, title = _words(item), _order(item.url), item.title
     published = item.published.date() if item.published is not None else None
-    if (stamp := late_stamp(words, as_of, order=_order(item.url), published=published)) is not None:
-        return f"it states a date after the cutoff: {stamp!r}"
-    if published is not None and (stamp := late_yearless_stamp(words, published, as_of)) is not None:
-        return f"it states a day after the cutoff: {stamp!r}"
-    if (title := late_title(item.title, as_of, published=published)) is not None:
-        return f"its title is dated after the cutoff: {title!r}"
-    if (row := late_row(item.title, words, as_of)) is not None:
-        return f"it holds numbers of a day after the cutoff: {row!r}"
-    if (period := late_period(words, as_of)) is not None:
-        return f"it tells results of a time after the cutoff: {period!r}"
-    if (entry := late_entry(item.title, words, as_of)) is not None:
-        return f"a live report with an entry after the cutoff: {entry!r}"
-    if (link := late_link(words, as_of, title=item.title)) is not None:
-        return f"it holds a link to a page of a day after the cutoff: {link!r}"
-    for url in (item.url, *item.hops):
-        if url and (path := late_address(url, as_of, title=item.title)) is not None:
-            return f"its address is dated after the cutoff: {path!r}"
+    rules: tuple[tuple[str, Callable[[], str | None]], ...] = (
+        ("it states a date after the cutoff", lambda: late_stamp(words, as_of, order=order, published=published)),
+        ("it states a day after the cutoff", lambda: _late_yearless(words, published, as_of)),
+        ("its title is dated after the cutoff", lambda: late_title(title, as_of, published=published)),
+        ("it holds numbers of a day after the cutoff", lambda: late_row(title, words, as_of)),
+        ("it holds numbers of a month after the cutoff", lambda: late_column(words, as_of)),
+        ("it records a day after the cutoff", lambda: late_line(words, as_of, order=order, published=published)),
+        ("it tells results of a time after the cutoff", lambda: late_period(words, as_of)),
+        ("a live report with an entry after the cutoff", lambda: late_entry(title, words, as_of)),
+        ("it holds a link to a page of a day after the cutoff", lambda: late_link(words, as_of, title=title)),
+        ("its address is dated after the cutoff", lambda: _late_address(item, as_of)),
+    )
+    for reason, rule in rules:
+        if (found := rule()) is not None:
+            return f"{reason}: {found!r}"
     return None
+
+
+def _late_yearless(words: str, published: date | None, as_of: AsOf) -> str | None:
+    return late_yearless_day(words, published, as_of) if published is not None else None
+
+
+def _late_address(item: SourceItem, as_of: AsOf) -> str | None:
+    found = (late_address(url, as_of, title=item.title) for url in (item.url, *item.hops) if url)
+    return next((path for path in found if path is not None), None)
 
 
 def _order(url: str) -> Order:

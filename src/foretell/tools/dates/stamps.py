@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from foretell.questions.as_of import AsOf, instant
-from foretell.tools.dates.find import FoundDate, Order, find_in_folded, month_numbers
+from foretell.tools.dates.find import FoundDate, Order, find_in_folded
 from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.places import DatePlace
 
@@ -163,89 +163,3 @@ def _late_unix_time(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
             continue
         if ":" in key[0] or "=" in key[0] or "epoch" in key[0] or _UNIX_ROW.match(low, one.end()):
             yield one.start(), key[0] + one[0]
-
-
-# Days without a year.
-
-_UPDATED = re.compile(
-    r"\b(?:updated?|modified|edited|revised|corrected|aktualisiert|a jour|actualizado|atualizado|aggiornato|обновлено"
-    r"|bijgewerkt)\b"
-)
-_MONTH_DAY = re.compile(
-    r"([^\W\d_]{3,12})\.?\s+(\d{1,2})(?!\d|[:.,]?\d|\s*,?\s*(?:19|20)\d\d)"
-    r"|(\d{1,2})\.?(?:\s+de)?\s+([^\W\d_]{3,12})\.?(?!\s*,?\s*(?:de\s+)?(?:19|20)\d\d|[^\W\d_])"
-)
-
-
-def late_yearless_stamp(text: str, published: date, as_of: AsOf) -> str | None:
-    """A day without a year beside a word of update ("Updated June 5"), which is the next such day after publication."""
-    plain = fold(text)
-    if (dateline := _late_dateline(plain[:_HEAD], published, as_of)) is not None:
-        return dateline
-    low = lower(plain)
-    for start, end, month, day in _yearless(low):
-        following = _following(published, month, day)
-        if following is not None and is_after(following, as_of):
-            place = DatePlace(low, low, FoundDate(start, end, (following,)))
-            if place.stamp_word_before():
-                return place.shown()
-    return None
-
-
-_HEAD = 600
-_LONGEST_LAG = 120
-_DATELINE = re.compile(
-    r"(?:^|\n)[A-Z][A-Z .'/-]{2,40}(?:, [A-Z][a-z.]{2,12})?, (?:(?P<m>[A-Z][a-z]{2,8})\.? (?P<d>\d{1,2})"
-    r"|(?P<d2>\d{1,2})\.? (?P<m2>[A-Za-z]{3,10})\.?) ?(?:\([A-Z][^)\n]{1,25}\) ?-|--? )"
-)
-
-
-def _late_dateline(head: str, published: date, as_of: AsOf) -> str | None:
-    """A dateline without a year, "OSLO, June 6 (Reuters) -", whose day next to publication lies after the cutoff."""
-    for one in _DATELINE.finditer(head) if ") -" in head or ")-" in head or " -" in head else ():
-        for month in month_numbers((one["m"] or one["m2"]).lower()):
-            years = (published.year - 1, published.year, published.year + 1)
-            days = [day for year in years for day in _valid(year, month, int(one["d"] or one["d2"]))]
-            nearest = min(days, key=lambda day: abs((day - published).days), default=published)
-            # A report that is months older than its page was not written on the day it claims.
-            if is_after(nearest, as_of) or (published - nearest).days > _LONGEST_LAG:
-                return one[0].strip()
-    return None
-
-
-_UPDATED_WORDS = (
-    "updat",
-    "modified",
-    "edited",
-    "revised",
-    "corrected",
-    "aktualis",
-    "a jour",
-    "ualizado",
-    "aggiorn",
-    "обновл",
-    "bijgew",
-)
-
-
-def _yearless(low: str) -> Iterator[tuple[int, int, int, int]]:
-    if not any(map(low.__contains__, _UPDATED_WORDS)):
-        return
-    for word in _UPDATED.finditer(low):
-        for found in _MONTH_DAY.finditer(low, word.end(), min(len(low), word.end() + 40)):
-            name, day = (found[1], found[2]) if found[1] else (found[4], found[3])
-            for month in month_numbers(name):
-                yield found.start(), found.end(), month, int(day)
-
-
-def _following(published: date, month: int, day: int) -> date | None:
-    """The day of that name at or after publication; a few days before it count as the same."""
-    days = [found for year in (published.year, published.year + 1) for found in _valid(year, month, day)]
-    return next((found for found in days if (found - published).days >= -3), None)
-
-
-def _valid(year: int, month: int, day: int) -> Iterator[date]:
-    try:
-        yield date(year, month, day)
-    except ValueError:
-        return

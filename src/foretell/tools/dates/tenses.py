@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
+from foretell.tools.dates.find import weekdays
+
 _WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_=*#@%$€£&+·•-]+|[,;:–—(]")
 _CLAUSE = frozenset(",;:–—(")
+_AND_WORDS = "and und et y e och og en ja i a и і та ve dan și és και"
+_AND = frozenset(_AND_WORDS.split())
 _CLAUSE_COST = 3
 """How many words a comma or a dash stands for: what lies behind one belongs less to the date."""
-_NEAR_BEFORE, _RIGHT_BEFORE, _NEAR_AFTER = 4, 2, 2
+_NEAR_BEFORE, _NEAR_AFTER = 4, 2
 """Words beside a date among which those of deadlines and spans are looked for."""
+_SHORT_WORD = 3
+_DAY_NAMES = "dnia dzień dne den dniu день дата date datum fecha tanggal tarikh ngày"
+_DAY_WORDS = frozenset(_DAY_NAMES.split())
 _VERB_GROUP = 4
 """Words before a verb among which its auxiliaries are looked for."""
 
@@ -184,7 +191,7 @@ _REACH = 320
 """Characters of a sentence that are looked at on each side of a date: those of strangers may be endless."""
 
 
-def is_told_as_done(text: str, start: int, end: int) -> bool:
+def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> bool:
     """Whether a text tells what happened on the date between two places; plans and conditions do not.
 
     >>> text = "The vote was postponed to a session on 6 June 2024. On 7 June 2024 the bank cut its rate."
@@ -192,7 +199,12 @@ def is_told_as_done(text: str, start: int, end: int) -> bool:
     (False, True)
     """
     before, after = _sentence_up_to(text, start), _sentence_from(text, end)
-    told = _told(text, before, text[start:end], after)
+    if (inside := _BRACKET.search(before)) is not None and ")" in after:
+        # What stands in the same brackets says what was on that day.
+        bracketed = _told(text, inside[1], text[start:end], after.split(")")[0], edges=edges)
+        if bracketed is not None:
+            return bracketed
+    told = _told(text, before, text[start:end], after, edges=edges)
     if told is None and not text[end + len(after) :].strip() and _SIGNATURE.search(before) and not _WORD.search(after):
         return True
     if told is not None or not _DATELINE.fullmatch(before) or len(_WORD.findall(after)) > _LONGEST_REST:
@@ -207,9 +219,13 @@ def is_told_as_done(text: str, start: int, end: int) -> bool:
     return False
 
 
-def is_plan(text: str, start: int, end: int) -> bool:
-    """Whether a text speaks of the date between two places as of one to come."""
-    return _told(text, _sentence_up_to(text, start), text[start:end], _sentence_from(text, end)) is False
+def is_plan(text: str, start: int, end: int, *, edges: bool = True) -> bool:
+    """Whether a text speaks of the date between two places as of one to come.
+
+    Without `edges` a word such as "for" or "until" before it makes no plan of it: "results for June 2024".
+    """
+    before, after = _sentence_up_to(text, start), _sentence_from(text, end)
+    return _told(text, before, text[start:end], after, edges=edges) is False
 
 
 def is_edge(text: str, start: int, end: int) -> bool:
@@ -222,12 +238,14 @@ def is_edge(text: str, start: int, end: int) -> bool:
     return False
 
 
-def _told(text: str, before: str, day: str, after: str) -> bool | None:
+def _told(text: str, before: str, day: str, after: str, *, edges: bool = True) -> bool | None:
     """What the languages say that a sentence of a text may be written in."""
-    verdicts = {tells_as_done(one, before, after) for one in languages_of(f"{before}{day}{after}", within=text)}
+    possible = languages_of(f"{before}{day}{after}", within=text)
+    verdicts = {tells_as_done(one, before, after, edges=edges) for one in possible}
     return False if False in verdicts else True if True in verdicts else None
 
 
+_BRACKET = re.compile(r"\(([^()]{3,60})$")
 _DATELINE = re.compile(r"\W{0,4}(?:[^\Wa-zà-ÿа-я][^\s:]{0,20}[\s,./–—-]{1,4}|(?:den|le|el|am) ){0,5}\W{0,3}")
 _SIGNATURE = re.compile(
     r"(?:^|[.!?]\s|[\[(–—])[^.\d]{0,40}[^\W\d_]{3}[.\])]?,\s(?:den |le |el |il |a |am |em |dne |dnia |op )?$"
@@ -253,7 +271,7 @@ def _sentence_from(text: str, place: int) -> str:
     return text[place : stop.start() if stop else last]
 
 
-def tells_as_done(language: Language, before: str, after: str) -> bool | None:
+def tells_as_done(language: Language, before: str, after: str, *, edges: bool = True) -> bool | None:
     """Whether a sentence tells what was done on the day between its two parts; None where it says neither.
 
     The word nearest to the date decides: "the court, which ruled in May, meets on" speaks of a day to come.
@@ -265,7 +283,7 @@ def tells_as_done(language: Language, before: str, after: str) -> bool | None:
     split = (_WORD if language.spaced else _PIECE).findall
     before, after = before.lower(), after.lower()
     left, right = split(before), split(after)
-    if _until(language, left, right, before, after) or after.rstrip().endswith(("?", "？", "؟")):
+    if (edges and _until(language, left, right, before, after)) or after.rstrip().endswith(("?", "？", "؟")):
         return False
     if any(True for _ in _distances(language, language.open, left, right)):
         return False
@@ -303,9 +321,18 @@ def _until(language: Language, left: Sequence[str], right: Sequence[str], before
         return True
     if language.code in _POSTPOSED and any(map(language.until.has, right[:_NEAR_AFTER])):
         return True
-    if not language.meant.isdisjoint(left[-_RIGHT_BEFORE:]) and _NIGHT.isdisjoint(near):
+    if left and (_meant(language, left)) and _NIGHT.isdisjoint(near):
         return True
     return any(_in_a_row(language.until, near, place) for place in range(len(near)))
+
+
+def _meant(language: Language, left: Sequence[str]) -> bool:
+    """Whether the word right before the date makes a plan of it; an article or a weekday may stand between."""
+    if left[-1] in language.meant:
+        return True
+    beside = left[-1]
+    between = len(beside) <= _SHORT_WORD or beside in _DAY_WORDS or beside in weekdays()
+    return len(left) > 1 and between and left[-2] in language.meant
 
 
 def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str]) -> Iterator[int]:
@@ -319,7 +346,7 @@ def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Se
         ):
             continue
         between = words[place + 1 : len(left)] if place < len(left) else words[len(left) : place]
-        yield sum(_CLAUSE_COST if word in _CLAUSE else 1 for word in between)
+        yield sum(_CLAUSE_COST if word in _CLAUSE or word in _AND else 1 for word in between)
 
 
 def _within_a_plan(language: Language, words: Sequence[str], place: int) -> bool:
@@ -333,13 +360,18 @@ def _within_a_plan(language: Language, words: Sequence[str], place: int) -> bool
 
 def _found(language: Language, forms: _Forms, words: Sequence[str], place: int) -> bool:
     word = words[place]
-    if forms is language.told and language.not_told.has(word):
+    if forms is language.told and (language.not_told.has(word) or _is_noun(language, words, place)):
         return False
     if not language.spaced:
         return any(one in word for one in forms.whole) or word.endswith(forms.endings)
     if forms.has(word) or (len(word) > 2 and word[0] in language.attached and forms.has(word[1:])):
         return True
     return _in_a_row(forms, words, place)
+
+
+def _is_noun(language: Language, words: Sequence[str], place: int) -> bool:
+    """Whether the word right before makes a noun of a verb: "a cut"."""
+    return place > 0 and [words[place]] in language.not_told.rows.get(words[place - 1], ())
 
 
 def _in_a_row(forms: _Forms, words: Sequence[str], place: int) -> bool:

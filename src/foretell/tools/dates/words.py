@@ -50,8 +50,8 @@ STAMPS = {
     "sr": "ажурир објав измен промен креир створ",
     "mk": "создад ажурир",
     "bg": "обнов актуализ публик промен създад промян",
-    "ru": "обнов опублик измен отредакт создан дата",
-    "uk": "оновл опублік змін створ відредаг",
+    "ru": "обнов опублик измен отредакт редакц создан дата",
+    "uk": "оновл опублік змін створ відредаг редакц",
     "be": "абнаўл абноўл апублік зменен створан",
     "ro": "actualiz publicat modificat accesat creată",
     "hu": "frissít megjelen közzét módosít létrehoz",
@@ -67,7 +67,7 @@ STAMPS = {
     "fa": "بروزرسانی بهروز روزآمد انتشار منتشر ویرایش ایجاد",
     "ur": "اپڈیٹ اپ! ڈیٹ! تجدید تخلیق شائع اشاعت ترمیم",
     "he": "עודכן עדכון פורסם פרסום נערך נוצר",
-    "hi": "अपडेट अद्यतन प्रकाशित संशोधित बनाया निर्मित आखिरी",
+    "hi": "अपडेट अद्यतन प्रकाशित संशोधित बनाया निर्मित",
     "bn": "আপডেট প্রকাশ হালনাগাদ তৈরি সম্পাদ",
     "mr": "अद्ययावत अपडेट प्रकाशित",
     "ta": "புதுப்பி வெளியி உருவாக்",
@@ -142,7 +142,7 @@ TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
 """A number or a word."""
 
 ASIAN_STAMP = re.compile(
-    "更新|公告|公表|公示|检索|發稿|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
+    "更新|發文|发文|公告|公表|公示|检索|發稿|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
     "|[电電讯訊](?=[\\s(:,])|撮影|提出日|収稿|收稿|修回|录用|錄用|登録日|收盘|收市|終値|종가|접수|캡처|会议纪要|紀錄|記録|観測|レビュー|レヒュー|公開|お知らせ|判決|言い渡|评论|評論|成交|中间价|公示|공시|제출일|접수일|선고|판결|게재|후기|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
     + "|".join(
         lower(fold(word))
@@ -246,6 +246,42 @@ SCHEDULED = AnyOf(
     r"|予測|예정|일정|预告|预测|日历|تقویم|موعد"
 )
 """Words of plans and forecasts, in headlines, addresses and tables."""
+PLAN_HEADING = AnyOf(
+    fold(
+        r"calend|kalend|kalenter|schedul|fixture|agenda|upcoming|timetable|itinerary|programm|roadmap|forecast|projection|outlook|futures"
+        r"|contract|\btides?\b|sunrise|window|manifest|rota\b|stages|phases|milestones|etapes|etapy|етап|этап|fasen|phasen|段階|plan\b|plans\b|pläne|spielplan|fahrplan|deadline|\bdates\b|termine|terminarz|harmonogram|rozvrh"
+        r"|aikataulu|графік|모집|공고|schedule|πρόγραμμα|προγραμμα|takvim|jadwal|prévision|previs|prognos|horario|orario|dienstplan|vorschau|prochain|proxim"
+        r"|expir|maturit|redemption|repayment|instal|dividend|eclips|éclips|holiday|feiertag|course dates|term dates|tour|season ahead|to come"
+        r"|what to watch|week ahead|lịch|lich thi|расписан|розклад|график|календар|прогноз|план|разпис|распоред|日程|予定|スケジュール"
+        r"|日历|时间表|安排|预测|预告|일정|예정|전망|جدول|برنامه|تقویم|مواعيد|مواعید|מועד|לוח|कार्यक्रम|सूची|ตาราง|กำหนดการ"
+    )
+)
+"""Words in the heading above a list or a table whose rows are days to come."""
+PLAN_LABEL = AnyOf(
+    fold(
+        r"deadline|due|draft|opener|resol|closing|closes|expir|matur|valid|until|event|when|opening|launch|target|next|upcoming|planned|estimated|eta\b|best before"
+        r"|use by|birthday|hearing|trial|election|effective|earliest|latest delivery|arrival|departure|check-|check in|pickup|return|first call"
+        r"|\bcall date|redemption|renewal|release|premiere|kick|start|begin|end\b|ends|fällig|frist|schluss|termin|gültig|ablauf|beginn|ende\b|haltbar"
+        r"|nächste|wahltag|lieferung|liefertermin|zahlbar|échéance|limite|clôture|prochain|début|fin\b|valable|validité|livraison|ouverture|sortie"
+        r"|vencimiento|vence|cierre|próxim|inicio|límite|límite|válid|entrega|caducidad|estreno|plazo|vencimento|prazo|início|encerramento|próxima"
+        r"|validade|scadenza|chiusura|prossim|inizio|fine\b|consegna|entro|valido|vervalda|uiterlijk|geldig|volgende|begin|einde|levering|sluiting"
+        r"|termin|ważn|następn|kolejn|początek|koniec|zakończeni|rozpoczęci|dostaw|platnost|příští|další|začátek|konec|uzávěrka|lejárat|határidő|következő"
+        r"|kezdet|vége|termen|următoare|începe|încheie|valabil|срок|действ|до\b|начало|окончание|следующ|ближайш|конец|термін|початок|кінець|наступн"
+        r"|край|следващ|рок\b|sista|förfall|nästa|start|slut|giltig|sidste|næste|frist|gyldig|neste|utløp|eräpäivä|seuraava|alkaa|päättyy|voimassa"
+        r"|son tarih|son gün|vade|bitiş|başlangıç|sonraki|geçerli|λήξη|προθεσμία|επόμεν|έναρξη|batas|jatuh tempo|berikutnya|mulai|berakhir|hạn|hết|bắt đầu"
+        r"|tiếp theo|kết thúc|موعد|انتهاء|القادم|مهلت|انقضا|بعدی|מועד|הבא|תוקף|अंतिम तिथि|अगली|समाप्ति|締切|期限|満期|予定|次回|開始|終了|有効|截止|到期|下次|有效"
+        r"|vest|lock|settlement|coupon|payment|payable|record date|ex-|option|notice|term\b|terms|warranty|lease|rent\b|policy|sunset|retire|guarant"
+        r"|freeze|exam|interview|appointment|booking|travel|trip\b|flight|wedding|concert|show\b|gig\b|match|game|race|session|meeting|conferen|workshop"
+        r"|class\b|course|lecture|webinar|vote|ballot|runoff|primary|debate|summit|auction|tender|bid\b|submission|applica|abstract|registration"
+        r"|early bird|holiday|vacation|festival|fair\b|expo\b|tour|konzert|sitzung|tagung|spiel\b|messe|wahl|urlaub|reise|réunion|séance|élection|salon"
+        r"|vacances|départ|reunión|partido|elecci|concierto|feria|viaje|riunione|partita|elezioni|concerto|fiera|viaggio|reunião|jogo|eleiç|vergadering"
+        r"|wedstrijd|verkiezing|spotkanie|mecz|wybory|koncert|schůze|zápas|volby|mérkőzés|választás|ședință|meci|alegeri|заседание|матч|выборы|концерт"
+        r"|встреча|засідання|вибори|möte|val\b|konsert|møde|møte|kamp\b|valg|kokous|ottelu|vaalit|toplantı|maç|seçim|konser|συνεδρίαση|αγώνας|εκλογές"
+        r"|rapat|pertandingan|pemilu|cuộc họp|trận|bầu cử|اجتماع|مباراة|انتخابات|جلسه|بازی|פגישה|משחק|בחירות|बैठक|मैच|चुनाव|会議|試合|選挙|会议|比赛|选举|회의|경기|선거|시험|考试|考試|試験|面试|面接|면접|공연|演唱会|コンサート|экзамен|іспит|egzamin|zkouška|vizsga|examen|esame|prüfung"
+        r"|vásár|jarmark|trh\b|mercado|marché|markt|mercato|markkinat|ярмарка|phase|stage|fase|faza|étape|stufe|етап|этап|etap|段階|阶段|단계|기간|期間|期间|开始|结束|預計|预计|마감|만기|만료|다음|예정|시작|종료|유효|กำหนด|หมดอายุ|ครั้งถัดไป|สิ้นสุด|เริ่ม"
+    )
+)
+"""Labels of days to come: deadlines, ends of validity, events."""
 PLAN_KEY = re.compile(
     r"start|inicio|\bfin\b|\bdebut|beginn|\bende\b|\bend(?!ed)|_end(?!ed)|enddate|endtime|begin|clos(?:e|es|ing)(?!d)|expir|\bdue|due_|matur|deadline|sched"
     r"|kick|event"
@@ -259,7 +295,7 @@ PLAN_KEY = re.compile(
 """Names of fields that hold a time to come."""
 FIXTURE = re.compile(
     r"\bvs?\b\.? |\bversus\b|\bpicks\b|\bpreview|\bpredict|\btip-?off\b|\blive stream|\bhow to watch|\bbetting\b"
-    r"|\blineups?\b"
+    r"|\blineups?\b|\btv:"
 )
 """Words beside the day of a match that is still to be played, unless a score is there too."""
 PLANNED = re.compile(
@@ -272,7 +308,7 @@ PLANNED = re.compile(
     r"|calendar|available"
     r"|ships? (?:on|in|from|by)|release date|out on|in cinemas|pre-?order\w*|departure|arrival|check-(?:in|out)"
     r"|embargo\w*|hearing|trial|election day|polling day|draft(?: pick)?:|tour|festival|summit|anniversary"
-    r"|applications?|auction|notes due|coupon|strike|expiry|call date|notice day"
+    r"|applications?|auction|notes due|coupon|strike|expiry|\bcall date|notice day"
     r"|trading day|lease|guaranteed|warranty|best before|use by"
     r"|vesting|patent|end of life|support ends|offer|visa|term|frist|termin|gultig|laufzeit|echeance|valable|scadenza"
     r"|vence|vencimiento|plazo|prazo|validade|limite|срок|действ|wazn\w+|termin|lejar\w*|vade|son tarih)\b"

@@ -1,0 +1,158 @@
+"""Days without a year ("Updated June 5", "on 7 June the union accepted"): which year they mean, and whether it is late.
+
+An honest text that tells of "7 June" as past means the last 7 June before it appeared. Where that day lies many months
+back, the text was more likely written after the next one.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from foretell.questions.as_of import AsOf
+from foretell.tools.dates.find import FoundDate, find_in_folded, month_numbers
+from foretell.tools.dates.folding import fold, lower, written
+from foretell.tools.dates.places import DatePlace
+from foretell.tools.dates.stamps import is_after
+from foretell.tools.dates.tenses import is_told_as_done
+
+_SMALL_NUMBER = re.compile(r"[0-9][0-9]?(?![0-9:%/]|[.,][0-9])")
+_MONTH_AFTER = re.compile(r"(?:st|nd|rd|th|er|º|\.)?(?: (?:of|de|di|d'))? ?([^\W\d_]{3,12})(?![\w-])")
+_MONTH_BEFORE = re.compile(r"(?<![\w-])([^\W\d_]{3,12})\.? (?:the )?$")
+_ASIAN_DAY = re.compile(r"(?P<m>[0-9]{1,2})[月월] ?(?P<d>[0-9]{1,2})[日号號일]")
+_SHORT_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec mai maj okt dez"
+_SHORT_MONTHS = frozenset(_SHORT_NAMES.split())
+"""Other short names ("set", "des", "ago") are too often words of another kind."""
+_LONGEST_LAG, _LONGEST_NAMED_LAG = 240, 100
+"""Days back from publication that a writer leaves the year out for, and after having named the next year."""
+_YEAR = re.compile(r"(?<![\d.,])1[5-9]\d\d(?![\d.,]\d)|(?<![\d.,])20\d\d(?![\d.,]\d)")
+_YEAR_REACH = 400
+_LAST_YEAR = re.compile(
+    r"\b(?:last|previous|preceding|prior|that|each|every) year|\bannual|\byearly|vorjahr|letzten jahres"
+    r"|vergangenen jahres|jedes jahr"
+    r"|l'an dernier|l'annee derniere|chaque annee|ano pasado|cada ano|ano passado|todos os anos|anno scorso"
+    r"|ogni anno|vorig jaar|elk jaar|ubieglego roku|co roku|loni|minuleho roku|прошлого года|каждый год|минулого року"
+    r"|去年|昨年|每年|毎年|지난해|매년"
+)
+_LOGGED = re.compile(r"^ \d{2}:\d{2}:\d{2}\b")
+_SCORED = re.compile(r"^[\s|,;]{1,4}[^\n]{0,40}\b[wldt] \d{1,3}-\d{1,3}\b")
+_SPAN_AFTER = re.compile(r"^\s?(?:-|to|until|till|through|bis|au|al|a|do|до|по)\s?(?:[^\W\d_]{3,9} )?\d")
+_UPDATED = re.compile(
+    r"\b(?:updated?|modified|edited|revised|corrected|aktualisiert|a jour|actualizado|atualizado|aggiornato|обновлено"
+    r"|bijgewerkt)\b[^\n]{0,24}$"
+)
+_HEAD = 600
+_LONGEST_DATELINE_LAG = 120
+_DATELINE = re.compile(
+    r"(?:^|\n)[A-Z][A-Z .'/-]{2,40}(?:, [A-Z][a-z.]{2,12})?, (?:(?P<m>[A-Z][a-z]{2,8})\.? (?P<d>\d{1,2})"
+    r"|(?P<d2>\d{1,2})\.? (?P<m2>[A-Za-z]{3,10})\.?) ?(?:\([A-Z][^)\n]{1,25}\) ?-|--? )"
+)
+
+
+def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
+    """A day without a year that is told as past and lies after the cutoff, or None.
+
+    >>> cutoff, published = AsOf.day("2024-04-01"), date(2024, 3, 10)
+    >>> late_yearless_day("On 7 June the union accepted the offer.", published, cutoff)
+    'On 7 June'
+    >>> late_yearless_day("On 7 December the union accepted the offer. It meets on 7 June.", published, cutoff)
+    """
+    plain = fold(text)
+    if (dateline := _late_dateline(plain[:_HEAD], published, as_of)) is not None:
+        return dateline
+    low = lower(plain)
+    for start, end, month, day in _days(low):
+        if _UPDATED.search(low, max(0, start - 40), start):
+            following = _following(published, month, day)
+            if following is not None and is_after(following, as_of):
+                place = DatePlace(low, low, FoundDate(start, end, (following,)))
+                if place.stamp_word_before():
+                    return place.shown()
+        meant = _meant(low, start, published, month, day)
+        if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
+            return _shown(plain, start, end)
+    return None
+
+
+def _shown(plain: str, start: int, end: int) -> str:
+    return " ".join(plain[max(plain.rfind("\n", 0, start) + 1, start - 30) : end].split())
+
+
+def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
+    """Where a day and a month stand without a year, and which they are."""
+    dated = [(one.start, one.end) for one in find_in_folded(low)]
+    for one in _SMALL_NUMBER.finditer(low):
+        before = low[one.start() - 1 : one.start()]
+        if before.isalnum() or before in ("-", "/", ".", ",", ":", "$", "€", "£") or not 1 <= int(one[0]) <= 31:
+            continue
+        after, ahead = (
+            _MONTH_AFTER.match(low, one.end()),
+            _MONTH_BEFORE.search(low, max(0, one.start() - 18), one.start()),
+        )
+        for name, start, end in (
+            (after, one.start(), after and after.end()),
+            (ahead, ahead and ahead.start(), one.end()),
+        ):
+            month = _month(name[1]) if name is not None else 0
+            if month and start is not None and end is not None and not any(a < end and start < b for a, b in dated):
+                yield start, end, month, int(one[0])
+                break
+    for one in _ASIAN_DAY.finditer(low) if "月" in low or "월" in low else ():
+        if not any(a < one.end() and one.start() < b for a, b in dated):
+            yield one.start(), one.end(), int(one["m"]), int(one["d"])
+
+
+def _month(name: str) -> int:
+    if len(name) < 4 and name.isascii() and name not in _SHORT_MONTHS:
+        return 0
+    numbers = month_numbers(name)
+    return numbers[0] if len(numbers) == 1 and numbers[0] <= 12 else 0
+
+
+def _meant(low: str, start: int, published: date, month: int, day: int) -> date | None:
+    """The day that is meant, if it is not simply the last one before publication."""
+    days = [found for year in (published.year, published.year - 1) for found in _valid(year, month, day)]
+    last = next((found for found in days if (found - published).days <= 3), None)
+    meant = _following(published, month, day)
+    if last is None or meant is None:
+        return None
+    named = [int(one[0]) for one in _YEAR.finditer(low, max(0, start - _YEAR_REACH), start)]
+    if named and named[-1] != meant.year:
+        return None
+    return meant if (published - last).days > (_LONGEST_NAMED_LAG if named else _LONGEST_LAG) else None
+
+
+def _told(text: str, plain: str, low: str, start: int, end: int) -> bool:
+    if _LAST_YEAR.search(low, max(0, start - 120), end + 80):
+        return False
+    rest = low[end : end + 60]
+    if _SPAN_AFTER.match(rest):
+        return False
+    if _LOGGED.match(rest) or _SCORED.match(rest):
+        return True
+    return is_told_as_done(*written(text, plain, start, end))
+
+
+def _following(published: date, month: int, day: int) -> date | None:
+    """The day of that name at or after publication; a few days before it count as the same."""
+    days = [found for year in (published.year, published.year + 1) for found in _valid(year, month, day)]
+    return next((found for found in days if (found - published).days >= -3), None)
+
+
+def _late_dateline(head: str, published: date, as_of: AsOf) -> str | None:
+    """A dateline without a year, "OSLO, June 6 (Reuters) -", whose day next to publication lies after the cutoff."""
+    for one in _DATELINE.finditer(head) if ") -" in head or ")-" in head or " -" in head else ():
+        for month in month_numbers((one["m"] or one["m2"]).lower()):
+            years = (published.year - 1, published.year, published.year + 1)
+            days = [day for year in years for day in _valid(year, month, int(one["d"] or one["d2"]))]
+            nearest = min(days, key=lambda day: abs((day - published).days), default=published)
+            # A report that is months older than its page was not written on the day it claims.
+            if is_after(nearest, as_of) or (published - nearest).days > _LONGEST_DATELINE_LAG:
+                return one[0].strip()
+    return None
+
+
+def _valid(year: int, month: int, day: int) -> Iterator[date]:
+    try:
+        yield date(year, month, day)
+    except ValueError:
+        return
