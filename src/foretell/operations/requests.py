@@ -228,6 +228,10 @@ _RULE: Any = setting(
 )
 _ROUNDS: Any = setting(1, "How many times leaves are broken down further.", ge=1, le=6, group="tree")
 _STEPS: Any = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
+_LEAF_SECONDS: Any = setting(
+    1800.0, "Seconds that one attempt at a leaf may work; a slow model gets more.", gt=0, le=86_400, group="tree",
+    metavar="SECONDS",
+)  # fmt: skip
 _RETRIES: Any = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
 _KERNELS: Any = setting(4, "How many notebooks run at the same time.", ge=1, group="tree")
 _UNSANDBOXED: Any = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
@@ -252,6 +256,7 @@ class TreeRequest(_ResearchRequest):
         20, "How many leaves to estimate at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
     )
     retries: int = _RETRIES
+    leaf_seconds: float = _LEAF_SECONDS
     trials: int = setting(
         1, "How often each leaf is estimated independently; the spread gives the answer an error bar.", ge=1, le=100,
         group="tree", title="Estimates of each leaf",
@@ -632,6 +637,7 @@ class _TreeResearchRequest(_ResearchRequest):
         20, "How many claims to research at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
     )
     retries: int = _RETRIES
+    leaf_seconds: float = _LEAF_SECONDS
     kernels: int = _KERNELS
     unsandboxed: bool = _UNSANDBOXED
 
