@@ -76,9 +76,11 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
         high *= 2
     if paired_power(gain, sd, 2.0, aim) >= aim.power:
         return math.ceil(2 * inflation)
-    found = root_scalar(
-        lambda n: paired_power(gain, sd, n, aim) - aim.power, bracket=(2.0, high), xtol=1e-12, rtol=1e-12
-    )
+
+    def shortfall(n: float) -> float:
+        return paired_power(gain, sd, n, aim) - aim.power
+
+    found = root_scalar(shortfall, bracket=(2.0, high), xtol=1e-12, rtol=1e-12)
     return math.ceil(round(float(found.root) * inflation, 6))
 
 
