@@ -278,8 +278,7 @@ class Executor:
         try:
             async with self._stoppable(cell) as stop:
                 result = await answer(cell, emit)
-            if stop.wish is not None and isinstance(result, Failure):
-                raise CellStopped
+            _refuse_stopped_failure(result, stop)
         except CellStopped:  # Its steps stay readable until it is begun anew.
             await self._flush()
             self._waiting.pop(cell.key, None)
@@ -376,6 +375,12 @@ class Executor:
 def _claim(key: CellKey) -> tuple[str, str]:
     """A cell as the table of claims names it."""
     return f"cell {key.run}", f"{key.question} {key.due} {key.trial}"
+
+
+def _refuse_stopped_failure(result: Forecast | Failure, stop: EarlyStop) -> None:
+    """A cell that failed because its run was stopped has nothing to answer with: `CellStopped`."""
+    if stop.wish is not None and isinstance(result, Failure):
+        raise CellStopped
 
 
 def _taken_over(key: CellKey) -> CellTakenOver:
