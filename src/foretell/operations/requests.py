@@ -95,7 +95,8 @@ class _ResearchRequest(OperationRequest):
     )
     tier: ServiceTier | None = setting(
         None,
-        "Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.",
+        "Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, "
+        "ultrafast six times.",
         group="models",
     )
     reply_seconds: float | None = setting(
@@ -748,7 +749,7 @@ _CLUSTER: Any = setting(
 )
 _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
-Correction = Literal["none", "holm", "bh"]
+Correction = Literal["none", "holm"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
 
 
@@ -804,10 +805,9 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
     seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
     level: float = setting(0.95, "Confidence level of the intervals.", gt=0, lt=1, group="statistics")
-    interval: Literal["percentile", "symmetric", "bca"] = setting(
+    interval: Literal["percentile", "symmetric"] = setting(
         "percentile",
-        "How to compute intervals: percentiles, symmetric about the estimate (Algorithm 1 of Prophet Arena), or "
-        "corrected for bias and skewness (BCa; one kind of cluster).",
+        "How to compute intervals: percentiles, or symmetric about the estimate (Algorithm 1 of Prophet Arena).",
         group="statistics",
     )
 
@@ -845,7 +845,7 @@ class CompareRequest(ScoringRequest):
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
     correct: Correction = setting(
-        "holm", "Correction of p-values for the number of comparisons: holm, bh or none.", group="statistics"
+        "holm", "Correction of p-values for the number of comparisons: holm or none.", group="statistics"
     )
 
 
@@ -1210,7 +1210,7 @@ _CORPUS: Any = setting(
 
 
 class CorpusImportRequest(OperationRequest):
-    """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
+    """Import files or folders (.txt, .md, .html, .jsonl) into the corpus.
 
     Documents that are already there are not stored twice.
     """
@@ -1569,9 +1569,6 @@ class ArenaScoreRequest(ArenaRequest):
     """Rank all entries on resolved events, next to the market, the base rate and 0.5."""
 
     by: Columns = setting((), "Also score by category, platform or lead_time.", metavar="COLUMNS")
-    choice: Literal["mean", "last", "first", "every"] = setting(
-        "mean", "Which forecasts of an event count: their mean, the last, the first, or every one separately."
-    )
     draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 
