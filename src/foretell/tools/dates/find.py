@@ -76,11 +76,12 @@ _CLOCK_WITHIN = re.compile(
 _WEEK = re.compile(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
 _YEAR_MONTH = re.compile(r"20[0-9]{2}-(?:0[1-9]|1[0-2])(?![0-9]|[-/.][0-9])")
 _ORDINAL = re.compile(r"(?P<y>20\d\d)(?P<s>-?)(?P<n>[0-3]\d\d)(?!\d|-\d|[.,]\d{3})")
-_ORDINAL_WORDS = re.compile(r"\bday (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
+_ORDINAL_WORDS = re.compile(r"day (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
 _THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
+_THAI_LETTER = re.compile("[\u0e01-\u0e2e]")
 _YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n,]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
@@ -168,7 +169,7 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
     ):
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
-    for one in _THAI.finditer(low) if not low.isascii() else ():
+    for one in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():
         days = (day for month in month_numbers(one["m"]) for day in _day(2500 + int(one["y"]), month, int(one["d"])))
         yield FoundDate(one.start(), one.end(), tuple(days))
     if chinese:
