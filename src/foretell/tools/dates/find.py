@@ -64,7 +64,8 @@ _COMPACT = re.compile(r"20\d{6}(?:\d{6})?(?!\d)")
 _NAMED = re.compile(r"[0-9](?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
 _QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
 _NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
-_ROW_DATE = re.compile(r"[0-9] (?P<m>[a-z]{3,9}) (?P<y>2[0-9])(?=\s{2}|\s?[|,;\t\n]|$)")
+_ROW_YEAR = re.compile(r" 2[0-9](?=\s{2}|\s?[|,;\t\n]|$)")
+_ROW_DATE = re.compile(r"(?<![^\n])(?P<d>\d{1,2}) (?P<m>[a-z]{3,9}) (?P<y>2\d)$")
 """A day at the head of a row, which may have a short year."""
 _NAMED_FIRST = re.compile(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
 _SHORT_YEAR = re.compile(r"2[0-9](?<=[-']..)(?![\w-])")
@@ -259,12 +260,6 @@ def _with_names(low: str) -> Iterator[FoundDate]:
             day, year = int(low[start : one.start() + 1]), 2000 + int(one[0][-2:])
             days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
             yield FoundDate(start, one.end(), days)
-    for one in _ROW_DATE.finditer(low):
-        start = one.start() - low[max(0, one.start() - 1) : one.start()].isdigit()
-        if start == 0 or low[start - 1] == "\n":
-            day, year = int(low[start : one.start() + 1]), 2000 + int(one["y"])
-            days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
-            yield FoundDate(start, one.end(), days)
     for ends, whole in _NAMES_BY_ENDING:
         for end in ends.finditer(low):
             one = whole.search(low, max(0, end.start() - 29), end.end())
@@ -278,6 +273,7 @@ def _with_names(low: str) -> Iterator[FoundDate]:
 _NAMES_BY_ENDING = (
     (_QUOTED_YEAR, _NAMED_FIRST),
     (_QUOTED_YEAR, _NAMED_AFTER),
+    (_ROW_YEAR, _ROW_DATE),
     (_CLOCK_YEAR, _CLOCK_WITHIN),
     (_SHORT_YEAR, _NAMED_MONTH),
 )

@@ -24,7 +24,7 @@ from foretell.tools.dates.words import (
     is_stamp,
 )
 
-_RUN_ON = re.compile(r"(?<=[^\W\d]{4}[.!])\s+(?=[^\Wa-z]|[\"'(\[])")
+_RUN_ON = re.compile(r"[.!](?<=[^\W\d]{4}.)\s+(?=[^\Wa-z]|[\"'(\[])")
 _DOT_AFTER = re.compile(r"(?<=\d)\.\s?-?\s+(?=[^\Wa-z\d])")
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s{0,9}(?=\n|[^\Wa-z]|[\"'(\[#*|<-])|[。！？]")
 _AS_OF = re.compile(
@@ -252,9 +252,10 @@ class DatePlace:
     @cached_property
     def line_end(self) -> int:
         """Where its line ends, or its sentence."""
-        end = _DOT_AFTER.match(self.plain, self.found.end, self.wide_end)
-        end = end or _RUN_ON.search(self.plain, self.found.end, self.wide_end)
-        return end.start() if end is not None else self.wide_end
+        if (end := _DOT_AFTER.match(self.plain, self.found.end, self.wide_end)) is not None:
+            return end.start()
+        end = _RUN_ON.search(self.plain, self.found.end, self.wide_end)
+        return end.start() + 1 if end is not None else self.wide_end
 
     @cached_property
     def opens_line(self) -> bool:
