@@ -141,7 +141,7 @@ def ask(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -150,7 +150,7 @@ def ask(
     crowd: bool = True,
     prior: bool = True,
     steps: int = 10,
-    seconds: float = 600.0,
+    seconds: float | None = None,
     asking: Literal["tools", "schema"] = "tools",
     clamp: tuple[float, float] = (0.05, 0.95),
     bypass: Sequence[str] = ("dbnomics",),
@@ -192,7 +192,7 @@ def ask(
         crowd: Show the market price and start from it.
         prior: Show the base rate of similar questions and, without a price, start from it.
         steps: Maximum number of model replies; in the last one it must answer.
-        seconds: How long one trial may take.
+        seconds: Seconds that one trial may work (default: 600, and more for a slow model).
         asking: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
         clamp: Lowest and highest probability that is submitted.
         bypass: Sources whose questions are answered from their time series, without a model.
@@ -456,7 +456,7 @@ def expand_leaf(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -467,6 +467,7 @@ def expand_leaf(
     plan: bool = False,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     kernels: int = 4,
     unsandboxed: bool = False,
     grounder: str = "search",
@@ -506,6 +507,7 @@ def expand_leaf(
         plan: Only show what would be done and what it would cost.
         at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claim: Id of the leaf.
@@ -535,7 +537,7 @@ def ground_leaves(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -546,6 +548,7 @@ def ground_leaves(
     plan: bool = False,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     kernels: int = 4,
     unsandboxed: bool = False,
     grounder: str = "search",
@@ -582,6 +585,7 @@ def ground_leaves(
         plan: Only show what would be done and what it would cost.
         at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claims: Ids of the leaves.
@@ -607,7 +611,7 @@ def grow_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -622,6 +626,7 @@ def grow_tree(
     steps: int = 5,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     trials: int = 1,
     deep_model: str | None = None,
     correlations: bool = False,
@@ -666,6 +671,7 @@ def grow_tree(
         steps: Maximum number of model replies per analysis.
         at_once: How many leaves to estimate at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         trials: How often each leaf is estimated independently; the spread gives the answer an error bar.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         correlations: Have a model check which siblings are not independent.
@@ -776,7 +782,7 @@ def resynthesize_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -787,6 +793,7 @@ def resynthesize_tree(
     plan: bool = False,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     kernels: int = 4,
     unsandboxed: bool = False,
     rule: str | None = None,
@@ -819,6 +826,7 @@ def resynthesize_tree(
         plan: Only show what would be done and what it would cost.
         at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claims: Also these claims, even if nothing changed.
@@ -829,7 +837,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
     out: str | Path | None = None,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from conformance.reading import FAST, ONCE, body_of
+from conformance.reading import ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay, spec_file
 from fakes.market_reader import NOW, asked
 from foretell.data import AsyncHttpClient, Payload
@@ -45,7 +45,7 @@ Values = tuple[float | None, ...]
 
 
 def _client(transport: httpx2.MockTransport) -> KalshiClient:
-    return KalshiClient(http=AsyncHttpClient(limits=ONCE, transport=transport), host=HOST, per_second=FAST)
+    return KalshiClient(http=AsyncHttpClient(limits=ONCE, transport=transport), host=HOST)
 
 
 def _quotes(market: Payload) -> Values:

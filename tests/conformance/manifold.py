@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from conformance.reading import FAST, ONCE, body_of
+from conformance.reading import ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
 from fakes.market_reader import NOW, asked
 from fakes.samples import SampleManifoldAnswer, SampleManifoldMarket, manifold_market_body
@@ -39,7 +39,7 @@ WORDS = {
 
 
 def _client(transport: httpx2.MockTransport) -> ManifoldClient:
-    return ManifoldClient(http=AsyncHttpClient(limits=ONCE, transport=transport), host=HOST, per_second=FAST)
+    return ManifoldClient(http=AsyncHttpClient(limits=ONCE, transport=transport), host=HOST)
 
 
 async def _history() -> None:

@@ -41,7 +41,7 @@ TOKEN = "practice"
 def _client(seen: list[httpx2.Request] | None = None, **answers: httpx2.Response) -> MetaculusClient:
     paths = {f"/{path.replace('_', '/')}/": response for path, response in answers.items()}
     config = config_on(paths, seen)
-    return MetaculusClient(http=config.http, token=TOKEN, per_second=1e6, retry_seconds=0.0)
+    return MetaculusClient(http=config.http, token=TOKEN, retry_seconds=0.0)
 
 
 async def _read(name: str) -> ListedEvent:
@@ -259,7 +259,7 @@ async def _requests() -> None:
     question = (await MetaculusEvents(client).event("34516", NOW)).question
     await MetaculusSettlements(client).settlements([question])
     sending = AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.MockTransport(_accept(seen)))
-    writer = MetaculusWriter(client=client, http=sending, token=TOKEN, per_second=1e6)
+    writer = MetaculusWriter(client=client, http=sending, token=TOKEN)
     await writer.comments(34516, "7", private=True)
     await writer.forecast([{"question": 34031, "probability_yes": 0.4}])
     await writer.comment({"on_post": 34516, "text": "Why.", "is_private": True, "included_forecast": True})

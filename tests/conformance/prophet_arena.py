@@ -46,7 +46,7 @@ OPEN, RESOLVED, OWN = "constructed_event_open", "constructed_event_resolved", "c
 
 def _client(seen: list[httpx2.Request] | None = None, **answers: httpx2.Response) -> ProphetArenaClient:
     paths = {path.replace("__", "/"): response for path, response in answers.items()}
-    return ProphetArenaClient(http=config_on(paths, seen).http, key=KEY, per_second=1e6)
+    return ProphetArenaClient(http=config_on(paths, seen).http, key=KEY)
 
 
 async def _event(row: Payload) -> ListedEvent:
@@ -83,7 +83,7 @@ async def _own_forecasts() -> None:
     seen: list[httpx2.Request] = []
     client = _client(seen, forecasts=answer(SERVICE, OWN))
     http = AsyncHttpClient(limits=SEND_ONCE)
-    writer = ProphetArenaWriter(client=client, http=http, key=KEY, per_second=1e6)
+    writer = ProphetArenaWriter(client=client, http=http, key=KEY)
     assert await writer.stands("fed-dec", "me") == {"Cut": 0.5, "Hold": 0.4, "Hike": 0.1}
     assert await writer.stands("another", "me") is None
     assert dict(seen[0].url.params) == {"agent": "me", "event": "fed-dec"}

@@ -18,7 +18,6 @@ from foretell.data import (
 from foretell.data.series import SeriesUnavailable
 
 ONCE = HttpLimits(attempts=1)
-FAST = 1e6
 KEY = "key-beside-recordings"
 REFUSALS = (SourceError, SeriesUnavailable, PageUnavailable)
 
@@ -42,7 +41,7 @@ def config_on(
 ) -> ServiceConfig:
     """What a plug-in is opened with where only these answers exist, by the end of an address's path."""
     client = AsyncHttpClient(limits=ONCE, transport=replay(answers, seen))
-    return ServiceConfig(http=client, per_second=FAST, **more)
+    return ServiceConfig(http=client, **more)
 
 
 def sweep(service: str, read: Callable[[str], object]) -> None:

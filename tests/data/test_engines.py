@@ -53,10 +53,8 @@ ENGINES: dict[str, Build] = {
         ServiceConfig(http=client, key=KEY, address=f"{url}/perplexity")
     ),
     "serper": lambda client, url: SerperSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/serper")),
-    "asknews": lambda client, url: AskNewsSearch(
-        ServiceConfig(http=client, key=KEY, address=f"{url}/asknews", per_second=1e6)
-    ),
-    "gdelt": lambda client, url: GdeltSearch(ServiceConfig(http=client, address=f"{url}/gdelt", per_second=1e6)),
+    "asknews": lambda client, url: AskNewsSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/asknews")),
+    "gdelt": lambda client, url: GdeltSearch(ServiceConfig(http=client, address=f"{url}/gdelt")),
 }
 every_engine = pytest.mark.parametrize("name", ENGINES)
 Meddle = Callable[[PracticeServer], None]
@@ -363,7 +361,7 @@ def test_a_client_with_id_and_secret_gets_one_token_and_another_when_it_is_refus
     async def run() -> PracticeServer:
         server = search_server(small_world(), KEY)
         async with server, AsyncHttpClient(limits=QUICK) as client:
-            config = ServiceConfig(http=client, key=f"my-id:{KEY}", address=f"{server.url}/asknews", per_second=1e6)
+            config = ServiceConfig(http=client, key=f"my-id:{KEY}", address=f"{server.url}/asknews")
             engine = AskNewsSearch(config)
             await asyncio.gather(*(engine.search("central bank rate", JULY) for _ in range(3)))
             expired = [lambda _: json_response({"detail": "token expired"}, 401)]

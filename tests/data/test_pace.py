@@ -425,7 +425,7 @@ def test_a_server_on_this_machine_is_spared_like_the_service_unless_it_is_for_pr
 
 def test_a_plug_in_cannot_change_the_limits_of_a_known_service(tmp_path: Path) -> None:
     async def use(client: AsyncHttpClient, server: PracticeServer) -> None:
-        JsonService(ServiceConfig(http=client), f"{server.url}/kalshi", per_second=0.001)
+        client.pace(f"{server.url}/kalshi", per_second=0.001)
         await asyncio.gather(*(client.get(f"{server.url}/kalshi/markets") for _ in range(5)))
 
     assert len(asked(tmp_path, use).requests) == 10

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import inject
-from fakes.market_reader import FAST, KEY, NOW, READERS, client
+from fakes.market_reader import KEY, NOW, READERS, client
 from fakes.markets import (
     FakeFred,
     FakeKalshi,
@@ -143,7 +143,7 @@ def test_rubbish_among_numbers(provider: str, nth: int, place: int, rubbish: Any
 
     async def use(http: AsyncHttpClient, server: Any) -> None:
         if series is not None:
-            config = ServiceConfig(http=http, key="k", address=f"{server.url}{path}", per_second=FAST)
+            config = ServiceConfig(http=http, key="k", address=f"{server.url}{path}")
             found = await series(config).fetch(SeriesRef(provider=provider, id=id), PAST)
             assert all(PAST.admits_day(day) for day in found.days.tolist())
         else:

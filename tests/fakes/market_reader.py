@@ -47,7 +47,6 @@ QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_sec
 CANARY = "canary-of-the-future"
 KEY = "canary-key-77"
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-FAST = 1e5
 READERS: dict[str, tuple[Any, ...]] = {
     "kalshi": (KalshiEvents, KalshiSettlements, KalshiPrices),
     "manifold": (ManifoldEvents, ManifoldSettlements, ManifoldPrices),
@@ -61,14 +60,14 @@ def client(platform: str, http: AsyncHttpClient, url: str, key: str = KEY) -> An
     """The platform's client against a server of ours, in no hurry and with no pause."""
     if platform == "polymarket":
         hosts = PolymarketHosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
-        return PolymarketClient(http=http, hosts=hosts, per_second=FAST)
+        return PolymarketClient(http=http, hosts=hosts)
     if platform == "metaculus":
-        return MetaculusClient(http=http, token=key, host=f"{url}/api", per_second=FAST, retry_seconds=0.0)
+        return MetaculusClient(http=http, token=key, host=f"{url}/api", retry_seconds=0.0)
     if platform == "prophet_arena":
-        return ProphetArenaClient(http=http, key=key, host=f"{url}/api/v1", per_second=FAST)
+        return ProphetArenaClient(http=http, key=key, host=f"{url}/api/v1")
     if platform == "kalshi":
-        return KalshiClient(http=http, host=f"{url}/trade-api/v2", per_second=FAST)
-    return ManifoldClient(http=http, host=f"{url}/v0", per_second=FAST)
+        return KalshiClient(http=http, host=f"{url}/trade-api/v2")
+    return ManifoldClient(http=http, host=f"{url}/v0")
 
 
 class Reader:

@@ -123,14 +123,10 @@ def test_columns_of_any_number():
         bootstrap_score(columns, ResamplingDesign(weight=np.ones(200)), statistic=variance)
 
 
-def test_symmetric_and_bca_intervals():
+def test_symmetric_intervals():
     x = np.random.default_rng(0).exponential(size=80)
     symmetric = bootstrap_score(x, resampling=Resampling(interval="symmetric"))
     assert symmetric.high - symmetric.estimate == pytest.approx(symmetric.estimate - symmetric.low)
-    bca = bootstrap_score(x, resampling=Resampling(interval="bca"))
-    assert bca.high - bca.estimate > bca.estimate - bca.low
-    with pytest.raises(ValueError, match="bca"):
-        bootstrap_score(x, ResamplingDesign(stratum=x > 1), resampling=Resampling(interval="bca"))
 
 
 def test_draws_without_a_value_are_told():

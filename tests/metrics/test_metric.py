@@ -30,7 +30,6 @@ from foretell.metrics import (
     payoffs,
     return_metric,
     sharpe_metric,
-    spherical,
 )
 
 table = st.lists(
@@ -86,7 +85,6 @@ def direct(name, rows):
         "yes_side": lambda: yes_side,
         "no_side": lambda: no_side,
         "accuracy": lambda: np.average(np.where(p == 0.5, 0.5, (p > 0.5) == outcome), weights=weight),
-        "spherical": lambda: np.average(spherical(p, outcome), weights=weight),
         "reliability": lambda: parts.reliability,
         "resolution": lambda: parts.resolution,
         "uncertainty": lambda: parts.uncertainty,

@@ -12,7 +12,6 @@ from foretell.metrics import (
     metaculus_baseline,
     metaculus_baseline_options,
     metaculus_peer,
-    spherical,
 )
 
 probability = st.floats(0, 1)
@@ -23,7 +22,6 @@ rows = st.lists(st.tuples(probability, st.booleans()), min_size=1, max_size=30)
 def test_hand_computed_scores():
     assert brier([0.7, 0.7], [1, 0]).tolist() == pytest.approx([0.09, 0.49])
     assert log_score([0.7, 0.7], [1, 0]).tolist() == pytest.approx([np.log(0.7), np.log(0.3)])
-    assert spherical([0.6], [1]).tolist() == pytest.approx([0.6 / np.sqrt(0.52)])
     assert metaculus_baseline([0.75, 0.99], [1, 0]).tolist() == pytest.approx([58.496, -564.386], abs=1e-3)
 
 
@@ -41,13 +39,13 @@ def test_brier_index_of_half_is_fifty_and_negative_means_count_as_zero():
 
 
 def test_missing_outcome_raises():
-    for score in (brier, log_score, spherical, metaculus_baseline, mean_brier):
+    for score in (brier, log_score, metaculus_baseline, mean_brier):
         with pytest.raises(ValueError, match=r"outcome\[0\] = nan is missing"):
             score([0.5], [np.nan])
 
 
 def test_scoring_nothing_raises():
-    for score in (brier, log_score, spherical, metaculus_baseline, mean_brier):
+    for score in (brier, log_score, metaculus_baseline, mean_brier):
         with pytest.raises(ValueError, match="nothing to score"):
             score([], [])
     with pytest.raises(ValueError, match="no forecast"):
@@ -79,7 +77,7 @@ def test_honesty_pays(truth, said):
         return float(truth * score([p], [1])[0] + (1 - truth) * score([p], [0])[0])
 
     assert expected(brier, truth) <= expected(brier, said) + 1e-12
-    for score in (log_score, spherical, metaculus_baseline):
+    for score in (log_score, metaculus_baseline):
         assert expected(score, truth) >= expected(score, said) - 1e-9
 
 
@@ -93,7 +91,6 @@ def test_scores_are_bounded_symmetric_and_blind_to_order(rows, seed):
     assert 0 <= brier_index(mean_brier(p, outcome)) <= 100
     assert ((brier(p, outcome) >= 0) & (brier(p, outcome) <= 1)).all()
     assert (log_score(p, outcome) <= 0).all()
-    assert ((spherical(p, outcome) >= 0) & (spherical(p, outcome) <= 1)).all()
 
 
 @settings(deadline=None, max_examples=40)
@@ -101,7 +98,7 @@ def test_scores_are_bounded_symmetric_and_blind_to_order(rows, seed):
 def test_more_probability_on_what_happened_is_never_worse(low, high):
     low, high = sorted([low, high])
     assert brier([high], [1])[0] <= brier([low], [1])[0]
-    for score in (log_score, spherical, metaculus_baseline):
+    for score in (log_score, metaculus_baseline):
         assert score([high], [1])[0] >= score([low], [1])[0]
 
 

@@ -34,18 +34,11 @@ def test_payoffs_by_hand():
     assert paid.tolist() == pytest.approx([2.5, 0, 0, 1 / 0.65])
     kelly = payoff([0.8], [0], [0.4], [0.65], Bettor(gamma=1.0))
     assert kelly[0] == pytest.approx(0.2 / 0.65)
-    cash = payoff([0.8, 0.8], [1, 0], [0.4] * 2, [0.65] * 2, Bettor(gamma=1.0, abstain=True))
-    assert cash.tolist() == pytest.approx([2.0, 1 / 3])
 
 
 def test_fees_come_out_of_the_dollar():
     assert payoff([0.9], [1], [0.5], [0.5], Bettor(fee=kalshi_fee))[0] == pytest.approx(1 / 0.5175)
     assert payoff([0.9], [1], [0.5], [0.5], Bettor(fee=proportional_fee(0.1)))[0] == pytest.approx(1 / 0.55)
-
-
-def test_a_fee_larger_than_the_edge_keeps_the_free_bettor_out():
-    free = Bettor(fee=kalshi_fee, abstain=True)
-    assert payoff([0.51, 0.51], [1, 0], *HALF, free).tolist() == [1, 1]
 
 
 def test_rows_without_a_price_have_no_payoff_and_no_say():
@@ -62,20 +55,17 @@ def test_rows_without_a_price_have_no_payoff_and_no_say():
     yes=st.floats(0.01, 1),
     outcome=st.sampled_from([0, 1]),
     gamma=st.floats(0, 2),
-    free=st.booleans(),
 )
-def test_payoffs_are_bounded_by_the_odds(p, yes, outcome, gamma, free):
+def test_payoffs_are_bounded_by_the_odds(p, yes, outcome, gamma):
     no = 1.03 - yes
-    paid = payoff([p], [outcome], [yes], [min(no, 1.0)], Bettor(gamma=gamma, abstain=free))[0]
+    paid = payoff([p], [outcome], [yes], [min(no, 1.0)], Bettor(gamma=gamma))[0]
     assert 0 <= paid <= max(1 / yes, 1 / no) + 1e-9
 
 
-def test_agreeing_with_the_asks_loses_the_margin_unless_cash_is_allowed():
+def test_agreeing_with_the_asks_loses_the_margin():
     yes, no = 0.52, 0.52
     forced = payoff([0.5, 0.5], [1, 0], [yes] * 2, [no] * 2, Bettor(gamma=1.0))
     assert forced.tolist() == pytest.approx([0.5 / 0.52] * 2)
-    free = payoff([0.5, 0.5], [1, 0], [yes] * 2, [no] * 2, Bettor(gamma=1.0, abstain=True))
-    assert free.tolist() == [1, 1]
 
 
 def sharpe(paid, weight=1.0):

@@ -7,7 +7,6 @@ from scipy.optimize import minimize_scalar
 from foretell.metrics import (
     Bettor,
     crra_stakes,
-    crra_stakes_or_cash,
     kalshi_fee,
     no_fee,
     normalised_price,
@@ -43,33 +42,6 @@ def test_closed_form_is_the_numeric_optimum(p, yes, no, gamma):
     assert ours == pytest.approx(numeric, rel=1e-6, abs=1e-7)
 
 
-@settings(deadline=None, max_examples=60)
-@given(p=probability, yes=price, no=price, gamma=aversion)
-def test_with_cash_no_portfolio_of_three_is_better(p, yes, no, gamma):
-    a, b = (float(x[0]) for x in crra_stakes_or_cash([p], [yes], [no], gamma))
-    cash = 1 - a - b
-    assert min(a, b, cash) >= -1e-12
-
-    def value(yes_dollars, no_dollars):
-        kept = 1 - yes_dollars - no_dollars
-        return expected(p, kept + yes_dollars / yes, kept + no_dollars / no, gamma)
-
-    share, bet = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
-    others = value(bet * share, bet * (1 - share)).max()
-    assert value(a, b) >= others - 1e-9 * (1 + abs(others))
-
-
-@settings(deadline=None, max_examples=50)
-@given(p=probability, yes=price, gamma=aversion, outcome=st.sampled_from([0, 1]))
-def test_at_fair_prices_cash_changes_nothing(p, yes, gamma, outcome):
-    def wealth(stakes):
-        a, b = (float(x[0]) for x in stakes)
-        return 1 - a - b + (a / yes if outcome else b / (1 - yes))
-
-    forced, free = crra_stakes([p], [yes], [1 - yes], gamma), crra_stakes_or_cash([p], [yes], [1 - yes], gamma)
-    assert wealth(forced) == pytest.approx(wealth(free), rel=1e-6, abs=1e-9)
-
-
 def test_formula_of_the_paper_at_one_price():
     """Equation (6) of Prophet Arena C.3, evaluated as printed."""
     p, q, gamma = 0.6, 0.45, 0.5
@@ -102,11 +74,10 @@ def test_whoever_repeats_the_market_always_ties():
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1e-300, 1e-12, 1e-3, 0.5, 1.0, 5.0])
-@pytest.mark.parametrize("stakes", [crra_stakes, crra_stakes_or_cash])
-def test_stakes_stay_finite_at_the_edges(gamma, stakes):
+def test_stakes_stay_finite_at_the_edges(gamma):
     edges = [0.0, 1e-300, 1e-9, 0.5, 1 - 1e-9, 1.0]
     p, yes, no = (grid.ravel() for grid in np.meshgrid(edges, edges, edges))
-    a, b = stakes(p, yes, no, gamma)
+    a, b = crra_stakes(p, yes, no, gamma)
     assert ((a >= 0) & (b >= 0) & (a + b <= 1 + 1e-12)).all()
 
 
@@ -114,9 +85,6 @@ def test_what_nobody_offers_is_not_bought():
     yes, no = crra_stakes([0.9, 0.9, 0.9], [0.0, 0.5, 0.0], [1.0, 0.0, 0.0], 0.0)
     assert yes.tolist() == [0, 1, 0]
     assert no.tolist() == [1, 0, 0]
-    yes, no = crra_stakes_or_cash([0.9, 0.9], [0.0, 0.5], [0.99, 0.0], 0.0)
-    assert yes.tolist() == [0, 1]
-    assert no.tolist() == [0, 0]
 
 
 def test_small_aversion_approaches_all_in():
@@ -125,42 +93,27 @@ def test_small_aversion_approaches_all_in():
     assert crra_stakes([0.49], [0.5], [0.5], 1e-4)[0][0] == pytest.approx(0)
 
 
-def test_without_an_edge_only_the_free_bettor_keeps_cash():
-    p, yes, no = [0.5], [0.52], [0.53]
-    assert sum(x[0] for x in crra_stakes(p, yes, no, 0.0)) == 1
-    assert sum(x[0] for x in crra_stakes_or_cash(p, yes, no, 0.0)) == 0
-
-
-def test_cheap_pairs_leave_no_cash():
-    """At asks of 0.4 and 0.5 a pair costs 0.9 and pays 1: all money goes into contracts."""
-    yes, no = crra_stakes_or_cash([0.5], [0.4], [0.5], 1.0)
-    assert (yes[0], no[0]) == (0.5, 0.5)
-
-
 @settings(deadline=None, max_examples=50)
 @given(low=probability, high=probability, yes=price, no=price, gamma=st.floats(0, 3))
 def test_belief_moves_money_the_right_way(low, high, yes, no, gamma):
     low, high = sorted([low, high])
-    for stakes in (crra_stakes, crra_stakes_or_cash):
-        (less, more), _ = stakes([low, high], [yes, yes], [no, no], gamma)
-        assert less <= more + 1e-9
+    (less, more), _ = crra_stakes([low, high], [yes, yes], [no, no], gamma)
+    assert less <= more + 1e-9
 
 
 @settings(deadline=None, max_examples=50)
 @given(p=probability, yes=price, no=price, gamma=st.floats(0.01, 3))
 def test_sides_are_symmetric(p, yes, no, gamma):
     assume(abs(p * no - (1 - p) * yes) > 1e-6)
-    for stakes in (crra_stakes, crra_stakes_or_cash):
-        a, b = stakes([p], [yes], [no], gamma)
-        c, d = stakes([1 - p], [no], [yes], gamma)
-        assert (a[0], b[0]) == pytest.approx((d[0], c[0]), abs=1e-6)
+    a, b = crra_stakes([p], [yes], [no], gamma)
+    c, d = crra_stakes([1 - p], [no], [yes], gamma)
+    assert (a[0], b[0]) == pytest.approx((d[0], c[0]), abs=1e-6)
 
 
 def test_missing_prices_give_missing_stakes():
-    for stakes in (crra_stakes, crra_stakes_or_cash):
-        a, b = stakes([0.5, 0.9], [np.nan, 0.5], [0.5, 0.5], 0.5)
-        assert np.isnan([a[0], b[0]]).all()
-        assert np.isfinite([a[1], b[1]]).all()
+    a, b = crra_stakes([0.5, 0.9], [np.nan, 0.5], [0.5, 0.5], 0.5)
+    assert np.isnan([a[0], b[0]]).all()
+    assert np.isfinite([a[1], b[1]]).all()
 
 
 def test_normalised_price_by_hand():

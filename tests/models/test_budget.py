@@ -28,6 +28,7 @@ from foretell.models import (
     TokenCount,
     TokenPrice,
     UserMessage,
+    WorkClock,
     estimate_tokens,
 )
 from foretell.models.providers import ScriptedModel
@@ -82,14 +83,15 @@ def test_budget_is_checked_before_anything_is_sent():
 
     async def main() -> None:
         # Where there is room for a shorter reply than is wanted, it is asked for with that limit.
-        for output in (1000, 1000, 1100, 900, 900, 900):
+        for output in (1000, 1000, 1100, 900, 900, 900, 900):
             await model.complete(_request(output=output))
-        with pytest.raises(BudgetExceeded, match=r"the budget of the question allows 0\.15 dollars; 0\.12 spent"):
+        with pytest.raises(BudgetExceeded, match=r"the budget of the question allows 0\.15 dollars; 0\.14 spent"):
             await model.complete(_request(output=900))
 
     asyncio.run(main())
-    assert budget.spent == Cost(calls=6, input_tokens=6000, output_tokens=600, dollars=pytest.approx(0.12))
-    assert [request.max_tokens for request in script.requests] == [1000, 1000, 999, 799, 599, 399]
+    assert budget.spent == Cost(calls=7, input_tokens=7000, output_tokens=700, dollars=pytest.approx(0.14))
+    # Reading was measured by then: 1,000 tokens and not 1,001.
+    assert [request.max_tokens for request in script.requests] == [1000, 1000, 1000, 800, 600, 400, 200]
 
 
 def test_many_at_once_cannot_break_it_together():
@@ -108,9 +110,9 @@ def test_many_at_once_cannot_break_it_together():
 
 
 def test_budget_of_a_question_lies_within_that_of_its_run():
-    # A call costs 0.02 dollars, and needs room for 256 tokens more: 0.03561.
-    run = Budget("run", dollars=0.09)
-    questions = [Budget("question", dollars=0.07, within=run) for _ in range(2)]
+    # A call costs 0.02 dollars, and needs no more room than that.
+    run = Budget("run", dollars=0.07)
+    questions = [Budget("question", dollars=0.05, within=run) for _ in range(2)]
 
     async def main() -> list[str]:
         messages: list[str] = []
@@ -124,9 +126,9 @@ def test_budget_of_a_question_lies_within_that_of_its_run():
         return messages
 
     assert asyncio.run(main()) == [
-        "the budget of the question allows 0.07 dollars",
-        "the budget of the run allows 0.09 dollars",
-        "the budget of the run allows 0.09 dollars",
+        "the budget of the question allows 0.05 dollars",
+        "the budget of the run allows 0.07 dollars",
+        "the budget of the run allows 0.07 dollars",
     ]
     assert run.spent.calls == 3
 
@@ -225,7 +227,8 @@ def test_a_spent_budget_is_spent():
     assert 0 < _refused(results) < 20
     assert budget.spent.dollars == pytest.approx(2.5 * ASIDE, rel=0.01)
     assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 2), 3)) == 0
-    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 100), 3)) == 3
+    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 100), 3)) == 1
+    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 2000), 3)) == 3
 
 
 @pytest.mark.parametrize("broken", [1, 5])
@@ -349,6 +352,94 @@ def test_a_sufficient_budget_completes_everything():
     provider, budget = Provider(wants=900), Budget("run", dollars=needed * 1.11)
     results = run(provider, budget, cells=60)
     assert all(isinstance(one, Reply) and one.finish == "stop" for one in results)
+
+
+@pytest.mark.parametrize("cells", [1, 12, 60])
+@pytest.mark.parametrize("wants", [3, 40, 900])
+def test_exactly_enough_is_enough(wants: int, cells: int):
+    """A budget far below the cap of one reply, which needs every cent of it."""
+    provider = Provider(wants=wants)
+    # The first call is admitted by the careful estimate of what it reads, 88 tokens instead of 80.
+    budget = Budget("run", dollars=PRICE.dollars(TokenCount(input=cells * 4 * 80 + 8, output=cells * 4 * wants)))
+    results = run(provider, budget, cells=cells)
+    assert all(isinstance(one, Reply) and one.finish == "stop" for one in results)
+    assert provider.bill <= budget.spent.dollars + 1e-9
+
+
+def test_reading_from_a_cache_leaves_room_for_more():
+    """Estimates know no cache: a budget that pays for cached reading alone must not end before it is used up."""
+    price = TokenPrice(input=10, output=10, cached=1)
+    prices = PriceList({"openai:x": price})
+    tokens = TokenCount(input=10_000, cached=9_900, output=50)
+    script = ScriptedModel(lambda _: Reply(text="yes", tokens=tokens))
+    budget = Budget("run", dollars=0.1 + 20 * price.dollars(tokens))
+    model = BudgetedModel(script, prices, budget)
+
+    async def main() -> None:
+        for _ in range(20):
+            await model.complete(Request(model="openai:x", messages=(UserMessage(text="x" * 35_000),)))
+
+    asyncio.run(main())
+    assert budget.spent.calls == 20
+
+
+def test_a_lost_reply_waits_for_the_money_of_others():
+    """Two calls, the first of which is lost: there is room for its second attempt as soon as the other one is back."""
+    settings = ModelSettings(max_tokens=1000)
+
+    class Loses:
+        def __init__(self) -> None:
+            self.asked = list[str]()
+
+        async def complete(self, request: Request) -> Reply:
+            name = request.messages[0].text
+            self.asked.append(name)
+            await asyncio.sleep(0.05 if name == "slow" else 0.0)
+            if self.asked == ["lost", "slow"] and name == "lost":
+                raise ReplyLost("the connection broke")
+            return Reply(text="yes", tokens=TokenCount(input=1, output=10))
+
+    inner, budget = Loses(), Budget("run", dollars=2.5 * 0.01)
+    limited = LimitedModel(inner, ModelLimits(first_pause=0.0, attempts=3))
+
+    async def main() -> list[Reply]:
+        model = BudgetedModel(limited, CHEAP, budget)
+        asked = [
+            Request(model="openai:x", messages=(UserMessage(text=name),), settings=settings)
+            for name in ("lost", "slow")
+        ]
+        return await asyncio.gather(*map(model.complete, asked))
+
+    assert len(asyncio.run(main())) == 2
+    assert inner.asked == ["lost", "slow", "lost"]
+    assert budget.at_risk.calls == 1
+    assert budget.reserved == pytest.approx(0)
+
+
+def test_calls_that_lost_their_replies_do_not_wait_for_each_other():
+    provider, budget = Provider(wants=900, lose=1.0), Budget("run", dollars=0.5)
+    results = run(provider, budget, cells=50, steps=1)
+    assert all(isinstance(one, ModelError) for one in results)
+    assert budget.reserved == pytest.approx(0)
+
+
+def test_waiting_for_money_takes_no_time_from_a_trial():
+    class Slow:
+        async def complete(self, request: Request) -> Reply:
+            await asyncio.sleep(0.05)
+            return Reply(text="yes", tokens=TokenCount(output=10))
+
+    budget = Budget("run", dollars=1.5 * ASIDE)
+    model = BudgetedModel(Slow(), DOLLAR_A_MILLION, budget)
+
+    async def trial(number: int) -> Reply:
+        async with WorkClock(0.2):
+            return await model.complete(Request(model="openai:x", messages=(UserMessage(text=str(number)),)))
+
+    async def main() -> list[Reply]:
+        return await asyncio.gather(*map(trial, range(10)))
+
+    assert len(asyncio.run(main())) == 10
 
 
 def test_a_small_budget_of_a_question_is_used():

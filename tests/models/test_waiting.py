@@ -13,6 +13,7 @@ from foretell.models import (
     Request,
     UserMessage,
     WaitingReply,
+    WorkClock,
     waiting,
     waiting_text,
 )
@@ -43,6 +44,67 @@ def test_a_slow_reply_is_waited_for_and_silence_is_not(monkeypatch: pytest.Monke
     assert reply.text == "done"
     with pytest.raises(ModelError, match="reply-seconds"):
         asyncio.run(LimitedModel(SlowModel(writes=False), limits).complete(REQUEST))
+
+
+async def _asked(model: object, clock: WorkClock, times: int = 1) -> None:
+    async with clock:
+        for _ in range(times):
+            await LimitedModel(model, ModelLimits(seconds=5.0, attempts=1)).complete(REQUEST)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_reply_that_is_coming_in_is_let_finish(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(waiting, "TOLD_EVERY", 0.1)
+    asyncio.run(_asked(SlowModel(writes=True), WorkClock(0.5, replies=1)))
+    with pytest.raises(TimeoutError):  # Whoever says how long is taken at their word.
+        asyncio.run(_asked(SlowModel(writes=True), WorkClock(0.5)))
+    with pytest.raises(TimeoutError):
+        asyncio.run(_asked(SlowModel(writes=False), WorkClock(0.5, replies=1)))
+
+
+def test_a_limit_follows_the_measured_speed():
+    class Steady:
+        async def complete(self, request: Request) -> Reply:
+            await asyncio.sleep(0.1)
+            return Reply(text="done")
+
+    clock = WorkClock(0.25, replies=8)
+    asyncio.run(_asked(Steady(), clock, times=8))
+    assert clock.seconds >= 8 * 1.5 * 0.1
+    with pytest.raises(TimeoutError):
+        asyncio.run(_asked(Steady(), WorkClock(0.25), times=8))
+
+
+def test_waiting_for_a_turn_is_no_work():
+    async def main() -> None:
+        class Steady:
+            async def complete(self, request: Request) -> Reply:
+                await asyncio.sleep(0.05)
+                return Reply(text="done")
+
+        limited = LimitedModel(Steady(), ModelLimits(at_once=1))
+
+        async def trial() -> None:
+            async with WorkClock(0.2):
+                await limited.complete(REQUEST)
+
+        await asyncio.gather(*(trial() for _ in range(10)))
+
+    asyncio.run(main())
+
+
+def test_who_is_cancelled_by_others_is_not_out_of_time():
+    async def main() -> None:
+        async def trial() -> None:
+            async with WorkClock(60.0):
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(trial())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
 
 
 def test_what_a_person_sees_while_waiting():

@@ -111,6 +111,8 @@ def test_a_taken_port_is_one_line(tmp_path: Path):
     [
         (("dev", "fakes"), "`foretell dev` is now"),
         (("practice", "--port-base", "8100"), "the new spelling is --port PORT"),
+        (("practice", "--env"), "the new spelling is foretell practice -- bash"),
+        (("fetch", "metaculus", "--tournament", "cup"), "the new spelling is metaculus:TOURNAMENT"),
     ],
 )
 def test_old_spellings_are_answered_with_the_new_ones(old: tuple[str, ...], new: str):

@@ -177,7 +177,10 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     assert forecaster_options(slow.spec) == {"seconds": 900_000.0}
     # The filter drops what it has no verdict on: it waits as long as its replies take.
     tiers: tuple[ServiceTier | None, ...] = (None, "standard", "flex", "batch")
-    assert [filter_seconds(ModelSettings(tier=tier)) for tier in tiers] == [120.0, 120.0, 900.0, 90_000.0]
+    waits = [filter_seconds(usual.spec, ModelSettings(tier=tier)) for tier in tiers]
+    assert waits == [120.0, 120.0, 900.0, 90_000.0]
+    patient = replace(usual.spec, sampling={"reply_seconds": 1000})
+    assert filter_seconds(patient, ModelSettings()) == 1000.0
     with pytest.raises(InputError, match="a tree asks too often to wait a day for each reply"):
         prepare(RunRequest(spec={**spec, "forecaster": "tree"}, tier="batch"), settings)
 

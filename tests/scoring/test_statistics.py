@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from foretell import score, study
-from foretell.metrics import Resampling, bootstrap_score, expanded_level
+from foretell.metrics import expanded_level
 from foretell.metrics.bootstrap import expanded_p
 from foretell.operations import PlanRequest, ScoreRequest, plan
 from foretell.operations.score import ScoreResult
 from foretell.operations.score import score as score_tables
-from foretell.questions import InputError
 from foretell.scoring import Scoreboard
 from foretell.studies import StudyData
 
@@ -75,25 +74,6 @@ def board(asked: dict[str, Any]) -> Scoreboard:
     found = score_tables(ScoreRequest.read(asked))
     assert isinstance(found, ScoreResult)
     return found.board
-
-
-def test_bca_intervals_are_those_of_the_bootstrap_and_know_one_kind_of_cluster():
-    forecasts, outcomes = tables()
-    kinds = [{**row, "kind": ("market", "dataset")[i % 6 < 3]} for i, row in enumerate(outcomes)]
-    asked = {"forecasts": forecasts, "outcomes": outcomes, "interval": "bca", "draws": 4000}
-    with pytest.raises(InputError, match="question and resolved_on are crossed"):
-        score_tables(ScoreRequest.read(asked))
-    found = board({**asked, "cluster": ["question"]}).scores[0]
-    mine = [row["p"] for row in forecasts if row["forecaster"] == found.forecaster]
-    squared = [(p - row["outcome"]) ** 2 for p, row in zip(mine, outcomes, strict=True)]
-    resampling = Resampling(draws=4000, interval="bca", expanded=True)
-    alone = bootstrap_score(squared, [row["question"] for row in outcomes], resampling=resampling)
-    assert (found.metrics["brier"].low, found.metrics["brier"].high) == pytest.approx((alone.low, alone.high), rel=0.02)
-    by_kind = {**asked, "outcomes": kinds, "cluster": ["question"]}
-    overall = [board({**by_kind, "interval": how}).scores[0].metrics["bi"] for how in ("bca", "percentile")]
-    ends = [(one.low, one.high) for one in overall]
-    assert ends[0] != ends[1]
-    assert ends[0] == pytest.approx(ends[1], abs=0.5)
 
 
 def test_a_plan_stands_on_the_level_of_its_pilot():

@@ -28,19 +28,10 @@ def moments_of_two():
     return several(one_asking("x", p=(0.5,)), late, one_asking("y", p=(0.8,)))
 
 
-@pytest.mark.parametrize(
-    ("choice", "brier"),
-    [
-        ("mean", ((0.25 + 0.01) / 2 + 0.04) / 2),
-        ("first", (0.25 + 0.04) / 2),
-        ("last", (0.01 + 0.04) / 2),
-        ("every", (0.25 + 0.01 + 0.04) / 3),
-    ],
-)
-def test_which_moments_count(choice, brier):
-    found = line(ScoredArena.of(moments_of_two(), choice))
-    assert found.scores["brier"].estimate == pytest.approx(brier)
-    assert found.moments == (2 if choice in ("first", "last") else 3)
+def test_an_event_counts_once_as_the_mean_over_its_moments():
+    found = line(ScoredArena.of(moments_of_two()))
+    assert found.scores["brier"].estimate == pytest.approx(((0.25 + 0.01) / 2 + 0.04) / 2)
+    assert found.moments == 3
 
 
 def test_the_mean_is_over_moments_that_were_answered():

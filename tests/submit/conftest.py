@@ -80,7 +80,7 @@ class Metaculus:
                 AsyncHttpClient(limits=QUICK, transport=transport) as reading,
                 AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as writing,
             ):
-                fast: Any = {"host": f"{self.server.url}/api", "per_second": 1e4}
+                fast: Any = {"host": f"{self.server.url}/api"}
                 client = MetaculusClient(http=reading, token=token, retry_seconds=0.0, **fast)
                 return await use(MetaculusWriter(client=client, http=writing, token=token, wait_seconds=0.0, **fast))
 

@@ -68,7 +68,7 @@ ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
     ),
     "tavily": lambda client, url: TavilySearch(ServiceConfig(http=client, key=KEY, address=f"{url}/tavily")),
     "serper": lambda client, url: SerperSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/serper")),
-    "gdelt": lambda client, url: GdeltSearch(ServiceConfig(http=client, address=f"{url}/gdelt", per_second=1e6)),
+    "gdelt": lambda client, url: GdeltSearch(ServiceConfig(http=client, address=f"{url}/gdelt")),
 }
 
 
@@ -202,9 +202,7 @@ def series_through_the_fence(day: str, **options: Any) -> Observation:
     async def run() -> Observation:
         fake = FakeFred({"UNRATE": unrate}, key="canary", today=date(2026, 11, 1))
         async with fake.server() as server, AsyncHttpClient(limits=QUICK) as http:
-            source = FredSeries(
-                ServiceConfig(http=http, key="canary", address=f"{server.url}/fred", per_second=1e4), **options
-            )
+            source = FredSeries(ServiceConfig(http=http, key="canary", address=f"{server.url}/fred"), **options)
             tool = FetchSeries(question=asked, source=source)
             fence = FenceRules(as_of=asked.as_of, question=asked)
             toolbox = FencedTools.around((tool,), fence, LeakFilter(model=keeps_all(), name="scripted:filter"))

@@ -31,7 +31,7 @@ def test_board_data(arena: str, client: TestClient):
     assert rows["always 0.5"] == 0.25
     sports = client.get("/api/arena/made/board", params={"category": "Sports"}).json()
     assert sports["counts"]["resolved"] == 4
-    late = client.get("/api/arena/made/board", params={"since": "2026-03-08", "moments": "last"}).json()
+    late = client.get("/api/arena/made/board", params={"since": "2026-03-08"}).json()
     assert late["counts"]["resolved"] < 10
 
 

@@ -78,9 +78,7 @@ async def collect(arena: LiveArena, now: datetime) -> CollectReport:
             report.problems.append(f"{platform}: {error}")
         left_out.update(listing.ledger.left_out)
         skipped = Counter(one.reason for one in listing.ledger.skipped).most_common(5)
-        unknown = listing.ledger.unknown_fields.most_common(5)
         report.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
-        report.notes += [f"{n} × unknown field of {platform}: {name}" for name, n in unknown]
 
     await asyncio.gather(*map(look, arena.spec.platforms))
     unsettled = await book.db.aside(book.selected, unsettled=True)

@@ -58,16 +58,20 @@ def progress_bar(what: str) -> Reporting:
 
 @contextmanager
 def run_progress() -> Reporting:
-    """Cells done, failures, money (spent, reserved, at risk) and time left."""
+    """Cells done, failures, money (spent, reserved, at risk), speed of the model and time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    spent = "{task.fields[failed]} · {task.fields[money]} · {task.fields[calls]} calls"
+    from foretell.models.waiting import waiting_text
+
+    spent = "{task.fields[failed]} · {task.fields[money]} · {task.fields[calls]} calls{task.fields[waiting]}"
     with _bars(BarColumn(), MofNCompleteColumn(), spent, TimeRemainingColumn()) as bars:
-        task = bars.add_task("run", total=None, failed="0 failed", money="", calls=0)
+        task = bars.add_task("run", total=None, failed="0 failed", money="", calls=0, waiting="")
 
         def watch(now: "RunProgress") -> None:
             failed = f"{now.failed} failed" if not now.degraded else f"{now.failed} failed, {now.degraded} degraded"
+            waiting = waiting_text()
             counts = {"failed": failed, "money": now.money(), "calls": now.calls}
+            counts["waiting"] = f" · {waiting}" if waiting else ""
             bars.update(task, total=now.total, completed=now.done, **counts)
 
         yield {"watch": watch}

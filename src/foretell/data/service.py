@@ -23,14 +23,12 @@ class ServiceConfig:
     """The connection, the key and the place of one service."""
 
     http: AsyncHttpClient
-    """Shared by all services of a run; tell it the pace of your host (`pace`), unless `known_services` has it, and your
-    key (`keep_secret`)."""
+    """Shared by all services of a run. Tell it your key (`keep_secret`) and, unless `known_services` lists your host,
+    your pace (`pace`)."""
     key: str = field(default="", repr=False)
     """From the first of the plug-in's `key_variables` that is set; empty where none is."""
     address: str | None = None
     """Replaces the public address, from FORETELL_<NAME>_URL: a mirror, a proxy or a test server."""
-    per_second: float | None = None
-    """The pace of a server that `known_services` does not have."""
     home: Path = Path()
     """Where files of this program are kept."""
     corpus: Path = Path("corpus.db")
@@ -40,25 +38,14 @@ class ServiceConfig:
 
 
 class JsonService:
-    """A server that answers in JSON: its address, its key, which is never shown, and its pace, if no table has it."""
+    """A server that answers in JSON. Its key is never shown."""
 
-    def __init__(
-        self,
-        config: ServiceConfig,
-        host: str,
-        *,
-        per_second: float | None = None,
-        burst: int = 1,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, config: ServiceConfig, host: str, *, headers: Mapping[str, str] | None = None) -> None:
         self.http = config.http
         self.host = config.address or host
         self._headers = dict(headers or {})
         self.http.keep_secret(config.key)
         self.http.stand_in(self.host, host)
-        rate = config.per_second or per_second
-        if rate is not None:
-            self.http.pace(self.host, per_second=rate, burst=burst)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(host={self.host!r})"
@@ -148,10 +135,8 @@ class AccessToken:
 class TokenService(JsonService):
     """A server that answers in JSON to whoever shows such a token; one that it no longer takes is fetched anew once."""
 
-    def __init__(
-        self, config: ServiceConfig, host: str, token: AccessToken, *, per_second: float | None = None
-    ) -> None:
-        super().__init__(config, host, per_second=per_second, headers={"Accept": "application/json"})
+    def __init__(self, config: ServiceConfig, host: str, token: AccessToken) -> None:
+        super().__init__(config, host, headers={"Accept": "application/json"})
         self._token = token
 
     async def read(self, path: str, params: Params = ()) -> Payload:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal
+from typing import Literal, Protocol
 
 from foretell.models.waiting import ContextValue
 
@@ -15,14 +15,22 @@ StopWish = Literal["answer", "pause"]
 _current: ContextVar["EarlyStop | None"] = ContextVar("early_stop", default=None)
 
 
+class Reschedulable(Protocol):
+    """A clock that ends a block: that of `asyncio.timeout`, or a `WorkClock`."""
+
+    def reschedule(self, when: float | None) -> None:
+        """End the block at this time of the event loop."""
+        ...
+
+
 class EarlyStop:
     """A request to stop that can still come, and the clocks of those who would end by it."""
 
     def __init__(self) -> None:
         self.wish: StopWish | None = None
         """None until somebody asks."""
-        self._answering: list[asyncio.Timeout] = []
-        self._ending: list[asyncio.Timeout] = []
+        self._answering: list[Reschedulable] = []
+        self._ending: list[Reschedulable] = []
 
     def ask(self, wish: StopWish) -> None:
         """Stop now: whoever can answer early does, and everybody else is ended."""
@@ -34,7 +42,7 @@ class EarlyStop:
                 self._end_by_answer(clock)
 
     @contextmanager
-    def ends(self, clock: asyncio.Timeout) -> Generator[None]:
+    def ends(self, clock: Reschedulable) -> Generator[None]:
         """While the block lasts, the clock runs out when a stop is asked for, after those who answer early."""
         self._ending.append(clock)
         self._end(clock)
@@ -44,7 +52,7 @@ class EarlyStop:
             self._ending.remove(clock)
 
     @contextmanager
-    def answers(self, clock: asyncio.Timeout) -> Generator[None]:
+    def answers(self, clock: Reschedulable) -> Generator[None]:
         """The same for a clock whose owner then gives an answer; nothing happens where a pause is wanted."""
         self._answering.append(clock)
         self._end_by_answer(clock)
@@ -53,16 +61,16 @@ class EarlyStop:
         finally:
             self._answering.remove(clock)
 
-    def _end(self, clock: asyncio.Timeout) -> None:
+    def _end(self, clock: Reschedulable) -> None:
         if self.wish is not None:
             _within(clock, 2 * PATIENCE if self.wish == "answer" else 0.0)
 
-    def _end_by_answer(self, clock: asyncio.Timeout) -> None:
+    def _end_by_answer(self, clock: Reschedulable) -> None:
         if self.wish == "answer":
             _within(clock, PATIENCE)
 
 
-def _within(clock: asyncio.Timeout, seconds: float) -> None:
+def _within(clock: Reschedulable, seconds: float) -> None:
     clock.reschedule(asyncio.get_running_loop().time() + seconds)
 
 

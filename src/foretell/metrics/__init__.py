@@ -17,8 +17,7 @@ HOMES = {
     ),
     "foretell.metrics.clusters": "ResamplingDesign factorise resample_counts",
     "foretell.metrics.comparison": (
-        "Comparison PairwiseMatrix benjamini_hochberg compare_all compare_matrix compare_paired holm one_sided_p "
-        "stars two_sided_p"
+        "Comparison PairwiseMatrix compare_all compare_matrix compare_paired holm one_sided_p stars two_sided_p"
     ),
     "foretell.metrics.decisions": (
         "best_threshold consensus_matrix cross_fit_threshold hard_score_variance score_threshold"
@@ -27,21 +26,21 @@ HOMES = {
         "adjusted_brier adjusted_brier_index difficulty_anchor market_difficulty question_difficulty"
     ),
     "foretell.metrics.distributions": (
-        "cdf_bucket_of cdf_buckets crps_cdf crps_quantiles crps_samples interval_covers interval_score "
-        "metaculus_baseline_continuous metaculus_peer_continuous pinball rps"
+        "cdf_bucket_of cdf_buckets crps_quantiles crps_samples interval_covers interval_score "
+        "metaculus_baseline_continuous metaculus_peer_continuous pinball "
     ),
     "foretell.metrics.effects": "alternating_effects mixed_effects_check two_way_anova two_way_effects",
     "foretell.metrics.mcnemar": "mcnemar_matrix",
     "foretell.metrics.metric": (
         "DecisionRows LOG_FLOOR METRICS MetricRows STANDARD_METRICS payoffs return_metric sharpe_metric"
     ),
-    "foretell.metrics.power": "PowerTarget design_effect detectable_gain paired_power plan_from_pilot questions_needed",
+    "foretell.metrics.power": "PowerTarget design_effect paired_power plan_from_pilot questions_needed",
     "foretell.metrics.returns": (
-        "Bettor RISK_NEUTRAL_BETTOR crra_stakes crra_stakes_or_cash kalshi_fee no_fee normalised_price payoff "
+        "Bettor RISK_NEUTRAL_BETTOR crra_stakes kalshi_fee no_fee normalised_price payoff "
         "proportional_fee sharpe_from_sums"
     ),
     "foretell.metrics.scores": (
-        "brier brier_index log_score mean_brier metaculus_baseline metaculus_baseline_options metaculus_peer spherical"
+        "brier brier_index log_score mean_brier metaculus_baseline metaculus_baseline_options metaculus_peer"
     ),
     "foretell.metrics.shares": "DEFAULT_DRAWS mean_interval rate_interval share_interval",
 }

@@ -35,7 +35,6 @@ from foretell.metrics.clusters import factorise as factorise
 from foretell.metrics.clusters import resample_counts as resample_counts
 from foretell.metrics.comparison import Comparison as Comparison
 from foretell.metrics.comparison import PairwiseMatrix as PairwiseMatrix
-from foretell.metrics.comparison import benjamini_hochberg as benjamini_hochberg
 from foretell.metrics.comparison import compare_all as compare_all
 from foretell.metrics.comparison import compare_matrix as compare_matrix
 from foretell.metrics.comparison import compare_paired as compare_paired
@@ -55,7 +54,6 @@ from foretell.metrics.difficulty import market_difficulty as market_difficulty
 from foretell.metrics.difficulty import question_difficulty as question_difficulty
 from foretell.metrics.distributions import cdf_bucket_of as cdf_bucket_of
 from foretell.metrics.distributions import cdf_buckets as cdf_buckets
-from foretell.metrics.distributions import crps_cdf as crps_cdf
 from foretell.metrics.distributions import crps_quantiles as crps_quantiles
 from foretell.metrics.distributions import crps_samples as crps_samples
 from foretell.metrics.distributions import interval_covers as interval_covers
@@ -63,7 +61,6 @@ from foretell.metrics.distributions import interval_score as interval_score
 from foretell.metrics.distributions import metaculus_baseline_continuous as metaculus_baseline_continuous
 from foretell.metrics.distributions import metaculus_peer_continuous as metaculus_peer_continuous
 from foretell.metrics.distributions import pinball as pinball
-from foretell.metrics.distributions import rps as rps
 from foretell.metrics.effects import alternating_effects as alternating_effects
 from foretell.metrics.effects import mixed_effects_check as mixed_effects_check
 from foretell.metrics.effects import two_way_anova as two_way_anova
@@ -79,14 +76,12 @@ from foretell.metrics.metric import return_metric as return_metric
 from foretell.metrics.metric import sharpe_metric as sharpe_metric
 from foretell.metrics.power import PowerTarget as PowerTarget
 from foretell.metrics.power import design_effect as design_effect
-from foretell.metrics.power import detectable_gain as detectable_gain
 from foretell.metrics.power import paired_power as paired_power
 from foretell.metrics.power import plan_from_pilot as plan_from_pilot
 from foretell.metrics.power import questions_needed as questions_needed
 from foretell.metrics.returns import Bettor as Bettor
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR as RISK_NEUTRAL_BETTOR
 from foretell.metrics.returns import crra_stakes as crra_stakes
-from foretell.metrics.returns import crra_stakes_or_cash as crra_stakes_or_cash
 from foretell.metrics.returns import kalshi_fee as kalshi_fee
 from foretell.metrics.returns import no_fee as no_fee
 from foretell.metrics.returns import normalised_price as normalised_price
@@ -100,7 +95,6 @@ from foretell.metrics.scores import mean_brier as mean_brier
 from foretell.metrics.scores import metaculus_baseline as metaculus_baseline
 from foretell.metrics.scores import metaculus_baseline_options as metaculus_baseline_options
 from foretell.metrics.scores import metaculus_peer as metaculus_peer
-from foretell.metrics.scores import spherical as spherical
 from foretell.metrics.shares import DEFAULT_DRAWS as DEFAULT_DRAWS
 from foretell.metrics.shares import mean_interval as mean_interval
 from foretell.metrics.shares import rate_interval as rate_interval

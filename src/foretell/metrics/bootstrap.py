@@ -15,9 +15,7 @@ import numpy.typing as npt
 from foretell.metrics.arrays import Bools, Floats, as_floats
 from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, draw_sums
 
-# Intervals from bootstrap replicates: percentile, symmetric, and bias-corrected accelerated.
-
-IntervalKind = Literal["percentile", "symmetric", "bca"]
+IntervalKind = Literal["percentile", "symmetric"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,53 +53,15 @@ def symmetric_interval(estimate: float, replicates: Floats, level: float = 0.95)
     return estimate - h, estimate + h, k / len(deviations)
 
 
-def bca_interval(estimate: float, replicates: Floats, jackknife: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Bias-corrected and accelerated interval (Efron 1987).
-
-    Quantiles Φ(z₀ + (z₀ + z_a)/(1 − a(z₀ + z_a))) of the replicates, where z₀ = Φ⁻¹(share of replicates below
-    the estimate) and a = Σd³ / 6(Σd²)^{3/2}, d = mean − leave-one-cluster-out values (`jackknife`).
-    """
-    from scipy.special import ndtr, ndtri
-
-    shape = bca_shape(estimate, replicates, jackknife)
-    if shape is None:
-        return percentile_interval(replicates, level)
-    shift, acceleration = shape
-    z = shift + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-    low, high = np.quantile(replicates, ndtr(shift + z / (1 - acceleration * z)))
-    return float(low), float(high)
-
-
-def bca_shape(estimate: float, replicates: Floats, jackknife: Floats) -> tuple[float, float] | None:
-    """z₀ and a of `bca_interval`; None where all draws lie on one side of the estimate and z₀ would be infinite."""
-    from scipy.special import ndtri
-
-    below = (np.sum(replicates < estimate) + 0.5 * np.sum(replicates == estimate)) / len(replicates)
-    if not 0 < below < 1:
-        return None
-    d = jackknife.mean() - jackknife
-    spread = float(np.sum(d**2))
-    return float(ndtri(below)), float(np.sum(d**3)) / (6 * spread**1.5) if spread > 0 else 0.0
-
-
 def interval_bounds(
-    estimate: float,
-    replicates: Floats,
-    *,
-    kind: IntervalKind = "percentile",
-    level: float = 0.95,
-    jackknife: Floats | None = None,
+    estimate: float, replicates: Floats, *, kind: IntervalKind = "percentile", level: float = 0.95
 ) -> tuple[float, float]:
-    """Low and high end of the interval of that kind; "bca" needs the leave-one-cluster-out values."""
+    """The low and high ends of an interval of the given kind; NaN without replicates."""
     if not len(replicates):
         return math.nan, math.nan
     if kind == "percentile":
         return percentile_interval(replicates, level)
-    if kind == "symmetric":
-        return symmetric_interval(estimate, replicates, level)[:2]
-    if jackknife is None:
-        raise ValueError('interval "bca" is only defined for one-way clusters without strata')
-    return bca_interval(estimate, replicates, jackknife, level)
+    return symmetric_interval(estimate, replicates, level)[:2]
 
 
 def expanded_level(level: float, n_clusters: int) -> float:
@@ -180,15 +140,8 @@ def bootstrap_sums(sums: Floats, from_sums: Statistic, resampling: Resampling = 
     """Interval of from_sums(Σ over clusters) when whole clusters (rows of `sums`, clusters × K) are resampled."""
     replicates = from_sums(draw_sums(sums, resampling.draws, resampling.rng()))
     total = sums.sum(axis=0)
-    jackknife = from_sums(total - sums) if resampling.interval == "bca" else None
-    return summarise(
-        float(from_sums(total)),
-        replicates,
-        resampling,
-        n_clusters=len(sums),
-        warning=cluster_warning(len(sums), 0.0, ""),
-        jackknife=jackknife,
-    )
+    warning = cluster_warning(len(sums), 0.0, "")
+    return summarise(float(from_sums(total)), replicates, resampling, n_clusters=len(sums), warning=warning)
 
 
 def bootstrap_score(
@@ -208,7 +161,6 @@ def bootstrap_score(
     strata = design.strata(len(values))
     sums = [s.units.sums(columns[s.rows])[:, None, :] for s in strata]
     estimate, replicates = replicate(strata, sums, statistic, resampling)
-    left_out = jackknife(strata, sums, statistic)
     present = [np.ones(s.units.n, dtype=np.bool_) for s in strata]
     return summarise(
         float(estimate[0]),
@@ -216,14 +168,7 @@ def bootstrap_score(
         resampling,
         n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
         warning=strata_warning(strata, present),
-        jackknife=None if left_out is None else left_out[:, 0],
     )
-
-
-def jackknife(strata: Sequence[ResamplingStratum], sums: Sequence[Floats], statistic: Statistic) -> Floats | None:
-    """Statistics of J columns without each unit in turn (units × J); None but for one-way clusters without strata."""
-    one_way = len(strata) == 1 and strata[0].margins is None
-    return statistic(sums[0].sum(axis=0) - sums[0]) if one_way else None
 
 
 def strata_warning(strata: Sequence[ResamplingStratum], present: Sequence[Bools]) -> str | None:
@@ -261,7 +206,6 @@ def summarise(
     *,
     n_clusters: int,
     warning: str | None = None,
-    jackknife: Floats | None = None,
 ) -> Interval:
     """The `Interval` of an estimate and its replicates; draws without a value are left out and told.
 
@@ -272,7 +216,7 @@ def summarise(
     if lost:
         warning = "; ".join(filter(None, [warning, f"{lost} draws had no value"]))
     level = expanded_level(resampling.level, n_clusters) if resampling.expanded else resampling.level
-    low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level, jackknife=jackknife)
+    low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level)
     se = float(np.std(finite, ddof=1)) if len(finite) > 1 else float("nan")
     if n_clusters < 2:
         low = high = se = float("nan")

@@ -8,7 +8,7 @@ already weighted, of which it sees the K sums: that is how numbers that are no m
 ratio) are compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -23,9 +23,7 @@ from foretell.metrics.bootstrap import (
     Resampling,
     Statistic,
     as_design,
-    bca_shape,
     expanded_p,
-    jackknife,
     mean_from_sums,
     replicate,
     strata_warning,
@@ -96,45 +94,19 @@ def symmetric_p(estimate: float, replicates: Floats) -> float:
     return (1 + int(np.sum(np.abs(replicates - estimate) >= abs(estimate)))) / (len(replicates) + 1)
 
 
-def bca_p(estimate: float, replicates: Floats, jackknife: Floats) -> float:
-    """The p-value of BCa intervals.
-
-    An end of the interval is a quantile of the draws; the shares of draws on either side of zero tell at which level
-    it is zero itself. With w = Φ⁻¹(share) − z₀ the tail left outside is Φ(w/(1 + a·w) − z₀).
-    """
-    from scipy.special import ndtr, ndtri
-
-    if not len(replicates) or np.isnan(estimate):
-        return float("nan")
-    shape = bca_shape(estimate, replicates, jackknife)
-    if shape is None:
-        return two_sided_p(replicates)
-    shift, acceleration = shape
-    least = 1 / (len(replicates) + 1)
-    outside: list[float] = []
-    for side, share in zip((1.0, -1.0), _tails(replicates), strict=True):
-        # Seen from above, the draws lie as if mirrored at zero.
-        w = float(ndtri(share)) - side * shift
-        room = 1 + side * acceleration * w
-        outside.append(float(ndtr(w / room - side * shift)) if room > 0 else 0.0)
-    return min(1.0, 2 * max(min(outside), least))
-
-
 def _tails(replicates: Floats) -> tuple[float, float]:
     """Shares of draws ≤ 0 and ≥ 0, one draw added to each so that none is ever empty."""
     n = len(replicates) + 1
     return (1 + int(np.sum(replicates <= 0))) / n, (1 + int(np.sum(replicates >= 0))) / n
 
 
-def comparison_of(
-    interval: Interval, replicates: Floats, n: int, resampling: Resampling, *, jackknife: Floats | None = None
-) -> Comparison:
+def comparison_of(interval: Interval, replicates: Floats, n: int, resampling: Resampling) -> Comparison:
     """The `Comparison` whose difference has that interval and those replicates (NaN draws are ignored).
 
     The p-value belongs to the kind of interval: it is below 1 − level exactly where the interval misses zero.
     """
     finite = replicates[np.isfinite(replicates)] if interval.n_clusters > 1 else replicates[:0]
-    p = _p_of_kind(interval.estimate, finite, resampling.interval, jackknife)
+    p = _p_of_kind(interval.estimate, finite, resampling.interval)
     p = expanded_p(p, interval.n_clusters) if resampling.expanded else p
     # Draws tell a p-value to about one in their number; within that, the interval has the last word.
     edge = round(1 - resampling.level, 12)
@@ -154,11 +126,9 @@ def comparison_of(
     )
 
 
-def _p_of_kind(estimate: float, replicates: Floats, kind: IntervalKind, jackknife: Floats | None) -> float:
+def _p_of_kind(estimate: float, replicates: Floats, kind: IntervalKind) -> float:
     if kind == "symmetric":
         return symmetric_p(estimate, replicates)
-    if kind == "bca" and jackknife is not None:
-        return bca_p(estimate, replicates, jackknife)
     return two_sided_p(replicates)
 
 
@@ -288,10 +258,8 @@ class _MethodRows:
         for arms, places in self._blocks(pairs, max(2, DRAW_CHUNK // height)):
             sums = [self._sums(s, arms) for s in strata]
             estimate, drawn = replicate(strata, sums, statistic, resampling)
-            left_out = jackknife(strata, sums, statistic) if resampling.interval == "bca" else None
             for pair, (a, b) in places.items():
                 common = arms[a][1]
-                without = None if left_out is None else left_out[:, a] - left_out[:, b]
                 present = [np.bincount(s.units.codes[common[s.rows]], minlength=s.units.n) > 0 for s in strata]
                 interval = summarise(
                     float(estimate[a] - estimate[b]),
@@ -299,11 +267,8 @@ class _MethodRows:
                     resampling,
                     n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
                     warning=strata_warning(strata, present),
-                    jackknife=without,
                 )
-                found[pair] = comparison_of(
-                    interval, drawn[:, a] - drawn[:, b], int(common.sum()), resampling, jackknife=without
-                )
+                found[pair] = comparison_of(interval, drawn[:, a] - drawn[:, b], int(common.sum()), resampling)
         return found
 
     def _blocks(
@@ -339,16 +304,22 @@ class _MethodRows:
         return out
 
 
-# Many comparisons at once: p-values adjusted so that chance findings stay rare. NaN (a comparison that was not made)
-# stays NaN and does not count.
-
-
 def holm(p: npt.ArrayLike) -> Floats:
-    """Holm's step-down adjustment (1979), which bounds the chance of any false finding.
+    """Holm's step-down adjustment (1979), which bounds the chance of any false finding among many comparisons.
 
-    With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)).
+    With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)). NaN (a comparison
+    that was not made) stays NaN and does not count.
     """
-    return _adjusted(p, lambda rising: np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)))
+    values = np.asarray(p, dtype=np.float64)
+    made = ~np.isnan(values)
+    reject(made & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
+    order = np.argsort(values[made], kind="stable")
+    rising = values[made][order]
+    found = np.empty(len(order))
+    found[order] = np.minimum(np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)), 1.0)
+    out = np.full(values.shape, np.nan)
+    out[made] = found
+    return out
 
 
 def corrected_pairs(p: Floats) -> Floats:
@@ -356,29 +327,4 @@ def corrected_pairs(p: Floats) -> Floats:
     out, upper = p.copy(), np.triu_indices(len(p), 1)
     out[upper] = holm(p[upper])
     out.T[upper] = out[upper]
-    return out
-
-
-def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
-    """Benjamini–Hochberg adjustment (1995), which bounds the expected share of false findings.
-
-    With m p-values in ascending order, adjusted p_(i) = min over j ≥ i of min(1, m·p_(j)/j).
-    """
-
-    def step_up(rising: Floats) -> Floats:
-        scaled = rising * len(rising) / np.arange(1, len(rising) + 1)
-        return np.minimum.accumulate(scaled[::-1])[::-1]
-
-    return _adjusted(p, step_up)
-
-
-def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
-    values = np.asarray(p, dtype=np.float64)
-    made = ~np.isnan(values)
-    reject(made & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
-    order = np.argsort(values[made], kind="stable")
-    found = np.empty(len(order))
-    found[order] = np.minimum(adjust(values[made][order]), 1.0)
-    out = np.full(values.shape, np.nan)
-    out[made] = found
     return out

@@ -26,7 +26,7 @@ from foretell.metrics.bootstrap import brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.decisions import TaskDecisions
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe_from_sums
-from foretell.metrics.scores import brier, log_score, metaculus_baseline, spherical
+from foretell.metrics.scores import brier, log_score, metaculus_baseline
 
 LOG_FLOOR = 0.001
 """Least probability of what happened in `log`, `ms` and `peer`, that of Metaculus: one −inf would hide all else."""
@@ -472,13 +472,6 @@ _ROWS: Sequence[Metric] = (
         right_side,
         label="Accuracy",
         meaning="share of forecasts on the right side of 0.5; a forecast of 0.5 counts half",
-        gaps=False,
-    ),
-    mean_metric(
-        "spherical",
-        lambda rows: spherical(rows.p, rows.outcome),
-        label="Spherical",
-        meaning="spherical score; 0.707 is always-0.5, 1 is perfect",
         gaps=False,
     ),
     _murphy_metric(

@@ -5,7 +5,6 @@ in one cluster (a series, a day) count for less than one each by the design effe
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +67,8 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
 
     Solves `paired_power` for n; for large n this is ((z_{1−α/2} + z_power)·sd/gain)².
     """
+    from scipy.optimize import root_scalar
+
     if not gain:
         raise ValueError("gain must not be zero: no number of questions shows a gain of nothing")
     high = 4.0
@@ -75,26 +76,12 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
         high *= 2
     if paired_power(gain, sd, 2.0, aim) >= aim.power:
         return math.ceil(2 * inflation)
-    n = _crossing(lambda n: paired_power(gain, sd, n, aim) - aim.power, 2.0, high)
-    return math.ceil(round(n * inflation, 6))
 
+    def shortfall(n: float) -> float:
+        return paired_power(gain, sd, n, aim) - aim.power
 
-def detectable_gain(n: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET, *, inflation: float = 1.0) -> float:
-    """The smallest true mean gain that n questions show with the wanted power."""
-    effective = n / inflation
-    if not effective > 1:
-        raise ValueError(f"n / inflation must exceed 1, got {effective}")
-    high = sd / math.sqrt(effective)
-    while paired_power(high, sd, effective, aim) < aim.power:
-        high *= 2
-    return _crossing(lambda gain: paired_power(gain, sd, effective, aim) - aim.power, 0.0, high)
-
-
-def _crossing(gap: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function passes zero."""
-    from scipy.optimize import root_scalar
-
-    return float(root_scalar(gap, bracket=(low, high), xtol=1e-12, rtol=1e-12).root)
+    found = root_scalar(shortfall, bracket=(2.0, high), xtol=1e-12, rtol=1e-12)
+    return math.ceil(round(float(found.root) * inflation, 6))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +102,6 @@ class PilotStudy:
     def questions_needed(self, gain: float | None = None, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:
         """Questions needed to see `gain` (by default the pilot's own), clustered like the pilot."""
         return questions_needed(self.gain if gain is None else gain, self.sd, aim, inflation=max(1.0, self.inflation))
-
-    def detectable_gain(self, n: int, aim: PowerTarget = DEFAULT_POWER_TARGET) -> float:
-        """The gain that n questions, clustered like the pilot, can show."""
-        return detectable_gain(n, self.sd, aim, inflation=max(1.0, self.inflation))
 
 
 def plan_from_pilot(score_a: npt.ArrayLike, score_b: npt.ArrayLike, cluster: npt.ArrayLike | None = None) -> PilotStudy:

@@ -52,13 +52,10 @@ class Bettor:
     gamma: float = 0.0
     """Relative risk aversion: 0 goes all in, 1 maximises log wealth."""
     fee: Fee = no_fee
-    abstain: bool = False
-    """Whether cash may be kept. The paper's bettor may not, and so bets even where asks leave no edge."""
 
     def stakes(self, p: npt.ArrayLike, yes_price: npt.ArrayLike, no_price: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Dollars put on Yes and on No, fees included; what is missing to 1 stays cash."""
-        choose = crra_stakes_or_cash if self.abstain else crra_stakes
-        return choose(p, self.cost(yes_price, "yes_price"), self.cost(no_price, "no_price"), self.gamma)
+        """The dollars put on Yes and on No, fees included."""
+        return crra_stakes(p, self.cost(yes_price, "yes_price"), self.cost(no_price, "no_price"), self.gamma)
 
     def cost(self, price: npt.ArrayLike, name: str = "price") -> Floats:
         """Price of one contract with its fee; 0 (not on offer) stays 0."""
@@ -88,8 +85,8 @@ def crra_stakes(
 
     Equation (6) of Prophet Arena C.3 for separate prices: logit a = [ln(p/q_y) − ln((1−p)/q_n)]/γ + ln(q_y/q_n).
     γ = 1 gives a = p whatever the prices. γ = 0 puts all on Yes if p/q_y ≥ (1−p)/q_n, else on No. All money
-    is bet: where q_y + q_n > 1 this is a loss in expectation for whoever agrees with the market
-    (see `crra_stakes_or_cash`). If one contract is not on offer, all goes to the other.
+    is bet: where q_y + q_n > 1 this is a loss in expectation for whoever agrees with the market. If one contract is not
+    on offer, all goes to the other.
     """
     p, yes_price, no_price = _bets(p, yes_price, no_price, gamma)
     yes = _yes_share(p, np.where(yes_price > 0, yes_price, 1.0), np.where(no_price > 0, no_price, 1.0), gamma)
@@ -97,28 +94,6 @@ def crra_stakes(
     nothing_on_offer = (yes_price == 0) & (no_price == 0)
     unknown = np.isnan(yes_price) | np.isnan(no_price)
     no = np.where(nothing_on_offer, 0.0, 1 - yes)
-    return np.where(unknown, np.nan, yes), np.where(unknown, np.nan, no)
-
-
-def crra_stakes_or_cash(
-    p: npt.ArrayLike, yes_price: npt.ArrayLike, no_price: npt.ArrayLike, gamma: float
-) -> tuple[Floats, Floats]:
-    """Best (Yes, No) dollars when the rest of the $1 may stay cash: maximises expected CRRA utility over all three.
-
-    With q_y + q_n ≥ 1 a pair of contracts is never cheaper than the dollar it pays, so only the side with an
-    edge is bought (p > q_y, or 1−p > q_n), none otherwise. Cash and Yes together span what Yes and No would at
-    the fair prices (q_y, 1−q_y), hence the closed form: W = (1−a)/(1−q_y) with a from `crra_stakes` at these
-    prices is the wealth if No, and the cash kept. Where q_y + q_n < 1 the pair beats cash and none is kept. At
-    q_y + q_n = 1 the payoffs equal those of `crra_stakes` (but for γ = 0 without an edge: cash, not Yes).
-    """
-    p, yes_price, no_price = _bets(p, yes_price, no_price, gamma)
-    q_yes, q_no = np.where(yes_price == 0, np.inf, yes_price), np.where(no_price == 0, np.inf, no_price)
-    yes = np.where(p > q_yes + STAKE_TIE, _edge_stake(p, q_yes, gamma), 0.0)
-    no = np.where(1 - p > q_no + STAKE_TIE, _edge_stake(1 - p, q_no, gamma), 0.0)
-    arbitrage = q_yes + q_no < 1 - STAKE_TIE
-    both_yes, both_no = crra_stakes(p, yes_price, no_price, gamma)
-    unknown = np.isnan(yes_price) | np.isnan(no_price)
-    yes, no = np.where(arbitrage, both_yes, yes), np.where(arbitrage, both_no, no)
     return np.where(unknown, np.nan, yes), np.where(unknown, np.nan, no)
 
 
@@ -133,13 +108,6 @@ def _yes_share(p: Floats, q_yes: Floats, q_no: Floats, gamma: float) -> Floats:
             return np.where(edge >= -STAKE_TIE, 1.0, 0.0)
         edge = np.where(np.abs(edge) <= STAKE_TIE, 0.0, edge)
         return expit(edge / gamma + np.log(q_yes) - np.log(q_no))
-
-
-def _edge_stake(p: Floats, price: Floats, gamma: float) -> Floats:
-    """Dollars on a contract with an edge when the rest stays cash; meaningless where p <= price."""
-    fair = np.where(price < 1, price, 0.5)
-    share = _yes_share(p, fair, 1 - fair, gamma)
-    return np.clip(1 - (1 - share) / (1 - fair), 0.0, 1.0)
 
 
 def _prices(price: npt.ArrayLike, name: str) -> Floats:

@@ -69,16 +69,6 @@ def log_score(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -
         return np.log(_of_what_happened(p, outcome, floor))
 
 
-def spherical(p: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
-    """Spherical score p_o / √(p² + (1−p)²) in [0, 1], higher is better; strictly proper (Roby 1964).
-
-    >>> spherical([0.5, 1.0], [1, 1]).round(4)
-    array([0.7071, 1.    ])
-    """
-    happened = _of_what_happened(p, outcome, 0.0)
-    return happened / np.hypot(happened, 1 - happened)
-
-
 def metaculus_baseline(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
     """Metaculus baseline score of binary questions, 100·(log₂ p_o + 1): 0 for 0.5, 100 for certainty.
 

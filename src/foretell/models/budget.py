@@ -1,13 +1,16 @@
-"""What calls cost, and the contract of a budget: it holds, and whoever fits into it is served.
+"""What calls cost, and the budgets that hold it: none is overspent, and one that suffices pays for everything.
 
-Before a call is sent, the most that it may cost is reserved. The length of the reply is capped at what was reserved, so
-that even the longest reply fits. Where there is no room, a call waits for others to come back; one that is alone takes
-what is left. A reply that was lost on the way may have been billed: it counts at its estimate, as money at risk.
+Before a call is sent, the most it may cost is reserved, and its reply is capped at what the reservation pays for. Where
+there is no room, the call waits for others to come back. A call that has nobody to wait for takes what is left: then
+reading counts as it has been measured so far, not as the careful estimate has it, so that a budget is not refused for
+what its calls will not cost. A reply that was lost on the way may have been billed: it counts at its estimate, as money
+at risk.
 """
 
 import asyncio
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
 from typing import NamedTuple
 
 from foretell.models.canonical import quick_json, request_key
@@ -26,6 +29,7 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList, TokenPrice, tier_factor
+from foretell.models.waiting import StandingStill
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
@@ -33,10 +37,10 @@ BYTES_PER_TOKEN = 3.5
 """On the careful side for English; the true count is booked when the reply is there."""
 DEFAULT_OUTPUT_TOKENS = 16_384
 """Longest reply within a budget, thoughts included, where the request names no limit and there is room for it."""
-LEAST_OUTPUT_TOKENS = 256
-"""A shorter reply is of no use: rather than be cut off there, a call is not made."""
-LONGEST_WAIT = 120.0
-"""Seconds without any call coming back, after which a waiting call stops waiting: those ahead may be waiting for it."""
+LEAST_OUTPUT_TOKENS = 16
+"""No call is made for a shorter reply, unless such replies were seen. OpenAI takes no lower limit."""
+LOOK_ELSEWHERE = 1.0
+"""Seconds between two looks whether other processes have got their replies."""
 
 
 class CallEstimate(NamedTuple):
@@ -55,11 +59,12 @@ class CallEstimate(NamedTuple):
             return 0.0
         return self.price.most(self.input, int(self.output if output is None else output)) * self.factor
 
-    def longest(self, dollars: float) -> int:
-        """Tokens of the longest reply that so much pays for, within what was wanted."""
-        reading = self.dollars(0)
-        per_token = (self.dollars(1_000_000) - reading) / 1_000_000
-        affordable = (dollars - reading) / per_token if per_token > 0 else inf
+    def longest(self, dollars: float, reading: float = 1.0) -> int:
+        """Tokens of the longest reply that so much pays for, where reading costs this share of the estimate."""
+        most = self.dollars(0)
+        read = ceil(reading * self.input - 1e-9) * most / self.input if self.input else 0.0
+        per_token = (self.dollars(1_000_000) - most) / 1_000_000
+        affordable = (dollars - read) / per_token if per_token > 0 else inf
         # The tiny extra is what floats lose in additions.
         return int(min(affordable + 1e-6, self.output))
 
@@ -73,8 +78,13 @@ class Budget:
     def __init__(
         self, name: str, *, dollars: float | None = None, within: "Budget | None" = None, run: str = ""
     ) -> None:
-        """`run` is the id of the run it belongs to: the journal notes it with every call that is paid from here."""
+        """`run` is the id of the run it is for: the journal notes it with every call that is paid from here.
+
+        Such a budget begins with what the run has paid before: a stored reply is not booked a second time, neither here
+        nor in a budget around it.
+        """
         self.name = name
+        self._of_run = bool(run)
         self.run: str = run or (within.run if within else "")
         self.dollars = dollars
         self.within = within
@@ -88,6 +98,10 @@ class Budget:
         """Dollars set aside for calls that are under way."""
         self._under_way = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._reading = 1.0
+        """The least share of the estimate that reading has cost so far."""
+        self._least = LEAST_OUTPUT_TOKENS
+        """Tokens of the shortest reply worth asking for."""
 
     @property
     def limited(self) -> bool:
@@ -99,44 +113,73 @@ class Budget:
         self.hold(cost.dollars)
         self.release(cost.dollars, cost)
 
-    async def reserve(self, estimate: CallEstimate) -> "Reservation":
-        """Room for one call, as soon as there is; `BudgetExceeded` where there will not be, even for a short reply."""
-        most = estimate.dollars()
-        while True:
-            output, dollars = estimate.output, most
-            short = next((budget for budget in self._chain if budget._lacks(most)), None)
-            if short is not None:
-                if short._under_way and await short._next_landing():
-                    continue
-                output = estimate.longest(min(budget._room(most) for budget in self._chain))
-                if output < min(LEAST_OUTPUT_TOKENS, estimate.output):
-                    output = min(LEAST_OUTPUT_TOKENS, estimate.output)
-                dollars = estimate.dollars(output)
-            self.hold(dollars)
-            for budget in self._chain:
-                budget._under_way += 1
-            return Reservation(budget=self, dollars=dollars, estimate=estimate, output=output)
+    async def reserve(
+        self, estimate: CallEstimate, is_paid: Callable[[], Awaitable[bool]] | None = None
+    ) -> "Reservation":
+        """Room for one call, as soon as there is any; `BudgetExceeded` where there will be none.
 
-    async def _next_landing(self) -> bool:
-        """Wait for a call under way to come back; False where none does for long."""
+        What `is_paid`, because its reply is stored, needs no room.
+        """
+        most = estimate.dollars()
+        output, dollars = estimate.output, most
+        while short := [budget for budget in self._chain if budget._lacks(most)]:
+            if is_paid is not None and await is_paid():
+                dollars = 0.0
+                break
+            busy = next((budget for budget in short if budget._under_way), None)
+            if busy is not None:
+                await busy._next_landing()
+            elif any(budget._busy_elsewhere() for budget in short):
+                with StandingStill():
+                    await asyncio.sleep(LOOK_ELSEWHERE)
+            else:
+                output, dollars = self._what_is_left(estimate, short)
+                break
+        self.hold(dollars)
+        for budget in self._chain:
+            budget._under_way += 1
+        return Reservation(budget=self, dollars=dollars, estimate=estimate, output=output)
+
+    def _what_is_left(self, estimate: CallEstimate, short: "Sequence[Budget]") -> tuple[int, float]:
+        """The tokens and dollars of a call that nobody has to be waited for."""
+        tightest = min(short, key=lambda budget: budget._room(0.0))
+        room, outermost = tightest._room(0.0), self._chain[-1]
+        output = estimate.longest(room, outermost._reading)
+        least = min(outermost._least, estimate.output)
+        if output < least:
+            raise BudgetExceeded(tightest._shortage(estimate.dollars(least)))
+        return output, min(room, estimate.dollars(output))
+
+    def learn(self, reading: float, written: int) -> None:
+        """What a complete reply showed: the share of its estimate that reading cost, and its length in tokens."""
+        outermost = self._chain[-1]
+        outermost._reading = min(outermost._reading, reading)
+        outermost._least = max(1, min(outermost._least, written))
+
+    async def _next_landing(self) -> None:
+        """Wait for a call under way to come back. Each has a time limit of its own."""
         loop = asyncio.get_running_loop()
         landing: asyncio.Future[None] = loop.create_future()
         self._waiting.append((loop, landing))
-        try:
-            async with asyncio.timeout(LONGEST_WAIT):
-                await landing
-        except TimeoutError:
-            return False
-        return True
+        with StandingStill():
+            await landing
 
     def landed(self) -> None:
         """One call is back, here and in every budget around this one: whoever waits looks again."""
         for budget in self._chain:
             budget._under_way -= 1
+            budget._make_room()
             waiting, budget._waiting = budget._waiting, []
             for loop, landing in waiting:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(_wake, landing)
+
+    def _make_room(self) -> None:
+        """Hand back what others could use."""
+
+    def _busy_elsewhere(self) -> bool:
+        """Whether other processes have calls under way that are paid from here."""
+        return False
 
     def hold(self, dollars: float) -> None:
         """Hold room here and in every budget around this one, or raise `BudgetExceeded`."""
@@ -146,13 +189,15 @@ class Budget:
         for budget in self._chain:
             budget.reserved += dollars
 
-    def release(self, dollars: float, actual: Cost, *, at_risk: bool = False) -> None:
-        """Replace what was held by what the call cost, or may have cost."""
+    def release(self, dollars: float, actual: Cost, *, at_risk: bool = False, paid_by: str = "") -> None:
+        """Replace what was held by what the call cost, or may have cost. `paid_by` is the run that paid it before."""
+        known = False
         for budget in self._chain:
             budget.reserved -= dollars
+            known = known or (budget._of_run and budget.run == paid_by)
             if at_risk:
                 budget.at_risk += actual
-            else:
+            elif not known:
                 budget.spent += actual
 
     def _room(self, wanted: float) -> float:
@@ -187,24 +232,48 @@ class Reservation:
     estimate: CallEstimate
     output: int
     """Tokens the reply may have at most."""
+    under_way: bool = True
+    """False while it waits for money again."""
+    paid_by: str = ""
+    """The run that paid for the reply before, where it is a stored one."""
 
     @property
     def run(self) -> str:
         """The run that pays, or nothing."""
         return self.budget.run
 
-    def lose(self) -> None:
-        """An attempt may have been billed: book it, and make room for the next, or raise `BudgetExceeded`."""
-        self.budget.release(self.dollars, self._maximum(), at_risk=True)
-        lost, self.dollars = self.dollars, 0.0
-        self.budget.hold(lost)
-        self.dollars = lost
+    async def lose(self) -> int:
+        """An attempt may have been billed: book it, and reserve room for the next, or raise `BudgetExceeded`.
+
+        Returns the tokens that the next reply may have.
+        """
+        return await self._renew(self._maximum(), self.estimate._replace(output=self.output))
+
+    async def reprice(self, factor: float) -> int:
+        """The call will cost another multiple of the usual price: reserve that instead. Returns the tokens as above."""
+        if factor <= self.estimate.factor:
+            return self.output
+        return await self._renew(None, self.estimate._replace(output=self.output, factor=factor))
+
+    async def _renew(self, lost: Cost | None, estimate: CallEstimate) -> int:
+        self.budget.release(self.dollars, lost or Cost(), at_risk=lost is not None)
+        self.dollars, self.under_way = 0.0, False
+        self.budget.landed()
+        again = await self.budget.reserve(estimate)
+        self.estimate, self.dollars, self.output, self.under_way = estimate, again.dollars, again.output, True
+        return again.output
 
     def settle(self, actual: Cost | None) -> None:
         """The call is over. None where its reply was lost and may have been billed."""
-        cost = self._maximum() if actual is None else actual
-        self.budget.release(self.dollars, cost, at_risk=actual is None)
-        self.budget.landed()
+        lost = actual is None and self.under_way
+        cost = self._maximum() if lost else actual or Cost()
+        self.budget.release(self.dollars, cost, at_risk=lost, paid_by=self.paid_by)
+        if self.under_way:
+            self.budget.landed()
+
+    def found(self, paid_by: str) -> None:
+        """The reply is stored: a run has paid for it before."""
+        self.paid_by = paid_by
 
     def _maximum(self) -> Cost:
         return Cost(calls=1, input_tokens=self.estimate.input, output_tokens=self.output, dollars=self.dollars)
@@ -233,8 +302,16 @@ class BudgetedModel:
     It stands outside the journal, so that a replay runs out of budget at the same call as the recorded run.
     """
 
-    def __init__(self, inner: Model, prices: PriceList, budget: Budget) -> None:
+    def __init__(
+        self,
+        inner: Model,
+        prices: PriceList,
+        budget: Budget,
+        is_paid: Callable[[Request], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`is_paid` says whether the reply to a request is stored."""
         self._inner = inner
+        self._is_paid = is_paid
         self._prices = prices
         self._budget = budget
 
@@ -248,7 +325,8 @@ class BudgetedModel:
         tokens = estimate_tokens(request)
         factor = tier_factor(request.model, request.settings.tier)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
-        reservation = await self._budget.reserve(estimate)
+        is_paid = self._is_paid
+        reservation = await self._budget.reserve(estimate, None if is_paid is None else lambda: is_paid(request))
         cap = request.cap
         if self._budget.limited:
             cap = reservation.output if cap is None else min(cap, reservation.output)
@@ -262,7 +340,10 @@ class BudgetedModel:
             )
             reservation.settle(None if lost else Cost())
             raise
-        reservation.settle(self._cost(request, reply))
+        cost = self._cost(request, reply)
+        if self._budget.limited and price is not None and reply.finish != "length":
+            self._budget.learn(_reading_share(price, factor, estimate, reply), reply.tokens.output)
+        reservation.settle(cost)
         return reply
 
     def _cost(self, request: Request, reply: Reply) -> Cost:
@@ -274,6 +355,13 @@ class BudgetedModel:
             dollars=dollars or 0.0,
             unpriced=int(dollars is None),
         )
+
+
+def _reading_share(price: TokenPrice, factor: float, estimate: CallEstimate, reply: Reply) -> float:
+    """What a call paid for reading, as a share of its estimate."""
+    estimated = estimate.dollars(0)
+    read = price.dollars(replace(reply.tokens, output=0, reasoning=0)) * factor
+    return read / estimated if estimated else 1.0
 
 
 # The budget of a run that many processes work at: each draws a little at a time, all together never more than it.
@@ -290,16 +378,36 @@ class SharedBudget(Budget):
     What a killed process had drawn and not spent is lost to the run: it may end early, and never costs more.
     """
 
-    def __init__(self, name: str, database: Database, run: str, *, dollars: float) -> None:
-        super().__init__(name, dollars=0.0, run=run)
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        run: str,
+        *,
+        dollars: float,
+        within: Budget | None = None,
+        under_way: Callable[[], float] = float,
+    ) -> None:
+        """`under_way` says for how many dollars calls of the run are under way, in all processes."""
+        super().__init__(name, dollars=0.0, within=within, run=run)
         self._database = database
         self._whole = dollars
+        self._all_under_way = under_way
 
     def _room(self, wanted: float) -> float:
         short = wanted - super()._room(wanted)
         if short > 0:
             self.dollars = (self.dollars or 0.0) + self._draw(max(short, DRAW_SHARE * self._whole))
         return super()._room(wanted)
+
+    def _make_room(self) -> None:
+        spare = super()._room(0.0)
+        kept = DRAW_SHARE * self._whole if self._under_way else 0.0
+        if spare > 2 * kept:
+            self.dollars = (self.dollars or 0.0) + self._draw(kept - spare)
+
+    def _busy_elsewhere(self) -> bool:
+        return self._all_under_way() > 0
 
     def give_back(self) -> None:
         """What was drawn and not spent."""

@@ -1,6 +1,5 @@
 """What a model can do, found out by asking it a few short things, and kept for later runs."""
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from foretell.models.model import (
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.models.provider import load_provider
+from foretell.models.waiting import WorkClock
 
 LOOK_UP = ToolSpec(
     name="look_up",
@@ -98,7 +98,7 @@ class CapabilityCheck:
         return {"force": force, "schema": schema}
 
     async def _ask(self, request: Request) -> Reply:
-        async with asyncio.timeout(self.seconds):
+        async with WorkClock(self.seconds, replies=1):
             reply = await self.model.complete(request)
         self.replies.append(reply)
         return reply

@@ -421,6 +421,11 @@ class Journal:
         query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
         return float(self._db.read(query, (run,))[0][0])
 
+    def payer(self, key: str) -> str:
+        """The run that sent a request last, or nothing."""
+        rows = self._db.read("SELECT run FROM sent WHERE key = ?", (bytes.fromhex(key),))
+        return str(rows[0][0] or "") if rows else ""
+
     def paid_for_checks(self) -> dict[str, float]:
         """By run: dollars that went into finding out how its models can be asked."""
         query = """
@@ -479,7 +484,22 @@ class JournalReadingModel:
     async def complete(self, request: Request) -> Reply:
         """The kept reply, or a new one."""
         asked = journal_request(request)
-        return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
+
+        def read(stored: bytes) -> Reply:
+            if self._journal.mode == "live":
+                paid_by = self._journal.payer(asked.key)
+                for reservation in request.reservations:
+                    reservation.found(paid_by)
+            return unpack_reply(stored)
+
+        return await self._journal.share(asked, lambda: self._inner.complete(request), read=read)
+
+    async def has(self, request: Request) -> bool:
+        """Whether the reply is kept, so that it costs nothing. A replay pays again, as the recorded run did."""
+        journal = self._journal
+        if journal.mode == "replay":
+            return False
+        return await journal.database.aside(journal.find, request_key(request)) is not None
 
 
 class JournalWritingModel:

@@ -5,6 +5,7 @@ import random
 import time
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any
 
 from foretell.models.budget import estimate_tokens
@@ -17,12 +18,11 @@ from foretell.models.rate_limiter import (
     SharedConcurrency,
     SharedRateLimiter,
 )
-from foretell.models.waiting import SilenceLimit
+from foretell.models.waiting import MORE_TIME, SilenceLimit, StandingStill, note_reply
 from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
 """Counted against a provider's speed limit until the reply is there."""
-MORE_TIME = "--reply-seconds, or sampling: {reply_seconds: …} in a spec, allows more"
 UNLIMITED = 1_000_000
 """At once, where only the speed is limited."""
 
@@ -117,8 +117,7 @@ class LimitedModel:
         tokens = size.input + min(size.output, USUAL_REPLY_TOKENS) if size else 0
         left = self.limits.total_seconds
         for attempt in range(1, self.limits.attempts + 1):
-            async with self._slots:
-                await self._pace.turn(tokens)
+            async with _Turn(self._slots, self._pace, tokens):
                 start = time.monotonic()
                 seconds = min(self.limits.seconds, left)
                 try:
@@ -126,6 +125,7 @@ class LimitedModel:
                     with SilenceLimit(seconds, self.limits.seconds):
                         reply = await self._inner.complete(request)
                     self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
+                    note_reply(time.monotonic() - start)
                     return reply
                 except TimeoutError:
                     busy = ReplyLost(f"{request.model} gave no answer within {seconds:g} s; {MORE_TIME}")
@@ -139,7 +139,7 @@ class LimitedModel:
             left -= pause
             if isinstance(busy, ReplyLost):
                 for reservation in request.reservations:
-                    reservation.lose()
+                    request = request.capped(await reservation.lose())
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -150,6 +150,29 @@ class LimitedModel:
             return busy.wait + self._rng.uniform(0, self.limits.first_pause)
         pause = min(self.limits.longest_pause, self.limits.first_pause * 2 ** (attempt - 1))
         return pause * self._rng.uniform(0.5, 1.0)
+
+
+class _Turn:
+    """A place among those who may ask at once, and a turn at the provider's pace. Waiting for them is no work."""
+
+    __slots__ = ("_pace", "_slots", "_tokens")
+
+    def __init__(self, slots: AbstractAsyncContextManager[Any], pace: RateLimiter, tokens: int) -> None:
+        self._slots, self._pace, self._tokens = slots, pace, tokens
+
+    async def __aenter__(self) -> None:
+        with StandingStill():
+            await self._slots.__aenter__()
+            try:
+                await self._pace.turn(self._tokens)
+            except BaseException as error:
+                await self._slots.__aexit__(type(error), error, error.__traceback__)
+                raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self._slots.__aexit__(kind, error, at)
 
 
 def limit_model(inner: Model, limits: ModelLimits, place: str, database: Database | None) -> LimitedModel:

@@ -15,8 +15,8 @@ FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed
 """`paused`: the provider wants the turn back to go on. `malformed`: it failed to write a call and says so."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
-ServiceTier = Literal["standard", "flex", "batch", "priority"]
-"""`flex` costs half and may take minutes; `batch` costs half and may take a day; `priority` costs twice."""
+ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
+"""`flex` costs half and may take minutes, `batch` half and up to a day, `priority` double, `ultrafast` six times."""
 
 
 @quick_init
@@ -112,8 +112,16 @@ class LosableReservation(Protocol):
         """How much is set aside: the most that one attempt may cost."""
         ...
 
-    def lose(self) -> None:
-        """An attempt may have been billed. `BudgetExceeded` where there is no room for another."""
+    def found(self, paid_by: str) -> None:
+        """The reply is stored: a run has paid for it before."""
+        ...
+
+    async def lose(self) -> int:
+        """An attempt may have been billed: reserve the next, or raise `BudgetExceeded`. Returns its most tokens."""
+        ...
+
+    async def reprice(self, factor: float) -> int:
+        """The call costs another multiple of the usual price: reserve that. Returns the most tokens of its reply."""
         ...
 
 
@@ -143,6 +151,14 @@ class Request:
         paid = object.__new__(Request)
         vars(paid).update(vars(self), cap=cap, reservations=(*self.reservations, reservation))
         return paid
+
+    def capped(self, cap: int) -> "Request":
+        """The same request where the money has become less; one without a cap is paid from no limited budget."""
+        if self.cap is None or cap >= self.cap:
+            return self
+        capped = object.__new__(Request)
+        vars(capped).update(vars(self), cap=cap)
+        return capped
 
     @property
     def max_tokens(self) -> int | None:

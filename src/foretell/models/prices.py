@@ -59,7 +59,7 @@ def read_price(written: str) -> TokenPrice:
 
 
 FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
-TIER_FACTORS = {"flex": 0.5, "batch": 0.5, "standard": 1.0, "priority": 2.0}
+TIER_FACTORS = {"flex": 0.5, "batch": 0.5, "standard": 1.0, "priority": 2.0, "ultrafast": 6.0}
 """What a service tier costs, as a multiple of the usual."""
 
 

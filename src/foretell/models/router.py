@@ -69,7 +69,8 @@ class ModelRouter:
         self._places: dict[str, Model] = {}
         self._by_name: dict[str, Model] = {}
         dispatch = _Dispatch(self._model)
-        self._front: Model = JournalReadingModel(dispatch, journal) if journal else dispatch
+        self._kept = JournalReadingModel(dispatch, journal) if journal else None
+        self._front: Model = self._kept or dispatch
 
     async def __aenter__(self) -> "ModelRouter":
         """Nothing is opened yet."""
@@ -107,7 +108,7 @@ class ModelRouter:
 
     def within(self, budget: Budget) -> Model:
         """The same, with a budget around it."""
-        return BudgetedModel(self, self.prices, budget)
+        return BudgetedModel(self, self.prices, budget, self._kept.has if self._kept else None)
 
     def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
         """The stored reply or a new one."""

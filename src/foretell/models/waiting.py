@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+MORE_TIME = "--reply-seconds, or sampling: {reply_seconds: …} in a spec, allows more"
+"""Which setting to change where a reply took too long."""
 TOLD_EVERY = 1.0
 """Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
 
@@ -26,16 +28,21 @@ class WaitingReply:
         """When the first piece came: until then the model reads."""
         self.tokens = 0
         self._listener = _listener.get()
+        self._clocks = _clocks.get()
         self._told = self.began
 
     def __enter__(self) -> "WaitingReply":
         """Counts among the replies that are waited for until it is there."""
         _waiting[self] = None
+        for clock in self._clocks:
+            clock.coming(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         """It is there, or will not come."""
         del _waiting[self]
+        for clock in self._clocks:
+            clock.ended(self)
 
     def heard(self, tokens: int) -> None:
         """A piece came."""
@@ -100,6 +107,135 @@ class SilenceLimit:
         self._end.cancel()
         if self._over and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
+
+
+# How long a piece of work may take. Waiting for money or for a turn is no work, and a slow model gets more time.
+
+MORE_THAN_MEASURED = 1.5
+"""A reply may take so many times as long as the slowest so far."""
+_clocks: "ContextVar[tuple[WorkClock, ...]]" = ContextVar("clocks", default=())
+
+
+class WorkClock:
+    """Ends a block by `TimeoutError` after some seconds of work, as `asyncio.timeout` does.
+
+    It stands still while the block waits for money or for its turn. With `replies`, the limit follows the speed of the
+    model: there is time for so many replies as slow as the slowest so far, and a reply that is coming in is let finish.
+    """
+
+    def __init__(self, seconds: float, *, replies: int = 0) -> None:
+        self.seconds = seconds
+        """The limit as it stands now."""
+        self.expired = False
+        self._replies = replies
+        self._idle, self._pauses, self._paused_at = 0.0, 0, 0.0
+        self._fixed = False
+        self._coming: set[WaitingReply] = set()
+
+    async def __aenter__(self) -> "WorkClock":
+        """From here on."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._loop, self._task, self._before = asyncio.get_running_loop(), task, task.cancelling()
+        self._began = self._loop.time()
+        self._end: asyncio.TimerHandle | None = self._loop.call_later(self.seconds, self._due)
+        self._token = _clocks.set((*_clocks.get(), self))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """It is done, or took too long; who was cancelled by others stays so."""
+        _clocks.reset(self._token)
+        if self._end is not None:
+            self._end.cancel()
+        if self.expired and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    @property
+    def worked(self) -> float:
+        """Seconds of work so far."""
+        now = self._paused_at if self._pauses else self._loop.time()
+        return now - self._began - self._idle
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit."""
+        return self.seconds - self.worked
+
+    def reschedule(self, when: float | None) -> None:
+        """End the block at a time of the event loop, whatever it is waiting for; None takes that back."""
+        if self._end is not None:
+            self._end.cancel()
+        self._fixed = when is not None
+        if when is None:
+            self._end = self._loop.call_later(max(0.0, self.left), self._due)
+        else:
+            self._end = self._loop.call_at(when, self._run_out)
+
+    def _run_out(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
+    def _due(self) -> None:
+        self._end = None
+        if self._pauses:
+            return  # Who goes on sets the time anew.
+        if self.left > 0:
+            self._end = self._loop.call_later(self.left, self._due)
+        elif self._replies and any(reply.first is not None for reply in self._coming):
+            self._end = self._loop.call_later(TOLD_EVERY, self._due)
+        else:
+            self._run_out()
+
+    def coming(self, reply: WaitingReply) -> None:
+        """A request was sent."""
+        self._coming.add(reply)
+
+    def ended(self, reply: WaitingReply) -> None:
+        """Its reply is there, or will not come."""
+        self._coming.discard(reply)
+
+    def replied(self, seconds: float) -> None:
+        """A reply took so long."""
+        self.seconds = max(self.seconds, self._replies * MORE_THAN_MEASURED * seconds)
+
+    def pause(self) -> None:
+        """Stand still."""
+        self._pauses += 1
+        if self._pauses == 1:
+            self._paused_at = self._loop.time()
+
+    def go_on(self) -> None:
+        """Run again."""
+        self._pauses -= 1
+        if not self._pauses:
+            self._idle += self._loop.time() - self._paused_at
+            if self._end is None and not self.expired and not self._fixed:
+                self._end = self._loop.call_later(max(0.0, self.left), self._due)
+
+
+class StandingStill:
+    """While the block lasts, the clocks around it stand still. No generator, because every call goes through it."""
+
+    __slots__ = ("_clocks",)
+
+    def __enter__(self) -> None:
+        """From here on."""
+        self._clocks = _clocks.get()
+        for clock in self._clocks:
+            clock.pause()
+
+    def __exit__(self, *error: object) -> None:
+        """They run again."""
+        for clock in self._clocks:
+            clock.go_on()
+
+
+def note_reply(seconds: float) -> None:
+    """Tell the clocks around how long a reply took."""
+    for clock in _clocks.get():
+        clock.replied(seconds)
 
 
 def waiting_text(now: float | None = None) -> str:

@@ -374,7 +374,7 @@ async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
     async with open_arena_file(request.file, ArenaParts()) as arena:
         folder = load_settings().home / "standings"
         table = await arena.store.aside(read_arena_table, arena.store.database, arena.name, keep=folder)
-        report = arena_report(table, by=by, choice=request.choice, draws=request.draws, seed=request.seed)
+        report = arena_report(table, by=by, draws=request.draws, seed=request.seed)
     return ArenaScores(report=report, by=by)
 
 

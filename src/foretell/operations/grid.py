@@ -14,10 +14,11 @@ from rich.console import Console
 
 from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
+from foretell.models.journal import Journal
 from foretell.operations.requests import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
-from foretell.operations.runs import CellCost, CellCosts, cell_cost, measured_costs
+from foretell.operations.runs import CellCost, CellCosts, RunMoney, cell_cost, measured_costs, money_of
 from foretell.operations.studies import run_study, save_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -35,6 +36,7 @@ from foretell.runs.runner import (
     has_panel,
     prepare_run,
 )
+from foretell.runs.runtime import paid_before
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import StoredScores
@@ -179,11 +181,11 @@ async def run_grid(
         raise InputError(f"this may cost money: {result.summary}", path=request.file, column="budget", hint=hint)
     _keep(settings, grid, planned)
     tell(result.summary)
-    spent = sum(one.spent for one in planned)
     within = settings
     if budget is not None:
         # Earlier costs of these runs count: the budget is for the whole experiment, not for one start.
-        within = replace(settings, budget=Budget("grid", dollars=max(0.0, budget - spent), within=settings.budget))
+        left = max(0.0, budget - _booked(settings, [one.run for one in planned]))
+        within = replace(settings, budget=Budget("grid", dollars=left, within=settings.budget))
     ended: dict[str, RunProgress] = {}
     complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
     for number, run in enumerate(runs, 1):
@@ -198,6 +200,13 @@ async def run_grid(
     if study is not None and request.keep:
         save_study(settings, study)
     return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
+
+
+def _booked(settings: Settings, runs: Sequence[str]) -> float:
+    """Dollars that earlier starts paid, or may have paid."""
+    with closing(RunStore(settings.store)) as store, closing(Journal(settings.journal)) as journal:
+        paid = sum(paid_before(journal, run, store.spent_on_answered(run)).dollars for run in runs)
+        return paid + sum(journal.unsettled(run).at_risk for run in runs)
 
 
 def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
@@ -234,6 +243,7 @@ def plan_grid(
     """The state of every run, with the cost of the rest by similar runs on this machine or a rough guess."""
     with closing(RunStore(settings.store)) as store:
         measured = measured_costs(store)
+        money = money_of(store, settings, [prepared[run.name].spec.id for run in runs])
         planned: list[PlannedRun] = []
         for run in runs:
             one = prepared[run.name]
@@ -247,7 +257,7 @@ def plan_grid(
                     factors=run.factors,
                     cells=len(one.questions) * one.spec.trials,
                     done=done,
-                    spent=store.spent(one.spec.id) if known else 0.0,
+                    spent=money[one.spec.id].spent,
                     per_cell=cost.dollars,
                     basis=cost.basis,
                 )
@@ -387,13 +397,13 @@ def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptG
         rows = {
             run: row for one in written for cell in one["cells"] if (row := store.run(run := cell["run"])) is not None
         }
-        scores = StoredScores(store).of(list(rows.values()))
+        scores, money = StoredScores(store).of(list(rows.values())), money_of(store, settings, list(rows))
         grids = tuple(
             KeptGrid(
                 name=one["name"],
                 file=one["file"],
                 cells=tuple(
-                    _cell(store, cell, rows.get(cell["run"]), scores.get(cell["run"], {}), asked)
+                    _cell(store, cell, rows.get(cell["run"]), scores.get(cell["run"], {}), asked, money)
                     for cell in one["cells"]
                 ),
             )
@@ -403,7 +413,12 @@ def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptG
 
 
 def _cell(
-    store: RunStore, cell: Mapping[str, Any], row: RunRow | None, score: Mapping[str, Any], asked: Mapping[str, int]
+    store: RunStore,
+    cell: Mapping[str, Any],
+    row: RunRow | None,
+    score: Mapping[str, Any],
+    asked: Mapping[str, int],
+    money: Mapping[str, RunMoney],
 ) -> GridCell:
     questions = asked.get(cell["run"], 0)
     return GridCell(
@@ -414,7 +429,7 @@ def _cell(
         cells=0 if row is None else questions * cells_each(row.spec),
         done=0 if row is None else row.done,
         bi=score.get("bi"),
-        dollars=0.0 if row is None else store.spent(row.id),
+        dollars=0.0 if row is None else money[row.id].spent,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foretell.forecasters.agent.settings import AgentSettings
+from foretell.forecasters.agent.settings import USUAL_SECONDS, AgentSettings
 from foretell.forecasters.combine.aggregate import Aggregate, Rule
 from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
 from foretell.tools.fence import unmarked
@@ -75,5 +75,5 @@ def limits_of(spec: Mapping[str, Any]) -> dict[str, float]:
     options: Mapping[str, Any] = spec.get("options") or {}
     return {
         "steps": int(options.get("steps", _LIMITS.steps)),
-        "seconds": float(options.get("seconds", _LIMITS.seconds)),
+        "seconds": float(options.get("seconds") or USUAL_SECONDS),
     }

@@ -302,8 +302,7 @@ async def open_simulation(
             DEMO_ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{DEMO_ENGINE}",
             "kalshi": f"{server.url}{KALSHI}",
         }
-        # The public exchange allows ten requests per second; this one is our own.
-        client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
+        client = KalshiClient(http=http, host=addresses["kalshi"])
         keys = {KEYS[service][0]: EXCHANGE_KEY for service in (PROVIDER, DEMO_ENGINE)}
         settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
         async with open_arena(demo_spec(request, name), settings, opening) as plain:

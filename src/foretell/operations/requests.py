@@ -228,6 +228,10 @@ _RULE: Any = setting(
 )
 _ROUNDS: Any = setting(1, "How many times leaves are broken down further.", ge=1, le=6, group="tree")
 _STEPS: Any = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
+_LEAF_SECONDS: Any = setting(
+    1800.0, "Seconds that one attempt at a leaf may work; a slow model gets more.", gt=0, le=86_400, group="tree",
+    metavar="SECONDS",
+)  # fmt: skip
 _RETRIES: Any = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
 _KERNELS: Any = setting(4, "How many notebooks run at the same time.", ge=1, group="tree")
 _UNSANDBOXED: Any = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
@@ -252,6 +256,7 @@ class TreeRequest(_ResearchRequest):
         20, "How many leaves to estimate at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
     )
     retries: int = _RETRIES
+    leaf_seconds: float = _LEAF_SECONDS
     trials: int = setting(
         1, "How often each leaf is estimated independently; the spread gives the answer an error bar.", ge=1, le=100,
         group="tree", title="Estimates of each leaf",
@@ -632,6 +637,7 @@ class _TreeResearchRequest(_ResearchRequest):
         20, "How many claims to research at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
     )
     retries: int = _RETRIES
+    leaf_seconds: float = _LEAF_SECONDS
     kernels: int = _KERNELS
     unsandboxed: bool = _UNSANDBOXED
 
@@ -742,7 +748,7 @@ _CLUSTER: Any = setting(
 )
 _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
-Correction = Literal["none", "holm", "bh"]
+Correction = Literal["none", "holm"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
 
 
@@ -798,10 +804,9 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
     seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
     level: float = setting(0.95, "Confidence level of the intervals.", gt=0, lt=1, group="statistics")
-    interval: Literal["percentile", "symmetric", "bca"] = setting(
+    interval: Literal["percentile", "symmetric"] = setting(
         "percentile",
-        "How to compute intervals: percentiles, symmetric about the estimate (Algorithm 1 of Prophet Arena), or "
-        "corrected for bias and skewness (BCa; one kind of cluster).",
+        "How to compute intervals: percentiles, or symmetric about the estimate (Algorithm 1 of Prophet Arena).",
         group="statistics",
     )
 
@@ -839,7 +844,7 @@ class CompareRequest(ScoringRequest):
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
     correct: Correction = setting(
-        "holm", "Correction of p-values for the number of comparisons: holm, bh or none.", group="statistics"
+        "holm", "Correction of p-values for the number of comparisons: holm or none.", group="statistics"
     )
 
 
@@ -1204,7 +1209,7 @@ _CORPUS: Any = setting(
 
 
 class CorpusImportRequest(OperationRequest):
-    """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
+    """Import files or folders (.txt, .md, .html, .jsonl) into the corpus.
 
     Documents that are already there are not stored twice.
     """
@@ -1563,9 +1568,6 @@ class ArenaScoreRequest(ArenaRequest):
     """Rank all entries on resolved events, next to the market, the base rate and 0.5."""
 
     by: Columns = setting((), "Also score by category, platform or lead_time.", metavar="COLUMNS")
-    choice: Literal["mean", "last", "first", "every"] = setting(
-        "mean", "Which forecasts of an event count: their mean, the last, the first, or every one separately."
-    )
     draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 

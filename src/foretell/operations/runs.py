@@ -350,7 +350,7 @@ def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) ->
             assert row is not None
             if store.state(row, asked.get(row.id, 0)) == "running":
                 raise InputError(f"run {row.name or row.id} is running", hint="stop it first")
-            answers, spent = row.done + row.failed, store.spent(row.id)
+            answers, spent = row.done + row.failed, money_of(store, settings, [row.id])[row.id].spent
             found.append({"run": row.id, "name": row.name, "answers": answers, "dollars": spent})
         if request.yes:
             for run in found:

@@ -315,20 +315,15 @@ class PlatformConnection:
     reading: Any
     writing: Any
 
-    @property
-    def address(self) -> dict[str, Any]:
-        """Where it is, and at which pace: a server of one's own need not be spared."""
-        return {**self.host, "per_second": 100.0} if self.host else {}
-
     def metaculus(self) -> tuple[MetaculusClient, MetaculusWriter]:
         """Reads and writes Metaculus."""
-        client = MetaculusClient(http=self.reading, token=self.key, **self.address)
-        return client, MetaculusWriter(client=client, http=self.writing, token=self.key, **self.address)
+        client = MetaculusClient(http=self.reading, token=self.key, **self.host)
+        return client, MetaculusWriter(client=client, http=self.writing, token=self.key, **self.host)
 
     def prophet_arena(self) -> tuple[ProphetArenaClient, ProphetArenaWriter]:
         """Reads and writes Prophet Arena."""
-        client = ProphetArenaClient(http=self.reading, key=self.key, **self.address)
-        return client, ProphetArenaWriter(client=client, http=self.writing, key=self.key, **self.address)
+        client = ProphetArenaClient(http=self.reading, key=self.key, **self.host)
+        return client, ProphetArenaWriter(client=client, http=self.writing, key=self.key, **self.host)
 
 
 @asynccontextmanager

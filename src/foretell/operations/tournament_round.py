@@ -75,7 +75,6 @@ LATEST = "latest"
 AT_ONCE = 16
 """How many questions the stack answers at the same time; it mostly waits for values."""
 PRACTICE_TEAM, PRACTICE_BUCKET = "practice team", "gs://practice-forecasts/{round}/practice-team"
-PRACTICE_KEY = "practice"
 DAY = timedelta(days=1)
 Row = dict[str, Any]
 
@@ -182,7 +181,9 @@ async def enter_round(
         practice["search"] = ()
     async with tournament_world(request, settings, **practice) as (request, settings):
         if request.practice:
-            settings = replace(settings, keys={**settings.keys, TOKEN_VARIABLE: PRACTICE_KEY})
+            from foretell.practice.services import KEY
+
+            settings = replace(settings, keys={**settings.keys, TOKEN_VARIABLE: KEY})
         return await _alone(request, settings, watch, tell)
 
 

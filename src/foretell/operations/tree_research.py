@@ -365,7 +365,7 @@ def leaves_to_ground(tree: Tree, named: Sequence[str]) -> list[str]:
 
 
 def _options(request: TreeResearchRequest, **fields: Any) -> TreeOptions:
-    common = ("at_once", "retries", "kernels", "unsandboxed")
+    common = ("at_once", "retries", "leaf_seconds", "kernels", "unsandboxed")
     return TreeOptions(**{name: getattr(request, name) for name in common}, **fields)
 
 

@@ -31,7 +31,6 @@ from foretell.scoring.arena_leaderboard import (
 from foretell.scoring.arena_table import ArenaTable, arena_table_from_prophet_arena
 from foretell.scoring.arena_view import ArenaLeaderboard, Course, scores_over_time, view_of_scored
 from foretell.scoring.breakdown import Breakdown
-from foretell.scoring.event_sums import MomentChoice
 from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
@@ -51,7 +50,7 @@ Column = tuple[StudyColumn, Callable[[ArenaLeaderboardRow], CellValue]]
 
 def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
     """All tables, the leaderboard first."""
-    weighing = f"{_upper(view.settings['moments mean'])}; markets of an event weigh 1/m each."
+    weighing = f"{_upper(view.settings['weighing'])}; markets of an event weigh 1/m each."
     found = [
         _table(view, "Leaderboard", _leaderboard(view), f"{weighing} 95 % intervals, events resampled."),
         _table(view, "Calibration and other scores", _accuracy(), "Weighed as in the leaderboard."),
@@ -346,12 +345,11 @@ def arena_report(
     arena: ArenaTable,
     *,
     by: Sequence[str] = (),
-    choice: MomentChoice = "mean",
     draws: int = SCORE_RESAMPLING.draws,
     seed: int = 0,
 ) -> ArenaReport:
     """Score an arena; `by` (category, platform, lead time) adds tables with more numbers for each group."""
-    scored = ScoredArena.of(arena, choice, Resampling(draws=draws, seed=seed))
+    scored = ScoredArena.of(arena, Resampling(draws=draws, seed=seed))
     return ArenaReport(view=view_of_scored(arena, scored, by=by), scored=scored)
 
 

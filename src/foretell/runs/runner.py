@@ -160,7 +160,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
                 executor.budget = stack.enter_context(
-                    open_budget(spec, journal, settings, finished=store.spent_on_answered(spec.id))
+                    open_budget(spec, journal, settings, answered=store.spent_on_answered(spec.id))
                 )
             async with (
                 SeriesOnDemand(settings) as on_demand,

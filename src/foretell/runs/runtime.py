@@ -216,7 +216,7 @@ class Runtime(PlainRuntime):
             model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
-            seconds=filter_seconds(self.models.setting("filter")),
+            seconds=filter_seconds(self.spec, self.models.setting("filter")),
             marked=self.spec.marked,
         )
         engine = self.services.engine
@@ -311,9 +311,9 @@ REPLIES_OF_TRIAL = 10
 """A trial of the agent there has time for so many, unless the options say another time."""
 
 
-def filter_seconds(settings: ModelSettings) -> float:
-    """How long the filter waits for verdicts before it drops what they are about: as long as its service tier takes."""
-    return SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds)
+def filter_seconds(spec: RunSpec, settings: ModelSettings) -> float:
+    """How long the filter waits for its verdicts: as long as the run says, or as its service tier takes."""
+    return float(spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds))
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:
@@ -425,22 +425,37 @@ def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) 
     forget_facts()
 
 
+def paid_before(journal: Journal, run: str, answered: float = 0.0) -> Cost:
+    """What earlier processes paid for a run; `answered` is what its answered cells cost, by the store.
+
+    The journal knows what was paid for cells without an answer too, but not who paid before it noted that.
+    """
+    return Cost(dollars=max(journal.paid(run), answered + journal.paid_for_checks().get(run, 0.0)))
+
+
 @contextmanager
-def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, finished: float = 0.0) -> Generator[Budget]:
+def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, answered: float = 0.0) -> Generator[Budget]:
     """Of the run: this process's, or that of all who work at it. What earlier processes paid, or may have paid, counts.
 
-    `finished` is what the cells cost that are not asked again; the replies of the others are booked as they come back.
+    `answered` is what the cells cost that are not asked again.
     """
     if not settings.shared_budget or spec.budget.run is None:
         budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)
         if journal.mode == "live":
-            budget.spent += Cost(dollars=finished + journal.paid_for_checks().get(spec.id, 0.0))
+            budget.spent += paid_before(journal, spec.id, answered)
             before = journal.unsettled(spec.id)
             budget.at_risk += Cost(calls=before.lost, dollars=before.at_risk)
         yield budget
         return
     # What others drew and did not give back counts already, and what they may have paid is a part of it.
-    budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run)
+    budget = SharedBudget(
+        "run",
+        journal.database,
+        spec.id,
+        dollars=spec.budget.run,
+        within=settings.budget,
+        under_way=lambda: journal.unsettled(spec.id).reserved,
+    )
     try:
         yield budget
     finally:

@@ -1,6 +1,6 @@
-"""The leaderboard of an arena: every number of every entry with its interval, overall and by group of events.
+"""The leaderboard of an arena: every metric of every entry with its interval, overall and by group of events.
 
-An arena is scored by the engine of tables (`scoring.engine`); here its sums by event are handed to it.
+The sums by event (`scoring.event_sums`) are resampled by the same engine as tables (`scoring.engine`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +22,6 @@ from foretell.scoring.event_sums import (
     SUM_COLUMNS,
     EventSums,
     EventWeighing,
-    MomentChoice,
-    chosen_moments,
     event_sums,
 )
 from foretell.scoring.score import SCORE_RESAMPLING
@@ -32,7 +30,7 @@ from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
 @dataclass(frozen=True, kw_only=True)
 class LeadTime:
-    """A stretch of time before the close, its longer end included."""
+    """A range of time before the close, including its longer end."""
 
     name: str
     hours: float
@@ -52,7 +50,7 @@ LEAD_TIMES = (
 
 
 def lead_time_of(hours: Floats) -> Ints:
-    """The place of each in `LEAD_TIMES`; −1 where the close was unknown.
+    """The index of each in `LEAD_TIMES`; −1 where the close was unknown.
 
     >>> lead_time_of(np.array([0.5, 3.0, 30.0, np.nan])).tolist()
     [0, 0, 4, -1]
@@ -64,10 +62,9 @@ def lead_time_of(hours: Floats) -> Ints:
 
 @dataclass(frozen=True, kw_only=True)
 class MomentScores:
-    """Brier scores by moment of resolved events, from which pairs and lead times are made; computed on first use."""
+    """Brier scores by moment of resolved events, for pairs and lead times. Computed on first use."""
 
     arena: ArenaTable
-    choice: MomentChoice = "mean"
 
     @cached_property
     def answered(self) -> Bools:
@@ -92,17 +89,12 @@ class MomentScores:
 
     @cached_property
     def whole(self) -> Bools:
-        """By entry: whether it answered all markets of every moment that it answered at all."""
+        """By entry: whether it answered every market at each moment it answered."""
         sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
         return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
 
-    @cached_property
-    def counted(self) -> Bools:
-        """Moments that count."""
-        return chosen_moments(self.arena, self.choice)
-
     def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
-        """By event: the weighted Brier score of one minus that of the other on what both answered, and the weight."""
+        """By event: the weighted difference of two Brier scores on what both answered, and the weight."""
         if self.whole[i] and self.whole[j]:
             gap = self.brier[i] - self.brier[j]
         else:
@@ -110,15 +102,13 @@ class MomentScores:
             times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
             total = np.add.reduceat(np.where(both, self.squares[i] - self.squares[j], 0.0), self.arena.starts)
             gap = np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0)
-        return self.by_event(np.where(self.counted, gap, np.nan))
+        return self.by_event(gap)
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
-        """Numbers of moments (NaN: none) as weighted sums and weights of events; of one entry, or one entry a row."""
+        """Weighted sums and weights of events, from numbers by moment (NaN: none) of one entry or one entry a row."""
         known, starts = np.isfinite(values), self.arena.event_starts
         times = np.add.reduceat(known.astype(np.float64), starts, axis=-1)
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)
-        if self.choice == "every":
-            return total, times
         return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
 
     def _summed(self, table: Floats) -> Floats:
@@ -126,13 +116,13 @@ class MomentScores:
 
 
 BASE_RATE_PRIOR = 2.0
-"""Pseudo-events at one half: with nothing resolved yet the base rate is 0.5."""
+"""Pseudo-events at one half, so that the base rate is 0.5 before anything has resolved."""
 
 
 def with_arena_anchors(arena: ArenaTable) -> ArenaTable:
-    """The arena with three baselines more: the price of the crowd, the base rate and 0.5.
+    """The arena with three baselines added: the crowd's price, the base rate and 0.5.
 
-    An entry that has the name of one is taken for it.
+    An entry with the name of a baseline is treated as that baseline.
     """
     half = np.full(len(arena.markets), 0.5)
     rows = {CROWD: arena.markets.price, BASE_RATE: past_rate(arena), ALWAYS_HALF: half}
@@ -142,9 +132,9 @@ def with_arena_anchors(arena: ArenaTable) -> ArenaTable:
 
 
 def resolved_with_anchors(arena: ArenaTable) -> ArenaTable:
-    """What has resolved, with the baselines.
+    """The resolved part of an arena, with the baselines.
 
-    They are added first, because the base rate counts all events that had resolved before a moment.
+    Baselines are added first because the base rate counts all events that had resolved before a moment.
     """
     scored = with_arena_anchors(arena).scored()
     if not len(scored.events):
@@ -188,7 +178,7 @@ ARENA_METRICS = (
     *("brier", "bi", "log", "ece"),
     *("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side"),
 )
-"""What a board of an arena shows, in the order of its tables; all are rows of `metrics.metric.METRICS`."""
+"""The metrics an arena's board shows, in the order of its tables; all are in `metrics.metric.METRICS`."""
 MAIN_METRIC = "brier"
 """Ranks the board."""
 GROUPINGS = ("category", "platform", "lead time")
@@ -214,12 +204,12 @@ class ArenaLeaderboardRow:
     by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     """The same numbers with every market counting once."""
     rank: int | None = None
-    """Among entries by Brier score; None without one, and of yardsticks."""
+    """Among entries by Brier score; None for baselines and entries without a score."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaLeaderboardGroup:
-    """The lines of one category, platform or lead time, best first."""
+    """The rows of one category, platform or lead time, best first."""
 
     by: str
     name: str
@@ -229,25 +219,22 @@ class ArenaLeaderboardGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredArena:
-    """The resolved part of an arena with its baselines and its sums by event: what every table starts from."""
+    """The resolved part of an arena with its baselines and its sums by event; every table is computed from it."""
 
     arena: ArenaTable
     sums: EventSums
-    choice: MomentChoice
     resampling: Resampling
 
     @classmethod
-    def of(
-        cls, arena: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = SCORE_RESAMPLING
-    ) -> "ScoredArena":
-        """Of an arena as it is."""
+    def of(cls, arena: ArenaTable, resampling: Resampling = SCORE_RESAMPLING) -> "ScoredArena":
+        """Score the resolved part of an arena."""
         scored = resolved_with_anchors(arena)
-        return cls(arena=scored, sums=event_sums(scored, choice), choice=choice, resampling=resampling)
+        return cls(arena=scored, sums=event_sums(scored), resampling=resampling)
 
     @cached_property
     def moments(self) -> MomentScores:
         """Brier scores by moment."""
-        return MomentScores(arena=self.arena, choice=self.choice)
+        return MomentScores(arena=self.arena)
 
     def resample(
         self,
@@ -257,7 +244,7 @@ class ScoredArena:
         columns: Sequence[str] = SUM_COLUMNS,
         stream: int = 0,
     ) -> ResampledSums:
-        """Resamples of some of the events, or of all, by the engine that scores tables too."""
+        """Resample all events, or some of them, by the engine that scores tables."""
         sums, cluster = self.sums.of(weighing), self.arena.events.cluster
         if tuple(columns) != SUM_COLUMNS:
             sums = sums[:, [COLUMN_INDEX[name] for name in columns]]
@@ -273,15 +260,14 @@ def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     return _ranked(_board_rows(scored, every, by_event, ARENA_METRICS, by_market))
 
 
-def point_scores(scored: ArenaTable, choice: MomentChoice = "mean") -> tuple[ArenaLeaderboardRow, ...]:
-    """Brier scores of a resolved arena with its baselines, best first, without intervals: known at once.
+def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
+    """Brier scores of a resolved arena with its baselines, best first, without intervals.
 
-    The same numbers as on the whole board, which takes many times as long.
+    The same scores as on the whole board, computed in a fraction of its time.
     """
-    moments = MomentScores(arena=scored, choice=choice)
-    brier = np.where(moments.counted, moments.brier, np.nan)
-    total, weight = moments.by_event(brier)
-    answered = np.isfinite(brier)
+    moments = MomentScores(arena=scored)
+    total, weight = moments.by_event(moments.brier)
+    answered = np.isfinite(moments.brier)
     rounds, markets = answered.sum(axis=1), np.where(answered, moments.counts, 0.0).sum(axis=1)
     return _ranked(
         [
@@ -290,7 +276,7 @@ def point_scores(scored: ArenaTable, choice: MomentChoice = "mean") -> tuple[Are
                 events=int((weight[i] > 0).sum()),
                 moments=int(rounds[i]),
                 markets=round(float(markets[i])),
-                completion=float(rounds[i] / moments.counted.sum()),
+                completion=float(rounds[i] / len(scored.moments)),
                 scores={MAIN_METRIC: _point(total[i].sum() / weight[i].sum())} if rounds[i] else {},
             )
             for i, entry in enumerate(scored.entries)
@@ -305,7 +291,7 @@ def _point(value: float) -> Interval:
 def arena_leaderboard_groups(
     scored: ScoredArena, by: str, measures: Sequence[str] = GROUP_METRICS
 ) -> tuple[ArenaLeaderboardGroup, ...]:
-    """The board for every category, platform or lead time apart, the largest first (lead times in their order)."""
+    """A board for every category, platform or lead time, largest first (lead times in their order)."""
     if by == "lead time":
         return tuple(_by_lead_time(scored, measures))
     if by not in GROUPINGS:
@@ -330,17 +316,14 @@ def _group(
 
 
 def _by_lead_time(scored: ScoredArena, measures: Sequence[str]) -> Iterator[ArenaLeaderboardGroup]:
-    """Every bin on its own: an event that was asked in several bins counts once in each."""
+    """A group per lead time; an event that was asked in several of them counts once in each."""
     arena = scored.arena
     of_moment = lead_time_of(arena.moments.hours)
-    counted = chosen_moments(arena, scored.choice)
     for code, lead_time in enumerate(LEAD_TIMES):
-        mask = (of_moment == code) & counted
+        mask = of_moment == code
         if mask.any():
             part = arena.only(mask[arena.markets.moment])
-            inner: MomentChoice = "every" if scored.choice == "every" else "mean"
-            sums = event_sums(part, inner)
-            one = ScoredArena(arena=part, sums=sums, choice=inner, resampling=scored.resampling)
+            one = ScoredArena(arena=part, sums=event_sums(part), resampling=scored.resampling)
             every = np.ones(len(part.events), np.bool_)
             yield _group(one, ("lead time", lead_time.name), every, measures)
 
@@ -353,7 +336,7 @@ def _board_rows(
     by_market: ResampledSums | None = None,
 ) -> list[ArenaLeaderboardRow]:
     arena = scored.arena
-    asked = chosen_moments(arena, scored.choice) & events[arena.moments.event]
+    asked = events[arena.moments.event]
     answered = scored.sums.moments[:, events]
     markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
     scores, other = _intervals(scored, drawn, measures), _intervals(scored, by_market, measures)
@@ -383,7 +366,7 @@ def _ranked(lines: Sequence[ArenaLeaderboardRow]) -> tuple[ArenaLeaderboardRow, 
     there = sorted(
         (line for line in lines if MAIN_METRIC in line.scores), key=lambda line: line.scores[MAIN_METRIC].estimate
     )
-    places = count(1)  # Yardsticks stand where their score puts them, and take no place from anybody.
+    places = count(1)  # Baselines stand where their score puts them but take no rank.
     ranked = [line if line.entry.anchor else replace(line, rank=next(places)) for line in there]
     return (*ranked, *(line for line in lines if MAIN_METRIC not in line.scores))
 
@@ -535,7 +518,7 @@ def divergence(scored: ScoredArena, of: Sequence[str] | None = None) -> EntryDis
             squares = np.where(both, (given[i] - given[j]) ** 2, 0.0)
             apart = np.sqrt(np.add.reduceat(squares, arena.starts))
             asked = np.add.reduceat(both, arena.starts, dtype=np.int64) > 0
-            total, weight = moments.by_event(np.where(asked & moments.counted, apart, np.nan))
+            total, weight = moments.by_event(np.where(asked, apart, np.nan))
             distance[i, j] = distance[j, i] = total.sum() / weight.sum() if weight.any() else np.nan
             n[i, j] = n[j, i] = int((weight > 0).sum())
     return EntryDistances(names=names, distance=distance, n=n)

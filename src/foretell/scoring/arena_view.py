@@ -32,7 +32,6 @@ from foretell.scoring.arena_leaderboard import (
 )
 from foretell.scoring.arena_table import ArenaTable, Times
 from foretell.scoring.engine import ClusterBundles
-from foretell.scoring.event_sums import MomentChoice
 from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import CROWD
 
@@ -75,10 +74,7 @@ def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
     if CROWD not in arena.names or not np.isfinite(arena.row(CROWD)).any():
         return LeadTimeCurve(points=(), entries=(), left_out=arena.names)
     priced = arena.only(np.isfinite(arena.row(CROWD)))
-    # "first" and "last" would empty most stretches: an event counts once in each of them instead.
-    choice: MomentChoice = "every" if scored.choice == "every" else "mean"
-    shared = priced is arena and choice == scored.choice
-    moments = scored.moments if shared else MomentScores(arena=priced, choice=choice)
+    moments = scored.moments if priced is arena else MomentScores(arena=priced)
     answered = np.isfinite(moments.brier)
     enough = answered.mean(axis=1) >= LEAST_SHARED
     shown = [i for i in range(len(priced.entries)) if enough[i]]
@@ -121,10 +117,9 @@ def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple
     """Entries × events: weighted Brier scores, and the weights of the events."""
     here = np.flatnonzero(mask)
     event, starts, times = np.unique(moments.arena.moments.event[here], return_index=True, return_counts=True)
-    weight = times if moments.choice == "every" else np.ones(len(event))
     sums, weights = np.zeros((len(shown), len(moments.arena.events))), np.zeros(len(moments.arena.events))
-    weights[event] = weight
-    sums[:, event] = np.add.reduceat(moments.brier[shown][:, here], starts, axis=1) * (weight / times)
+    weights[event] = 1.0
+    sums[:, event] = np.add.reduceat(moments.brier[shown][:, here], starts, axis=1) / times
     return sums, weights
 
 
@@ -133,12 +128,7 @@ GROUP_PAGE_METRICS = ("brier", "return0")
 """What the page tells of every category and platform."""
 MOST_PAIRED = 40
 """Entries that are compared each with each."""
-MOMENT_CHOICE_TEXTS: dict[MomentChoice, str] = {
-    "mean": "an event counts once: the mean over its moments",
-    "last": "only the last moment of every event counts",
-    "first": "only the first moment of every event counts",
-    "every": "every moment counts as if it were an event of its own",
-}
+WEIGHING_TEXT = "an event counts once: the mean over its moments"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,11 +195,10 @@ def arena_view(
     arena: ArenaTable,
     *,
     by: Sequence[str] = (),
-    choice: MomentChoice = "mean",
     resampling: Resampling = SCORE_RESAMPLING,
 ) -> ArenaLeaderboard:
     """Everything that the page of an arena shows; `by` names further groupings, shown with more numbers."""
-    return view_of_scored(arena, ScoredArena.of(arena, choice, resampling), by=by)
+    return view_of_scored(arena, ScoredArena.of(arena, resampling), by=by)
 
 
 def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] = ()) -> ArenaLeaderboard:
@@ -231,12 +220,12 @@ def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] 
         groups=groups,
         rebalanced=shares,
         lead_times=curve.result(),
-        settings=_settings(scored.choice, scored.resampling),
+        settings=_settings(scored.resampling),
         notes=_notes(arena),
     )
 
 
-def first_view(arena: ArenaTable, *, choice: MomentChoice = "mean") -> ArenaLeaderboard:
+def first_view(arena: ArenaTable) -> ArenaLeaderboard:
     """Who leads by the Brier score, without intervals, groups or pairs: what can be shown while those are computed."""
     scored, none = resolved_with_anchors(arena), np.empty((0, 0))
     nobody = PairwiseMatrix(diff=none, se=none, low=none, high=none, p=none, n=none.astype(np.int64))
@@ -245,13 +234,13 @@ def first_view(arena: ArenaTable, *, choice: MomentChoice = "mean") -> ArenaLead
         counts=_counts(arena, scored),
         first=_time(scored.moments.taken_at.min()),
         last=_time(scored.moments.taken_at.max()),
-        lines=point_scores(scored, choice),
+        lines=point_scores(scored),
         versus_crowd={},
         pairs=ArenaPairs(names=(), matrix=nobody),
         groups={},
         rebalanced=(),
         lead_times=LeadTimeCurve(points=(), entries=(), left_out=()),
-        settings=_settings(choice, SCORE_RESAMPLING),
+        settings=_settings(SCORE_RESAMPLING),
     )
 
 
@@ -289,10 +278,9 @@ def _versus(scored: ScoredArena) -> dict[str, Comparison]:
     return compare_with_reference(scored, CROWD) if CROWD in scored.arena.names else {}
 
 
-def _settings(choice: MomentChoice, resampling: Resampling) -> dict[str, Any]:
+def _settings(resampling: Resampling) -> dict[str, Any]:
     return {
-        "moments": choice,
-        "moments mean": MOMENT_CHOICE_TEXTS[choice],
+        "weighing": WEIGHING_TEXT,
         "draws": resampling.draws,
         "level": resampling.level,
         "seed": resampling.seed,

@@ -89,8 +89,6 @@ class MetricDraws:
     replicates: Floats
     """Draws × forecasters."""
     support: tuple[Support, ...]
-    left_out: Floats | None = None
-    """Units × forecasters, each without one unit: kept for intervals that ask for it."""
 
     def intervals(self, resampling: Resampling) -> dict[str, Interval]:
         """Each number that exists, with its uncertainty."""
@@ -104,7 +102,6 @@ class MetricDraws:
                     resampling,
                     n_clusters=self.support[i].n_clusters,
                     warning=self.support[i].warning,
-                    jackknife=self._without(int(i)),
                 )
                 for i in exists
             }
@@ -130,16 +127,10 @@ class MetricDraws:
         """The same for statistics that are differences, with their p values."""
         intervals = self.intervals(resampling)
         return {
-            name: comparison_of(
-                intervals[name], self.replicates[:, i], self.support[i].n, resampling, jackknife=self._without(i)
-            )
+            name: comparison_of(intervals[name], self.replicates[:, i], self.support[i].n, resampling)
             for i, name in enumerate(self.names)
             if name in intervals
         }
-
-    def _without(self, i: int) -> Floats | None:
-        """The number of one forecaster without each unit in turn, where that was kept."""
-        return None if self.left_out is None else self.left_out[np.isfinite(self.left_out[:, i]), i]
 
 
 def _percentiles(replicates: Floats, counts: Ints, resampling: Resampling) -> tuple[Floats, Floats]:
@@ -159,15 +150,9 @@ def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None =
     places = [[part.names.index(name) for name in shared] for part in parts]
     pairs = list(zip(parts, places, strict=True))
     estimate = np.tensordot(weight, np.stack([part.estimate[at] for part, at in pairs]), axes=1)
-    gaps = [
-        share * (part.left_out - part.estimate)[:, at]
-        for share, (part, at) in zip(weight, pairs, strict=True)
-        if part.left_out is not None
-    ]
     return MetricDraws(
         names=tuple(shared),
         estimate=estimate,
-        left_out=estimate + np.concatenate(gaps) if gaps else None,
         replicates=np.tensordot(weight, np.stack([part.replicates[:, at] for part, at in pairs]), axes=1),
         support=tuple(Support.of([part.support[at[i]] for part, at in pairs]) for i in range(len(shared))),
     )
@@ -186,8 +171,6 @@ class ResampledSums:
     support: tuple[Support, ...]
     crossed: tuple[Floats, Floats] | None = None
     """Where two margins are crossed: the same over resamples of the second margin, and of their cells."""
-    units: Floats | None = None
-    """Units × forecasters × columns, where statistics without each unit are wanted."""
 
     def draws_of(self, metric: Metric) -> MetricDraws:
         """One metric of every forecaster, with its replicates."""
@@ -196,10 +179,7 @@ class ResampledSums:
         if self.crossed is not None:
             second, cells = (metric.from_sums(one[:, :, at]) for one in self.crossed)
             replicates = two_way_replicates(estimate, replicates, second, cells)
-        left_out = None if self.units is None else metric.from_sums((self.total - self.units)[:, :, at])
-        return MetricDraws(
-            names=self.names, estimate=estimate, replicates=replicates, support=self.support, left_out=left_out
-        )
+        return MetricDraws(names=self.names, estimate=estimate, replicates=replicates, support=self.support)
 
 
 def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
@@ -553,13 +533,11 @@ def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
     """The draws of several chunks of forecasters as one."""
     if len(parts) == 1:
         return parts[0]
-    without = [part.left_out for part in parts]
     return MetricDraws(
         names=tuple(name for part in parts for name in part.names),
         estimate=np.concatenate([part.estimate for part in parts]),
         replicates=np.concatenate([part.replicates for part in parts], axis=1),
         support=tuple(one for part in parts for one in part.support),
-        left_out=np.concatenate([x for x in without if x is not None], axis=1) if without[0] is not None else None,
     )
 
 
@@ -569,10 +547,6 @@ def _draw_layer(
     """The sums of those who answered something in each block; `sums` is units × forecasters × columns."""
     supports = [layer.supports(targets) for _, targets, _ in answers]
     for b, block in enumerate(layer.blocks):
-        if resampling.interval == "bca" and len(block.margins) > 1:
-            ways = " and ".join(block.margins)
-            hint = "name the one to count: --cluster question"
-            raise InputError(f"bca intervals know one kind of cluster, and here {ways} are crossed", hint=hint)
         present = {i: found for i, one in enumerate(supports) if (found := one[b]) is not None}
         part = sums[layer.starts[b] : layer.starts[b + 1]]
         part = part if len(present) == len(answers) else part[:, list(present)]
@@ -584,5 +558,4 @@ def _draw_layer(
             resampled=drawn[0],
             support=tuple(present.values()),
             crossed=(drawn[1], drawn[2]) if len(drawn) > 1 else None,
-            units=part if resampling.interval == "bca" else None,
         )

@@ -147,12 +147,9 @@ class MetaculusWriter(PlatformWriter):
         http: AsyncHttpClient,
         token: str,
         host: str = HOST,
-        per_second: float | None = None,
         wait_seconds: float = 4.0,
     ) -> None:
-        super().__init__(
-            http=http, host=host, scheme="Token", key=token, per_second=per_second, wait_seconds=wait_seconds
-        )
+        super().__init__(http=http, host=host, scheme="Token", key=token, wait_seconds=wait_seconds)
         self._client = client
 
     async def account(self) -> MetaculusAccount:

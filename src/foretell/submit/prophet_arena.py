@@ -129,12 +129,9 @@ class ProphetArenaWriter(PlatformWriter):
         http: AsyncHttpClient,
         key: str,
         host: str = HOST,
-        per_second: float | None = None,
         wait_seconds: float = 2.0,
     ) -> None:
-        super().__init__(
-            http=http, host=host, scheme="Bearer", key=key, per_second=per_second, wait_seconds=wait_seconds
-        )
+        super().__init__(http=http, host=host, scheme="Bearer", key=key, wait_seconds=wait_seconds)
         self._client = client
         self._public_key: str | None = None
 

@@ -586,7 +586,7 @@ async def send_one(item: SubmissionItem, sending: Awaitable[Mapping[str, Any]]) 
 
 
 class PlatformWriter:
-    """Sends to a platform with a key, at its pace, through a client that never repeats a request by itself."""
+    """Sends to a platform with a key, through a client that never repeats a request by itself."""
 
     def __init__(
         self,
@@ -595,14 +595,11 @@ class PlatformWriter:
         host: str,
         scheme: str,
         key: str,
-        per_second: float | None,
         wait_seconds: float,
     ) -> None:
         self._host = host
         headers = {"Authorization": f"{scheme} {key}"}
         self._poster = Poster(http=http, headers=headers, secret=key, wait_seconds=wait_seconds)
-        if per_second is not None:
-            http.pace(host, per_second=per_second)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(host={self._host!r})"

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import closed_object
+from foretell.models.waiting import MORE_TIME, WorkClock
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.ages import without_age
 from foretell.tools.dates.find import find_dates
@@ -147,10 +148,10 @@ class LeakFilter:
             settings=self.settings,
         )
         try:
-            async with asyncio.timeout(self.seconds):
+            async with WorkClock(self.seconds, replies=1):
                 reply = await self.model.complete(request)
         except TimeoutError:
-            return [_dropped(f"the filter gave no verdict within {self.seconds:g} s")] * len(excerpts)
+            return [_dropped(f"the filter gave no verdict within {self.seconds:g} s; {MORE_TIME}")] * len(excerpts)
         except ModelError as error:
             return [_dropped(f"the filter failed: {error}")] * len(excerpts)
         return read_verdicts(reply.text, ids)

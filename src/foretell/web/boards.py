@@ -27,7 +27,6 @@ from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import first_view
-from foretell.scoring.event_sums import MomentChoice
 from foretell.web.arena_board import BoardChoice, BoardView, board_view, first_board_view
 from foretell.web.rendering import TEMPLATES, link_to, render
 
@@ -54,7 +53,6 @@ class ArenaFilters:
     since: date | None = None
     """First day of asking."""
     until: date | None = None
-    moments: MomentChoice = "mean"
 
     def mask(self, table: ArenaTable) -> Bools:
         """The markets that pass."""
@@ -167,7 +165,7 @@ class LeaderboardCache:
 
         def make() -> ArenaReport:
             chosen = self._chosen(arena, filters)
-            return arena_report(chosen, by=("category",), choice=filters.moments, draws=BOARD_DRAWS)
+            return arena_report(chosen, by=("category",), draws=BOARD_DRAWS)
 
         return self._once(arena, (filters,), make)
 
@@ -209,7 +207,7 @@ class LeaderboardCache:
     def _ranking(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
         chosen = self._chosen(arena, filters)
-        view = first_view(chosen, choice=filters.moments)
+        view = first_view(chosen)
         body = _body(key, first_board_view(view, chosen.entries, choice))
         return BoardPage(finding=arena_finding(view), body=body, parts={}, state=state, first=True)
 

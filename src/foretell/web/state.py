@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +85,7 @@ class WebState:
         self._scores: dict[str, HeldScores] = {}
         self._journal: Journal | None = None
         self._unsettled: dict[str, tuple[float, UnsettledCalls]] = {}
+        self._checked: tuple[float, dict[str, float]] = (0.0, {})
         """By run: when to look again, and what was seen last."""
 
     def close(self) -> None:
@@ -147,7 +148,13 @@ class WebState:
         return (run.cells - done) * passed / gained
 
     def totals(self, run: str) -> RunTotals:
-        """What a run cost so far and how its trials ended; no event is read twice."""
+        """What a run cost so far, checks of its models included, and how its trials ended."""
+        found = self._event_totals(run)
+        checks = self._checks().get(run, 0.0)
+        return replace(found, spending=found.spending + Cost(dollars=checks)) if checks else found
+
+    def _event_totals(self, run: str) -> RunTotals:
+        """From the events of its trials; none is read twice."""
         with self._lock:
             newest = self.store.last_event()
             before = self._totals.get(run, RunTotals())
@@ -171,13 +178,26 @@ class WebState:
         """What is reserved for calls under way and at risk for lost ones. A long journal is not read all the time."""
         with self._lock:
             again, seen = self._unsettled.get(run, (0.0, UnsettledCalls()))
-            start = time.monotonic()
-            if self._journal is None and (self.settings.database or Path(self.settings.journal).is_file()):
-                self._journal = Journal(self.settings.journal)
-            if self._journal is not None and start >= again:
-                seen, end = self._journal.unsettled(run), time.monotonic()
+            journal, start = self._open_journal(), time.monotonic()
+            if journal is not None and start >= again:
+                seen, end = journal.unsettled(run), time.monotonic()
                 self._unsettled[run] = (end + LOOK_SHARE * (end - start), seen)
             return seen
+
+    def _checks(self) -> dict[str, float]:
+        """By run, dollars that went into finding out how its models can be asked; looked up as seldom."""
+        with self._lock:
+            again, seen = self._checked
+            journal, start = self._open_journal(), time.monotonic()
+            if journal is not None and start >= again:
+                seen, end = journal.paid_for_checks(), time.monotonic()
+                self._checked = (end + LOOK_SHARE * (end - start), seen)
+            return seen
+
+    def _open_journal(self) -> Journal | None:
+        if self._journal is None and (self.settings.database or Path(self.settings.journal).is_file()):
+            self._journal = Journal(self.settings.journal)
+        return self._journal
 
     def over(self, run: str, question: str | None = None) -> bool:
         """Whether nothing more will happen in a run, or to one question of it: every cell has ended, or we ended it."""

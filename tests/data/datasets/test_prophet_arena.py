@@ -306,7 +306,7 @@ def test_a_data_set_is_downloaded_checked_and_opened_by_name(tmp_path: Path) -> 
 
     async def pull(name: str) -> Path:
         async with arena.server() as server, AsyncHttpClient() as http:
-            client = ProphetArenaClient(http=http, key="k", host=f"{server.url}/api/v1", per_second=1e4)
+            client = ProphetArenaClient(http=http, key="k", host=f"{server.url}/api/v1")
             return await download_events(client, name, tmp_path)
 
     assert asyncio.run(pull("cups@1")).name == "cups@1.jsonl"

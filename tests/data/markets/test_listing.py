@@ -190,14 +190,6 @@ def test_reading_may_be_stopped() -> None:
     assert (asyncio.run(use()), shelf.asked) == ("open0", [""])
 
 
-def test_unknown_fields_are_counted_and_nothing_more() -> None:
-    ledger = ListingReport()
-    ledger.know({"title": 1, "a": 1, "b": 2}, "kalshi", "event", "a")
-    ledger.know({"b": 2}, "kalshi", "event")
-    ledger.know(["b"], "kalshi", "event")
-    assert ledger.notes() == ("2 × unknown field ignored: event.b",)
-
-
 ROW = Payload(url="", value={})
 
 

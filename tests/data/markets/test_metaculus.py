@@ -113,7 +113,7 @@ def test_numbers_and_notebooks_have_no_probability() -> None:
     numeric = SampleMetaculusQuestion(
         id=9, title="?", kind="numeric", history=(SampleCommunityPrediction(since=0, centers=(0.4,)),)
     )
-    with pytest.raises(PricesUnavailable, match="no yes-or-no question"):
+    with pytest.raises(PricesUnavailable, match="is not a yes-or-no question"):
         metaculus.prices(fake(numeric), "20925", CUTOFF)
     with pytest.raises(PricesUnavailable, match="it has none"):
         metaculus.prices(FakeMetaculus({"7": ()}, token=KEY), "7", CUTOFF)

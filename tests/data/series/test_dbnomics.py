@@ -31,7 +31,7 @@ def fetched(
     series_id: str = ABBEVILLE,
 ) -> Any:
     def make(http: AsyncHttpClient, url: str) -> DbnomicsSeries:
-        return DbnomicsSeries(ServiceConfig(http=http, address=f"{url}/v22", per_second=1e4), lag_days=lag_days)
+        return DbnomicsSeries(ServiceConfig(http=http, address=f"{url}/v22"), lag_days=lag_days)
 
     return ask(PracticeDbnomics({ABBEVILLE: periods}).server(), make, series_id, as_of, faults)
 

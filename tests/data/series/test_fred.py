@@ -41,9 +41,7 @@ SP500 = SampleFredSeries(observations=DAILY.observations, archived_since=None)
 
 def make(**options: Any) -> Callable[[AsyncHttpClient, str], FredSeries]:
     given_key = options.pop("key", KEY)
-    return lambda http, url: FredSeries(
-        ServiceConfig(http=http, key=given_key, address=f"{url}/fred", per_second=1e4), **options
-    )
+    return lambda http, url: FredSeries(ServiceConfig(http=http, key=given_key, address=f"{url}/fred"), **options)
 
 
 def fake(**options: Any) -> FakeFred:

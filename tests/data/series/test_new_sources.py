@@ -64,7 +64,7 @@ def asked(
         async with server:
             access = ServiceAccess(addresses={"wikipedia": server.url}, contact="me@example.org")
             async with AsyncHttpClient(limits=QUICK, access=access) as http:
-                source = plugin(ServiceConfig(http=http, key=KEY, address=server.url, per_second=1e6))
+                source = plugin(ServiceConfig(http=http, key=KEY, address=server.url))
                 ref = SeriesRef(provider="x", id=id)
                 return await (use(source, ref) if use else source.fetch_with_provenance(ref, as_of))
 

@@ -24,7 +24,7 @@ def opening(day: str, zone: str = "America/New_York", hour: int = 9, minute: int
 
 
 def make(http: Any, url: str) -> YahooSeries:
-    return YahooSeries(ServiceConfig(http=http, address=url, per_second=1e4))
+    return YahooSeries(ServiceConfig(http=http, address=url))
 
 
 def shown(series: Any) -> dict[str, float]:

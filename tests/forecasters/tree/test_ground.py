@@ -51,11 +51,11 @@ class Moody:
         return GroundingResult(p=0.3, grounding=Grounding(grounder=self.name))
 
 
-def grounded(grounder: Any, *others: Any, seconds: float = 60.0, **settings: Any) -> GroundingResult:
+def grounded(grounder: Any, *others: Any, **settings: Any) -> GroundingResult:
     setup = TreeSetup()
 
     async def run() -> GroundingResult:
-        pool = GroundingPool(grounder, GroundSettings(**settings), others, seconds=seconds)
+        pool = GroundingPool(grounder, GroundSettings(**settings), others)
         return await pool.ground(setup.leaf(), setup.context)
 
     return asyncio.run(run())
@@ -135,7 +135,8 @@ def test_a_leaf_that_takes_too_long_fails():
             await asyncio.sleep(60)
             raise AssertionError
 
-    assert "no answer within 0.01 s" in grounded(Slow(), seconds=0.01, retries=0).grounding.error
+    error = grounded(Slow(), leaf_seconds=0.01, retries=0).grounding.error
+    assert "no answer within 0.01 s; --leaf-seconds" in error
 
 
 def test_no_more_leaves_at_once_than_allowed():

@@ -2,16 +2,13 @@
 
 import logging
 import re
-import tomllib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib.resources import files
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
@@ -154,16 +151,6 @@ class ListingFilter:
         return "volume below the minimum" if volume < self.minimum_volume else None
 
 
-@cache
-def known_fields() -> dict[str, dict[str, frozenset[str]]]:
-    """By platform and sort of entry, the fields that a catalogue is known to have: by them a change is noticed."""
-    text = files("foretell.data.markets").joinpath("known_fields.toml").read_text(encoding="utf-8")
-    return {
-        platform: {what: frozenset(names.split()) for what, names in sorts.items()}
-        for platform, sorts in tomllib.loads(text).items()
-    }
-
-
 class ListingReport:
     """What was met while reading and not handed over."""
 
@@ -171,8 +158,6 @@ class ListingReport:
         self.skipped: list[SkippedEntry] = []
         self.left_out: Counter[str] = Counter()
         """Good events that were not wanted, by reason."""
-        self.unknown_fields: Counter[str] = Counter()
-        """Fields nobody here knows: ignored, but a sign that the platform is changing."""
         self.noted: Counter[str] = Counter()
         """What else was met that somebody may want to know."""
         self.pages = 0
@@ -183,21 +168,13 @@ class ListingReport:
         """Also what another listing met."""
         self.skipped += other.skipped
         self.left_out.update(other.left_out)
-        self.unknown_fields.update(other.unknown_fields)
         self.pages, self.complete = self.pages + other.pages, other.complete
-
-    def know(self, value: Any, platform: str, what: str, *more: str) -> None:
-        """Count the fields of an entry that are not among the known ones, nor among `more`."""
-        if isinstance(value, Mapping):
-            known = known_fields()[platform][what].union(more)
-            self.unknown_fields.update(f"{what}.{name}" for name in value if name not in known)
 
     def notes(self) -> tuple[str, ...]:
         """What happened, with counts, for people."""
         skipped = Counter(f"skipped: {one.reason}" for one in self.skipped)
         left_out = Counter({f"left out: {reason}": n for reason, n in self.left_out.items()})
-        unknown = Counter({f"unknown field ignored: {name}": n for name, n in self.unknown_fields.items()})
-        counted = [line for counts in (skipped, left_out, unknown, self.noted) for line in counts.most_common()]
+        counted = [line for counts in (skipped, left_out, self.noted) for line in counts.most_common()]
         return tuple(f"{n} × {line}" for line, n in counted)
 
 

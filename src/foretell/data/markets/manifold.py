@@ -61,8 +61,8 @@ class ManifoldBet:
 class ManifoldClient(JsonService):
     """The public reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
-        super().__init__(ServiceConfig(http=http, address=host, per_second=per_second), HOST, burst=20)
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST) -> None:
+        super().__init__(ServiceConfig(http=http, address=host), HOST)
 
     async def contract(self, market: str) -> Payload:
         """A whole market by its id or `slug:…`, as sent."""
@@ -192,9 +192,8 @@ class ManifoldEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A whole market."""
-        report.know(row.value, "manifold", "market")
         kind, status = _kind(row), _status(row, as_of.at)
-        parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status, report)
+        parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status)
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE and sums_to_one(row)))
         if not event.asked:
             raise UnsupportedEvent("it has no answer")
@@ -294,11 +293,10 @@ def _yes(row: Payload, at: datetime, status: MarketStatus) -> MarketState:
     return MarketState(row=row, target=target, status=status, lost=row.words("resolution") == "NO")
 
 
-def _answers(row: Payload, at: datetime, status: MarketStatus, report: ListingReport) -> list[MarketState]:
+def _answers(row: Payload, at: datetime, status: MarketStatus) -> list[MarketState]:
     """One target per answer; an answer may come out before the rest does."""
     found: list[MarketState] = []
     for answer in row.need("answers").items():
-        report.know(answer.value, "manifold", "answer")
         result, chance = answer.words("resolution"), answer.need("probability").probability()
         label = "Other" if answer.is_set("isOther") and not answer.words("text") else answer.need("text").text()
         target = Target(

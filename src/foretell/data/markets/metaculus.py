@@ -82,10 +82,9 @@ class MetaculusClient(JsonService):
         http: AsyncHttpClient,
         token: str,
         host: str = HOST,
-        per_second: float | None = None,
         retry_seconds: float = 4.0,
     ) -> None:
-        config = ServiceConfig(http=http, key=token, address=host, per_second=per_second)
+        config = ServiceConfig(http=http, key=token, address=host)
         super().__init__(config, HOST, headers={"Authorization": f"Token {token}"})
         self._has_token = bool(token)
         self._retry_seconds = retry_seconds
@@ -312,13 +311,10 @@ class MetaculusEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A whole post, or one question of it."""
-        report.know(row.value, "metaculus", "post", OF_POST)
         if len(split_post(row)) > 1:
             numbers = ", ".join(one.need("id").name() for one in questions_of(row))
             raise UnsupportedEvent(f"it holds several questions; name one of them, as POST{PART}QUESTION: {numbers}")
         single, questions = row.get("question"), questions_of(row)
-        for question in questions:
-            report.know(question.value, "metaculus", "question")
         parts = _parts(row, questions, as_of)
         kind = "" if single is None else single.need("type").text()
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE))
@@ -584,7 +580,7 @@ MARKET = Market(
         token=config.key,
         host=config.address or HOST,
         # A server of one's own need not be spared.
-        **({"per_second": 100.0, "retry_seconds": 0.1} if config.address else {}),
+        **({"retry_seconds": 0.1} if config.address else {}),
     ),
     events=MetaculusEvents,
     part=MetaculusNamed,

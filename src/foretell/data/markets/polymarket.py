@@ -71,12 +71,10 @@ class PolymarketHosts:
 class PolymarketClient:
     """The public reading end of the three services."""
 
-    def __init__(
-        self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None, per_second: float | None = None
-    ) -> None:
+    def __init__(self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None) -> None:
         hosts = hosts or PolymarketHosts()
         self.gamma, self._data, self._clob = (
-            JsonService(ServiceConfig(http=http, address=host, per_second=per_second), public, burst=20)
+            JsonService(ServiceConfig(http=http, address=host), public)
             for host, public in ((hosts.gamma, GAMMA), (hosts.data, DATA), (hosts.clob, CLOB))
         )
 
@@ -256,10 +254,7 @@ class PolymarketEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event with its markets."""
-        report.know(row.value, "polymarket", "event")
         markets = _named(row)
-        for market in markets:
-            report.know(market.value, "polymarket", "market")
         sides = [market_states(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
         event = event_state(

@@ -41,10 +41,10 @@ RELEASE = "of_release"
 class ProphetArenaClient(JsonService):
     """The reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST, per_second: float | None = None) -> None:
-        config = ServiceConfig(http=http, key=key, address=host, per_second=per_second)
+    def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST) -> None:
+        config = ServiceConfig(http=http, key=key, address=host)
         # Events, releases and samples are shown to everybody.
-        super().__init__(config, HOST, burst=5, headers={"Authorization": f"Bearer {key}"} if key else {})
+        super().__init__(config, HOST, headers={"Authorization": f"Bearer {key}"} if key else {})
 
     async def event(self, slug: str) -> Payload:
         """One event as sent."""
@@ -113,7 +113,6 @@ class ProphetArenaListing(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event."""
-        report.know(row.value, "prophet_arena", "event")
         outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
         prices = {} if crowd is None else crowd.members()
         names = [one.need("name").text() for one in outcomes]
@@ -171,7 +170,6 @@ class ProphetArenaWeekly(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A question of the release."""
-        report.know(row.value, "prophet_arena", "weekly event", RELEASE)
         outcomes, deadline = _outcomes(row), WeeklyDeadline.of(row.need(RELEASE))
         resolves = row.need("close_at").time()
         taken = deadline.published and as_of.at < deadline.closes_at
@@ -213,7 +211,6 @@ class ProphetArenaWindows(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A round; it closes before its event does."""
-        report.know(row.value, "prophet_arena", "window")
         names, closes = row.texts("outcomes"), row.need("closes_at").time()
         if not names:
             raise UnsupportedEvent("it has no outcome")

@@ -53,7 +53,7 @@ class AcledSeries(WebSeries):
         form = {"username": name, "password": password, "grant_type": "password", "client_id": "acled"}
         host = config.address or ACLED_URL
         token = AccessToken(config.http, f"{host}/oauth/token", {**form, "scope": "authenticated"})
-        self._service = TokenService(config, ACLED_URL, token, per_second=1.0)
+        self._service = TokenService(config, ACLED_URL, token)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """Counts by day from the first known event on, days without one as 0, up to the last known event."""

@@ -23,7 +23,7 @@ from foretell.forecasters.agent.actions import (
 )
 from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
 from foretell.forecasters.agent.prompts import schema_prompt
-from foretell.forecasters.agent.settings import AgentSettings
+from foretell.forecasters.agent.settings import USUAL_SECONDS, AgentSettings
 from foretell.forecasters.early_stop import early_stop
 from foretell.models.model import (
     AssistantMessage,
@@ -37,6 +37,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
+from foretell.models.waiting import WorkClock
 from foretell.questions.forecast import Ending, Numeric
 from foretell.questions.trace import BeliefRevised, EmitEvent, ToolUsed
 from foretell.tools.fence import FencedTools, Observation, marked
@@ -134,7 +135,8 @@ class AgentTrial:
     """The step."""
     messages: list[Message] = field(init=False)
     """The conversation only grows, so that its beginning stays the same from request to request."""
-    ends_at: float = field(default=0.0, init=False)
+    clock: WorkClock = field(init=False)
+    """How long the trial may work; a model that is slow gets more time, unless the settings say how long."""
     tools_used: int = field(default=0, init=False)
     tools_failed: int = field(default=0, init=False)
     by_schema: bool = field(default=False, init=False)
@@ -146,6 +148,8 @@ class AgentTrial:
         if not isinstance(self.toolbox, FencedTools):  # pyright: ignore[reportUnnecessaryIsInstance] - the rule of the house
             raise TypeError(f"the loop accepts only a fenced toolbox, not {type(self.toolbox).__name__}")
         self.messages = list(self.request.messages)
+        given = self.settings.seconds
+        self.clock = WorkClock(USUAL_SECONDS, replies=self.steps) if given is None else WorkClock(given)
         self.by_schema = self.settings.asking == "schema"
 
     @property
@@ -155,21 +159,20 @@ class AgentTrial:
 
     async def run(self) -> TrialResult:
         """Step until something ends it; every way to end is a value."""
-        self.ends_at = asyncio.get_running_loop().time() + self.settings.seconds
-        clock, stop = asyncio.timeout_at(self.ends_at), early_stop()
+        stop = early_stop()
         try:
-            async with clock:
-                with stop.answers(clock):
+            async with self.clock:
+                with stop.answers(self.clock):
                     while (ending := await self.step()) is None:
                         if stop.wish == "answer":
                             return self._standing(StopReason.STOPPED)
                     return ending
         except TimeoutError:
-            if not clock.expired():
+            if not self.clock.expired:
                 return self._standing(StopReason.MODEL)
             if stop.wish == "answer":
                 return self._standing(StopReason.STOPPED)
-            return self._standing(StopReason.TIME, MORE_SECONDS.format(self.settings.seconds))
+            return self._standing(StopReason.TIME, MORE_SECONDS.format(self.clock.seconds))
         except BudgetExceeded as spent:
             return self._standing(StopReason.BUDGET, str(spent))
         except ModelError as error:
@@ -179,8 +182,8 @@ class AgentTrial:
         """One generation tells the belief with all results so far taken in, and what to do next."""
         self.number += 1
         # Some time, at most a fifth of the whole, is left for the answer; more where the model is seen to be slow.
-        reserve = max(min(self.settings.reserve, self.settings.seconds / 5), 1.5 * self.slowest)
-        last = self.number >= self.steps or asyncio.get_running_loop().time() > self.ends_at - reserve
+        reserve = max(min(self.settings.reserve, self.clock.seconds / 5), 1.5 * self.slowest)
+        last = self.number >= self.steps or self.clock.left < reserve
         names = (SUBMIT,) if last else self.offer.named(self.allowed(self.number))
         unusable: list[Reply] = []
         problem = ""
@@ -228,7 +231,7 @@ class AgentTrial:
 
     async def _ask(self, request: Request) -> Reply:
         """The reply, with the results so far cut shorter where the model cannot read as much."""
-        began = asyncio.get_running_loop().time()
+        began = self.clock.worked
         for length in (*SHORTER, None):
             try:
                 return await self.model.complete(replace(request, messages=tuple(self.messages)))
@@ -238,7 +241,7 @@ class AgentTrial:
                 opening = len(self.request.messages)
                 self.messages[opening:] = [_cut(message, length) for message in self.messages[opening:]]
             finally:
-                self.slowest = max(self.slowest, asyncio.get_running_loop().time() - began)
+                self.slowest = max(self.slowest, self.clock.worked - began)
         raise AssertionError("the last attempt returns or raises")
 
     def _add_unusable(self, reply: Reply, problem: str, names: Sequence[str]) -> None:

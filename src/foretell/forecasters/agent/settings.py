@@ -45,6 +45,8 @@ class Clamp:
 
 
 Asking = Literal["tools", "schema"]
+USUAL_SECONDS = 600.0
+"""How long a trial may work where nobody says: more where the model is seen to be slow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,9 @@ class AgentSettings:
 
     steps: int = 10
     """Generations in all; at the last one only `submit` is left."""
-    seconds: float = 600.0
+    seconds: float | None = None
+    """How long a trial may work, without the time it waits for its turn or for money. None: `USUAL_SECONDS`, and more
+    where the model is slow."""
     reserve: float = 60.0
     """With less time than this left, the next step is the last: an answer beats one more search."""
     retries: int = 2
@@ -69,7 +73,7 @@ class AgentSettings:
     """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.retries < 0 or self.seconds <= 0:
+        if self.steps < 1 or self.retries < 0 or (self.seconds is not None and self.seconds <= 0):
             raise ValueError("an agent needs at least one step, some time, and a count of repetitions >= 0")
 
 
@@ -128,8 +132,8 @@ class AgentOptions:
     """Show the base rate of similar questions and, without a price, start from it."""
     steps: int = 10
     """Maximum number of model replies; in the last one it must answer."""
-    seconds: float = 600.0
-    """How long one trial may take."""
+    seconds: float | None = None
+    """Seconds that one trial may work (default: 600, and more for a slow model)."""
     asking: Asking = "tools"
     """How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools."""
     clamp: tuple[float, float] = (0.05, 0.95)

@@ -23,6 +23,8 @@ class GroundSettings:
     """How often a failed leaf is tried again, from its beginning."""
     trials: int = 1
     """How often each leaf is examined, independently: its number is the mean, and their spread its error."""
+    leaf_seconds: float = 1800.0
+    """How long one attempt at a leaf may work; a slow model gets more time."""
     clamp: Clamp | Sequence[float] = (0.05, 0.95)
     """Of the forecast, not of a tree's own numbers."""
     shortcut: bool = True
@@ -31,8 +33,8 @@ class GroundSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.at_once <= MOST_AT_ONCE:
             raise InputError(f"{self.at_once} leaves at once is outside 1 to {MOST_AT_ONCE}")
-        if self.retries < 0 or self.trials < 1:
-            raise InputError("grounding needs a count of retries >= 0 and a trial")
+        if self.retries < 0 or self.trials < 1 or self.leaf_seconds <= 0:
+            raise InputError("grounding needs a count of retries >= 0, a trial and some time")
         try:
             Clamp.read(self.clamp)
         except (TypeError, ValueError) as error:

@@ -122,6 +122,9 @@ class HttpModel:
 
     async def _ask(self, request: Request, name: str) -> Reply:
         facts, dropped = self.facts(name), self._dropped.get(name, frozenset[str]())
+        if "tier" in dropped and request.settings.tier is not None:
+            for reservation in request.reservations:
+                request = request.capped(await reservation.reprice(1.0))
         sent = _without(request, dropped)
         if facts.max_output is not None and (sent.max_tokens or 0) > facts.max_output:
             sent = replace(sent, cap=facts.max_output)

@@ -59,7 +59,7 @@ OPENAI = http_service(
     ResponsesWire(),
     "https://api.openai.com/v1",
     "OPENAI_API_KEY",
-    tiers=TIERS,
+    tiers=(*TIERS, "ultrafast"),
     batches=OpenAIBatches(),
 )
 ANTHROPIC = http_service(

@@ -352,6 +352,7 @@ ANSWERED_TIERS: Mapping[str, ServiceTier] = {
     "batch": "batch",
     "priority": "priority",
     "fast": "priority",
+    "ultrafast": "ultrafast",
 }
 
 

@@ -19,6 +19,7 @@ from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.text import one_line
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import BudgetExceeded, TokenCount
+from foretell.models.waiting import WorkClock
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import NodeGrounded, TraceEvent, ignore_event
@@ -126,8 +127,9 @@ class LeafBudget:
 
 T = TypeVar("T")
 
-LEAF_SECONDS = 1800.0
-"""Longest time for one attempt at a leaf."""
+REPLIES_OF_LEAF = 10
+"""Where the model is slow, an attempt at a leaf has time for so many replies."""
+MORE_SECONDS = "no answer within {:g} s; --leaf-seconds, or options: {{leaf_seconds: …}} in a spec, allows more"
 MOST_SOURCES = 30
 """Sources of several examinations that are kept."""
 LONGEST_REASON = 300
@@ -240,12 +242,9 @@ class GroundingPool:
         grounder: Grounder,
         settings: GroundSettings,
         fall_backs: Sequence[Grounder] = (),
-        *,
-        seconds: float = LEAF_SECONDS,
     ) -> None:
         self.grounder = grounder
         self.settings = settings
-        self.seconds = seconds
         self.fall_backs = fall_backs
         """Who takes over, in order, where the grounder has failed for good."""
         self._places = asyncio.Semaphore(settings.at_once)
@@ -286,13 +285,16 @@ class GroundingPool:
             result = await self._ground(leaf, context)
             return result if result.p is not None else await self._instead(leaf, context, result)
 
+    def _clock(self) -> WorkClock:
+        return WorkClock(self.settings.leaf_seconds, replies=REPLIES_OF_LEAF)
+
     async def _instead(self, leaf: Leaf, context: Context, failed: GroundingResult) -> GroundingResult:
         """What the next simpler grounder finds; why it came to that is kept with the leaf."""
         told = [f"{failed.grounding.grounder} failed: {one_line(failed.grounding.error)[:LONGEST_REASON]}"]
         for other in self.fall_backs:
             tried = replace(leaf, slot=f"{leaf.slot}/instead by {other.name}")
             try:
-                async with asyncio.timeout(self.seconds):
+                async with self._clock():
                     found = await other.ground(tried, leaf.budget.metered(context))
             except BudgetExceeded as error:
                 told.append(f"{other.name} failed: {one_line(str(error))[:LONGEST_REASON]}")
@@ -308,9 +310,9 @@ class GroundingPool:
         problem = ""
         attempt = 0
         for attempt in range(1, self.settings.retries + 2):
-            tried = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}")
+            tried, clock = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}"), self._clock()
             try:
-                async with asyncio.timeout(self.seconds):
+                async with clock:
                     result = await self.grounder.ground(tried, leaf.budget.metered(context))
                 return replace(result, attempts=attempt)
             except InputError:
@@ -319,7 +321,7 @@ class GroundingPool:
                 problem = str(error)
                 break
             except TimeoutError:
-                problem = f"no answer within {self.seconds:g} s"
+                problem = MORE_SECONDS.format(clock.seconds) if clock.expired else "it ran out of time"
             except Exception as error:  # the boundary of a leaf: whatever a grounder does, the tree goes on
                 log.info("leaf %s, attempt %d: %s", for_log(leaf.id), attempt, for_log(error))
                 problem = str(error) or type(error).__name__
