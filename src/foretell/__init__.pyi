@@ -183,7 +183,7 @@ def ask(
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
         reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
@@ -495,7 +495,7 @@ def expand_leaf(
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
         reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
@@ -573,7 +573,7 @@ def ground_leaves(
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
         reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
@@ -655,7 +655,7 @@ def grow_tree(
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
         reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
@@ -814,7 +814,7 @@ def resynthesize_tree(
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
         reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.

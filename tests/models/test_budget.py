@@ -3,6 +3,7 @@
 import asyncio
 import random
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from foretell.models import (
     estimate_tokens,
 )
 from foretell.models.providers import ScriptedModel
+from foretell.models.providers.wire import answered_tier
 from foretell.questions import Cost, InputError
 
 PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)})
@@ -54,6 +56,15 @@ def test_price_by_hand():
         0.12 + 0.012 + 0.075
     )
     assert price.dollars(TokenCount(input=300_000, output=1000)) == pytest.approx(1.2 + 0.018)
+
+
+def test_a_service_tier_has_a_price_of_its_own():
+    tokens = TokenCount(input=100_000, output=100_000)
+    request = replace(_request("openai:gpt-6.1-sol"), settings=ModelSettings(tier="ultrafast"))
+    assert PriceList().charged(request, Reply(tokens=tokens)) == pytest.approx(6 * 1.2)
+    # Answered in a tier that was not asked for, because the account says so.
+    named = answered_tier("ultrafast", _request("openai:gpt-6.1-sol"))
+    assert PriceList().charged(_request("openai:gpt-6.1-sol"), Reply(tokens=tokens, tier=named)) == pytest.approx(7.2)
 
 
 def test_public_prices_agree_with_the_list():

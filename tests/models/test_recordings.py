@@ -201,6 +201,42 @@ def test_tokens_are_counted_as_the_provider_counts(recording: dict[str, Any]):
         assert read(recording).dollars == stated
 
 
+ADDED_EVENTS: dict[str, list[Any]] = {
+    "generateContent": [{"candidates": [{"content": {"parts": [{"text": None}]}, "finishReason": None}]}, {}],
+    "chat": [{"choices": [{"delta": {"content": None, "tool_calls": None}}]}, {"choices": []}, {}],
+    "messages": [{"type": "ping"}, {}],
+    "responses": [{"type": "response.keepalive"}, {}],
+}
+ADDED_BLOCKS = {"parts": {"newThing": {}}, "content": {"type": "new_block"}, "output": {"type": "new_item"}}
+
+
+def varied(value: Any, name: str = "") -> Any:
+    """The same reply as a newer server might write it: unknown fields and blocks, and fields that are null."""
+    if isinstance(value, list):
+        unknown = ADDED_BLOCKS.get(name)
+        blocks = all(isinstance(part, dict) for part in value) and unknown is not None
+        return [*(varied(part) for part in value), *([unknown] if blocks and value else [])]
+    if not isinstance(value, dict):
+        return value
+    kept = ("args", "input", "arguments")
+    return {"new_field": [{}], "annotations": None} | {k: v if k in kept else varied(v, k) for k, v in value.items()}
+
+
+@pytest.mark.parametrize("recording", replies())
+def test_a_reply_means_the_same_when_a_server_writes_more(recording: dict[str, Any]):
+    body, wire = recording["response"]["body"], wire_of(recording)
+    if isinstance(body, str):
+        events = [varied(event) for event in server_events(body)]
+        more = ADDED_EVENTS[recording["api"]]
+        body = wire.joined([*events[:1], *more, *events[1:], *more])
+        reply = wire.reply(body, QUESTION)
+    else:
+        reply = wire.reply(varied(body), QUESTION)
+    expected = read(recording)
+    assert (reply.text, reply.calls, reply.finish) == (expected.text, expected.calls, expected.finish)
+    assert (reply.tokens, reply.dollars) == (expected.tokens, expected.dollars)
+
+
 def errors() -> list[Any]:
     return [pytest.param(one, id=name) for name, one in recordings() if failed(one)]
 

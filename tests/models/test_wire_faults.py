@@ -306,3 +306,16 @@ def test_what_is_packed_cut_or_sent_elsewhere_over_real_sockets():
         "long": ModelBusy.__name__,
     }
     assert seen.count("gzip") == 1  # The redirection was not followed: the key would go with it.
+
+
+def test_nulls_late_in_a_gemini_stream_replace_nothing():
+    counts = {"promptTokenCount": 7, "candidatesTokenCount": 2, "totalTokenCount": 9}
+    events = [
+        {"candidates": [{"content": {"parts": [{"text": "to"}]}}], "usageMetadata": counts},
+        {"candidates": [{"content": {"parts": [{"text": None}, {"text": "day"}]}, "finishReason": "STOP"}]},
+        {"candidates": [{"content": None, "finishReason": None}], "usageMetadata": None},
+    ]
+    request = Request(model="google:m", messages=(UserMessage(text="?"),))
+    reply = GeminiWire().reply(GeminiWire().joined(events), request)
+    assert (reply.text, reply.finish) == ("today", "stop")
+    assert (reply.tokens.input, reply.tokens.output) == (7, 2)

@@ -95,7 +95,8 @@ class _ResearchRequest(OperationRequest):
     )
     tier: ServiceTier | None = setting(
         None,
-        "Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.",
+        "Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, "
+        "ultrafast six times.",
         group="models",
     )
     reply_seconds: float | None = setting(

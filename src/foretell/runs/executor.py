@@ -276,7 +276,9 @@ class Executor:
                 progress.dollars += event.dollars or 0.0
 
         try:
-            result = await self._until_stopped(cell, answer, emit)
+            async with self._stoppable(cell) as stop:
+                result = await answer(cell, emit)
+            _refuse_stopped_failure(result, stop)
         except CellStopped:  # Its steps stay readable until it is begun anew.
             await self._flush()
             self._waiting.pop(cell.key, None)
@@ -304,22 +306,23 @@ class Executor:
             raise _taken_over(cell.key)
         return result
 
-    async def _until_stopped(self, cell: RunCell, answer: AnswerCell, emit: EmitEvent) -> Forecast | Failure:
-        """What is answered; `CellStopped` where the run is stopped and the cell has nothing to answer with."""
+    @asynccontextmanager
+    async def _stoppable(self, cell: RunCell) -> AsyncGenerator[EarlyStop]:
+        """Answer a cell until its run is stopped: raises `CellStopped` if it takes longer than that allows.
+
+        A context and not a function around the answer: every frame between a command and a model is one more to read.
+        """
         lease, life = self._leases.get(cell.key), self._store.database.life
         stop, clock = self._stops.setdefault(cell.run, EarlyStop()), asyncio.timeout(None)
         try:
             with sending_while(lambda: stop.wish is None and (lease is None or life.holds(lease.term))):
                 async with clock:
                     with stopping_by(stop), stop.ends(clock):
-                        result = await answer(cell, emit)
+                        yield stop
         except TimeoutError:
             if not clock.expired():
                 raise
             raise CellStopped from None
-        if stop.wish is not None and isinstance(result, Failure):
-            raise CellStopped
-        return result
 
     async def _stop_if_asked(self, progress: RunProgress | None) -> None:
         """End the runs that somebody wants stopped."""
@@ -372,6 +375,12 @@ class Executor:
 def _claim(key: CellKey) -> tuple[str, str]:
     """A cell as the table of claims names it."""
     return f"cell {key.run}", f"{key.question} {key.due} {key.trial}"
+
+
+def _refuse_stopped_failure(result: Forecast | Failure, stop: EarlyStop) -> None:
+    """A cell that failed because its run was stopped has nothing to answer with: `CellStopped`."""
+    if stop.wish is not None and isinstance(result, Failure):
+        raise CellStopped
 
 
 def _taken_over(key: CellKey) -> CellTakenOver:

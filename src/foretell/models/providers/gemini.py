@@ -146,14 +146,18 @@ class GeminiWire:
         body: Json = {}
         parts: list[Json] = []
         candidate: Json = {}
+        usage: Json = {}
         for event in map(_in_camel_case, events):
             body |= event
+            usage |= event.get("usageMetadata") or {}
             for one in (event.get("candidates") or ())[:1]:
                 candidate |= {k: v for k, v in one.items() if k != "content"}
                 for part in (one.get("content") or {}).get("parts") or ():
                     _join_part(parts, part)
         if not body:
             raise ValueError("the stream holds no reply")
+        if usage:
+            body["usageMetadata"] = usage
         if candidate or parts:
             candidate.setdefault("finishReason", "MAX_TOKENS")
             body["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
@@ -161,12 +165,16 @@ class GeminiWire:
 
 
 def _in_camel_case(value: Any) -> Any:
-    """Names as they are documented; the service's JSON may also write them with underscores. Arguments stay."""
+    """Names as they are documented; the service's JSON may also write them with underscores. Arguments stay.
+
+    A field that is null is left out: in a stream it must not replace what an earlier event said.
+    """
     if isinstance(value, list):
         return [_in_camel_case(one) for one in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    named = {UNDERSCORE.sub(lambda m: m[1].upper(), k): v for k, v in cast("Json", value).items()}
+    said = ((k, v) for k, v in cast("Json", value).items() if v is not None)
+    named = {UNDERSCORE.sub(lambda m: m[1].upper(), k): v for k, v in said}
     return {k: v if k == "args" else _in_camel_case(v) for k, v in named.items()}
 
 
