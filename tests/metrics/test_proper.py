@@ -118,8 +118,8 @@ def test_baseline_of_options_by_hand():
     ("p", "happened", "message"),
     [
         ([[0.5, 0.5, np.nan]], [2], "absent"),
-        ([[0.5, 0.5]], [2], "no column"),
-        ([[0.5, 0.5]], [0.5], "no column"),
+        ([[0.5, 0.5]], [2], "is not a column"),
+        ([[0.5, 0.5]], [0.5], "is not a column"),
         ([[0.5, 0.5]], [0, 1], "expected"),
         ([[1.0, np.nan]], [0], "below 2"),
     ],

@@ -205,6 +205,18 @@ def test_units_bare_options_and_trees_are_read_too(here: Path) -> None:
         assert "claim P0 holds words of after 2024-04-01: “Updated June 7, 2024” in" in str(done.exception)
 
 
+def test_late_words_of_a_tree_can_be_cut_for_the_model_and_stay_in_the_file(here: Path) -> None:
+    claim = f"The bank cuts. {LATE}"
+    tree = {"schema": "foretell/tree/1", "root": "P0", "nodes": {"P0": {"claim": claim, "p": 0.5}}}
+    Path("t.json").write_text(json.dumps(tree))
+    answer = {"report": "Seen.", "key_factor": "Votes.", "p": 0.6}
+    Path("brain.jsonl").write_text(json.dumps({"when": CUT_MARK, "text": json.dumps(answer)}) + "\n")
+    asked = ("tree", "ground", "t.json", "P0", "--as-of", "2024-04-01", "--grounder", "plain")
+    told(*asked, "--model", "scripted:brain.jsonl", "--late-text", "cut")
+    (node,) = json.loads(Path("t.json").read_text())["nodes"].values()
+    assert (node["claim"], node["p"]) == (claim, 0.6)
+
+
 def test_a_set_of_nothing_else_says_so(here: Path) -> None:
     (here / "mine.jsonl").write_text(json.dumps(ROWS[0]) + "\n", encoding="utf-8")
     with pytest.raises(

@@ -59,7 +59,7 @@ from foretell.runs.runtime import TreeOutput, open_runtime, prices_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.tree_runtime import TreeOptions, open_forecaster
-from foretell.tools.late_text import late_passages
+from foretell.tools.late_text import late_passages, without_late_passages
 
 Tell = Callable[[str], None]
 
@@ -157,10 +157,16 @@ def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question
     )
 
 
-def _refuse_late_words(request: TreeResearchRequest, tree: Tree, question: Question, as_of: AsOf) -> None:
-    """In a backtest, refuse a tree whose text is newer than its date: models read that text."""
+def _early_words(request: TreeResearchRequest, tree: Tree, question: Question, as_of: AsOf) -> tuple[Tree, Question]:
+    """The tree and its question as models may read them: as of a past moment none of their words may be of later.
+
+    With `cut` a mark stands in place of late passages; the file keeps its own words.
+    """
     if as_of.mode != "backtest" or request.late_text == "keep":
-        return
+        return tree, question
+    if request.late_text == "cut":
+        nodes = {id: _cut_node(node, question, as_of) for id, node in tree.nodes.items()}
+        return replace(tree, nodes=nodes), without_late_passages(question, as_of)
     words: list[tuple[str, Question]] = []
     for node in tree.nodes.values():
         told = node.grounding or Grounding()
@@ -170,8 +176,24 @@ def _refuse_late_words(request: TreeResearchRequest, tree: Tree, question: Quest
         if late := late_passages(said, as_of):
             where = f"claim {id}" if id else "the tree's question"
             problem = f"{where} holds words of after {as_of.at:%Y-%m-%d}: “{late[0].found}” in “{late[0].sentence}”"
-            hint = "foretell tree edit changes a claim; --late-text keep shows it to the model as it is"
+            hint = "foretell tree edit changes a claim; --late-text cut leaves such passages out, keep shows them"
             raise InputError(problem, path=request.tree, hint=hint)
+    return tree, question
+
+
+def _cut_node(node: Proposition, question: Question, as_of: AsOf) -> Proposition:
+    def cut(text: str) -> str:
+        return without_late_passages(replace(question, text=text, criteria=""), as_of).text if text else text
+
+    told = node.grounding
+    return replace(
+        node,
+        claim=cut(node.claim),
+        causality=cut(node.causality),
+        key_factor=cut(node.key_factor),
+        report=cut(node.report),
+        grounding=told and replace(told, key_factor=cut(told.key_factor), report=cut(told.report)),
+    )
 
 
 def _as_of(request: TreeResearchRequest, tree: Tree) -> AsOf:
@@ -209,7 +231,7 @@ async def _open_work(
     for notice in money_notices(spec):
         tell(notice)
     question = _question(request, tree, as_of)
-    _refuse_late_words(request, tree, question, as_of)
+    tree, question = _early_words(request, tree, question, as_of)
     settings.home.mkdir(parents=True, exist_ok=True)
     with closing(Journal(settings.journal)) as journal:
         async with open_runtime(spec, settings, journal, limits=options.limits()) as plain:

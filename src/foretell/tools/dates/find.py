@@ -64,7 +64,8 @@ _COMPACT = re.compile(r"20\d{6}(?:\d{6})?(?!\d)")
 _NAMED = re.compile(r"[0-9](?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
 _QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
 _NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
-_ROW_DATE = re.compile(r"[0-9] (?P<m>[a-z]{3,9}) (?P<y>2[0-9])(?=\s{2}|\s?[|,;\t\n]|$)")
+_ROW_YEAR = re.compile(r" 2[0-9](?=\s{2}|\s?[|,;\t\n]|$)")
+_ROW_DATE = re.compile(r"(?<![^\n])(?P<d>\d{1,2}) (?P<m>[a-z]{3,9}) (?P<y>2\d)$")
 """A day at the head of a row, which may have a short year."""
 _NAMED_FIRST = re.compile(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
 _SHORT_YEAR = re.compile(r"2[0-9](?<=[-']..)(?![\w-])")
@@ -76,11 +77,12 @@ _CLOCK_WITHIN = re.compile(
 _WEEK = re.compile(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
 _YEAR_MONTH = re.compile(r"20[0-9]{2}-(?:0[1-9]|1[0-2])(?![0-9]|[-/.][0-9])")
 _ORDINAL = re.compile(r"(?P<y>20\d\d)(?P<s>-?)(?P<n>[0-3]\d\d)(?!\d|-\d|[.,]\d{3})")
-_ORDINAL_WORDS = re.compile(r"\bday (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
+_ORDINAL_WORDS = re.compile(r"day (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
 _THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
+_THAI_LETTER = re.compile("[\u0e01-\u0e2e]")
 _YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n,]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
@@ -168,7 +170,7 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
     ):
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
-    for one in _THAI.finditer(low) if not low.isascii() else ():
+    for one in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():
         days = (day for month in month_numbers(one["m"]) for day in _day(2500 + int(one["y"]), month, int(one["d"])))
         yield FoundDate(one.start(), one.end(), tuple(days))
     if chinese:
@@ -258,12 +260,6 @@ def _with_names(low: str) -> Iterator[FoundDate]:
             day, year = int(low[start : one.start() + 1]), 2000 + int(one[0][-2:])
             days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
             yield FoundDate(start, one.end(), days)
-    for one in _ROW_DATE.finditer(low):
-        start = one.start() - low[max(0, one.start() - 1) : one.start()].isdigit()
-        if start == 0 or low[start - 1] == "\n":
-            day, year = int(low[start : one.start() + 1]), 2000 + int(one["y"])
-            days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
-            yield FoundDate(start, one.end(), days)
     for ends, whole in _NAMES_BY_ENDING:
         for end in ends.finditer(low):
             one = whole.search(low, max(0, end.start() - 29), end.end())
@@ -277,6 +273,7 @@ def _with_names(low: str) -> Iterator[FoundDate]:
 _NAMES_BY_ENDING = (
     (_QUOTED_YEAR, _NAMED_FIRST),
     (_QUOTED_YEAR, _NAMED_AFTER),
+    (_ROW_YEAR, _ROW_DATE),
     (_CLOCK_YEAR, _CLOCK_WITHIN),
     (_SHORT_YEAR, _NAMED_MONTH),
 )

@@ -212,14 +212,19 @@ _ONE_WORD = lru_cache(maxsize=20_000)(fold.__wrapped__)
 
 
 @lru_cache(maxsize=8)
-def _word_places(text: str) -> tuple[list[int], list[int], list[str]] | None:
-    """Where each word begins, in a text and in its folded form, and the words; None where folding joins words."""
-    words = _WORDS.findall(text)
+def _word_places(line: str, plain: str) -> tuple[list[int], list[int], list[str]] | None:
+    """Where each word begins, in a line and in its folded form, and the words; None where folding joins words."""
+    words = _WORDS.findall(line)
     folded = [_ONE_WORD(word) for word in words]
-    if "".join(folded) != fold(text):
+    if "".join(folded) != plain:
         return None
     starts = accumulate(map(len, words), initial=0), accumulate(map(len, folded), initial=0)
     return list(starts[0]), list(starts[1]), words
+
+
+@lru_cache(maxsize=8)
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
 
 
 def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]:
@@ -228,17 +233,25 @@ def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]
     Where folding joins words it is the folded form itself. The cost does not grow with the place: strangers write
     endless lines.
     """
-    found = None if text == plain or not text else _word_places(text)
+    if text == plain or not text:
+        return plain, start, end
+    lines, number, first = _lines(text), plain.count("\n", 0, start), plain.rfind("\n", 0, start) + 1
+    last = plain.find("\n", start)
+    last = len(plain) if last < 0 else last
+    # Folding changes neither the number nor the order of lines.
+    if end > last or len(lines) != plain.count("\n") + 1:
+        return plain, start, end
+    found = _word_places(lines[number], plain[first:last])
     if found is None:
         return plain, start, end
     in_text, in_plain, words = found
+    before = sum(map(len, lines[:number])) + number
 
     def place(folded_place: int) -> int:
-        k = bisect_right(in_plain, folded_place) - 1
-        k = min(k, len(words) - 1)
-        return in_text[k] + unfolded(words[k], _ONE_WORD(words[k]), folded_place - in_plain[k])
+        k = min(bisect_right(in_plain, folded_place) - 1, len(words) - 1)
+        return before + in_text[k] + unfolded(words[k], _ONE_WORD(words[k]), folded_place - in_plain[k])
 
-    return text, place(start), place(end - 1) + 1
+    return text, place(start - first), place(end - 1 - first) + 1
 
 
 def unfolded(text: str, plain: str, place: int) -> int:

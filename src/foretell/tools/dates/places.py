@@ -24,7 +24,7 @@ from foretell.tools.dates.words import (
     is_stamp,
 )
 
-_RUN_ON = re.compile(r"(?<=[^\W\d]{4}[.!])\s+(?=[^\Wa-z]|[\"'(\[])")
+_RUN_ON = re.compile(r"[.!](?<=[^\W\d]{4}.)\s+(?=[^\Wa-z]|[\"'(\[])")
 _DOT_AFTER = re.compile(r"(?<=\d)\.\s?-?\s+(?=[^\Wa-z\d])")
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s{0,9}(?=\n|[^\Wa-z]|[\"'(\[#*|<-])|[。！？]")
 _AS_OF = re.compile(
@@ -171,7 +171,7 @@ _SPAN_EDGE_AFTER = re.compile(
 _SPAN_EDGE_BEFORE = re.compile(r"(?:^|[\s(])\d{1,2}\.?(?: ?- ?|,? (?:and|und|et|e|y|og|och|en|a|i|&|au|bis|to|al) )$")
 """Days of a span or of a list, which are those of events."""
 _ASIAN_EDGE = re.compile(r"^(?:\([^)]{1,4}\))?\s?(?:부터|까지|から|まで|まて|至|起|で満了|て満了)")
-_OPEN_CELL = re.compile(r"(?:^|[,;|\t])\s*open\s*(?=[,;|\t])")
+_OPEN_CELL = re.compile(r"(?:^|[,;|\t])[ ]*open[ ]*(?=[,;|\t])", re.MULTILINE)
 """The column of a day's first price."""
 _LONGEST_TITLE = 120
 _LONGEST_LIST, _MOST_ROWS, _LONGEST_HEADING = 2_000, 40, 70
@@ -252,9 +252,10 @@ class DatePlace:
     @cached_property
     def line_end(self) -> int:
         """Where its line ends, or its sentence."""
-        end = _DOT_AFTER.match(self.plain, self.found.end, self.wide_end)
-        end = end or _RUN_ON.search(self.plain, self.found.end, self.wide_end)
-        return end.start() if end is not None else self.wide_end
+        if (end := _DOT_AFTER.match(self.plain, self.found.end, self.wide_end)) is not None:
+            return end.start()
+        end = _RUN_ON.search(self.plain, self.found.end, self.wide_end)
+        return end.start() + 1 if end is not None else self.wide_end
 
     @cached_property
     def opens_line(self) -> bool:
@@ -303,15 +304,15 @@ class DatePlace:
     def under_a_plan(self) -> bool:
         """Whether the line stands below the heading of an agenda, a forecast or a plan."""
         above = self.low[max(0, self.line_start - 400) : self.line_start].split("\n")[-4:]
-        above = [_OPEN_CELL.sub("", line) for line in above if len(line) < 60]
-        return any(map(SCHEDULED.search, above)) or self.heading_plans
+        short = "\n".join(line for line in above if len(line) < 60)
+        return SCHEDULED.search(_OPEN_CELL.sub("", short)) or self.heading_plans
 
     @cached_property
     def heading_plans(self) -> bool:
         """Whether the nearest heading, above all rows of the same list or table, is one of plans."""
         above = self.low[max(0, self.wide_start - _LONGEST_LIST) : self.wide_start].split("\n")
         heads = [line for line in above[-_MOST_ROWS:] if 2 < len(line) < _LONGEST_HEADING and not _ROW.search(line)]
-        return any(PLAN_HEADING.search(line) for line in (*heads[-2:], self.title))
+        return PLAN_HEADING.search("\n".join((*heads[-2:], self.title)))
 
     @cached_property
     def title(self) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, Order, find_in_folded
 from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.places import DatePlace
@@ -18,8 +18,8 @@ MOST_LATE_DATES = 300
 
 
 def is_after(day: date, as_of: AsOf) -> bool:
-    """Whether a calendar day begins after the cutoff."""
-    return not as_of.admits(instant(day))
+    """Whether a calendar day begins after the cutoff, which is a moment in UTC."""
+    return day > as_of.at.date()
 
 
 FARTHEST = 10
