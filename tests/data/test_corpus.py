@@ -1,7 +1,9 @@
 """The local corpus: what is imported from where, with which date, and what a backtest may find."""
 
 import asyncio
+import gzip
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -183,12 +185,70 @@ def test_a_bad_front_matter_is_told(tmp_path: Path) -> None:
         assert told in str(caught.value)
 
 
+def record(kind: str, block: bytes, url: str = "https://x.example/a", date: str = "2026-06-01T10:00:00Z") -> bytes:
+    lines = (f"WARC-Type: {kind}", f"WARC-Target-URI: {url}", f"WARC-Date: {date}", f"Content-Length: {len(block)}")
+    return "\r\n".join(("WARC/1.0", *lines, "\r\n")).encode() + block + b"\r\n\r\n"
+
+
+def answer(body: bytes, *headers: str, status: str = "200 OK", kind: str = "text/html; charset=utf-8") -> bytes:
+    lines = "".join(f"{line}\r\n" for line in (f"Content-Type: {kind}", *headers))
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
+
+
+def page(title: str, head: str = "") -> bytes:
+    return f"<html><head><title>{title}</title>{head}</head><body><article>{ARTICLE}</article></body></html>".encode()
+
+
+def chunked(body: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:50], body[50:])) + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+def test_web_archives(tmp_path: Path, name: str) -> None:
+    records = [
+        record("warcinfo", b"software: x"),
+        record("request", b"GET / HTTP/1.1\r\n\r\n"),
+        record("response", answer(page("Plain", '<meta name="date" content="2026-05-05">'))),
+        record("response", answer(chunked(page("Chunked")), "Transfer-Encoding: chunked")),
+        record("response", answer(gzip.compress(page("Packed")), "Content-Encoding: gzip")),
+        record("response", answer(zlib.compress(page("Deflated")), "Content-Encoding: deflate")),
+        record("response", answer(page("Already unpacked"), "Content-Encoding: gzip")),
+        record("response", answer(page("Brotli"), "Content-Encoding: br")),
+        record("response", answer(page("Gone"), status="404 Not Found")),
+        record("response", answer(b"\x89PNG\0", kind="image/png")),
+        record("conversion", "Wet title\nÆ text".encode()),
+    ]
+    body = b"".join(gzip.compress(one) for one in records) if name.endswith("gz") else b"".join(records)
+    (tmp_path / name).write_bytes(body)
+    documents = list(read_documents(tmp_path / name))
+    titles = [one.title for one in documents]
+    assert titles == ["Plain", "Chunked", "Packed", "Deflated", "Already unpacked", "Wet title"]
+    assert documents[0].published == instant("2026-05-05")
+    assert {one.captured for one in documents} == {instant("2026-06-01T10:00:00Z")}
+    assert documents[1].published is None
+    assert all("kept the rate" in one.text for one in documents[:5])
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "told"),
+    [
+        ("a.warc", b"not an archive\n", "not a WARC file"),
+        ("a.warc", record("conversion", b"text")[:-6], "cut off"),
+        ("a.warc", b"WARC/1.0\r\nWARC-Type: x\r\n\r\n", "length"),
+        ("a.warc.gz", gzip.compress(record("conversion", b"text"))[:-9], "damaged"),
+        ("a.warc.gz", b"plain", "damaged"),
+        ("a.docx", b"", "cannot be imported"),
+    ],
+)
+def test_damaged_and_unknown_files_are_told(tmp_path: Path, name: str, body: bytes, told: str) -> None:
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(InputError, match=told):
+        list(read_documents(tmp_path / name))
+
+
 def test_a_missing_or_foreign_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         list(read_documents(tmp_path / "nothing"))
-    (tmp_path / "a.docx").touch()
-    with pytest.raises(InputError, match="cannot be imported"):
-        list(read_documents(tmp_path / "a.docx"))
     with pytest.raises(InputError, match="no corpus here"):
         Corpus(tmp_path / "nothing.sqlite", must_exist=True)
     (tmp_path / "x.sqlite").write_text("this is not a database, though it is long enough to be taken for one" * 20)

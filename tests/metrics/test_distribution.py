@@ -1,12 +1,17 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 from scipy.stats import norm
 
 from foretell.metrics import (
+    brier,
     cdf_bucket_of,
     cdf_buckets,
+    crps_cdf,
     crps_quantiles,
     crps_samples,
     interval_covers,
@@ -14,7 +19,41 @@ from foretell.metrics import (
     metaculus_baseline_continuous,
     metaculus_peer_continuous,
     pinball,
+    rps,
 )
+
+finite = st.floats(-100, 100)
+steps = st.lists(st.floats(0, 1), min_size=2, max_size=6)
+
+
+def test_uniform_cdf_by_hand():
+    """CRPS of U(0, 1) at y is y³/3 + (1−y)³/3, plus the distance outside."""
+    cdf, y = [[0, 0.5, 1.0]] * 4, np.array([0.0, 0.25, 1.0, 1.5])
+    assert crps_cdf(cdf, [0, 0.5, 1], y).tolist() == pytest.approx([1 / 3, (0.25**3 + 0.75**3) / 3, 1 / 3, 5 / 6])
+
+
+@settings(deadline=None, max_examples=40)
+@given(heights=steps, y=st.floats(-1, 7))
+def test_cdf_score_is_the_integral(heights, y):
+    heights = np.sort(heights)
+    grid = np.arange(len(heights), dtype=float)
+
+    def gap(x):
+        height = 0.0 if x < 0 else 1.0 if x > grid[-1] else np.interp(x, grid, heights)
+        return (height - (x >= y)) ** 2
+
+    low, high = min(y, 0) - 1e-9, max(y, grid[-1]) + 1e-9
+    breaks = np.unique(np.clip([low, y, *grid, high], low, high))
+    integral = sum(quad(gap, a, b)[0] for a, b in pairwise(breaks))
+    assert crps_cdf([heights], grid, [y])[0] == pytest.approx(integral, abs=1e-7)
+
+
+def test_dense_cdf_matches_the_normal_closed_form():
+    rules = pytest.importorskip("scoringrules")
+    grid = np.linspace(-12, 12, 4001)
+    y = np.array([-1.5, 0.0, 0.7, 3.0])
+    ours = crps_cdf(np.tile(norm.cdf(grid), (4, 1)), grid, y)
+    assert ours == pytest.approx(rules.crps_normal(y, 0.0, 1.0), abs=1e-5)
 
 
 def test_samples_agree_with_scoringrules():
@@ -43,9 +82,6 @@ def test_dense_quantiles_approach_the_crps():
     assert ours == pytest.approx(rules.crps_normal(0.4, 0.0, 1.0), abs=1e-3)
 
 
-finite = st.floats(-100, 100)
-
-
 @settings(deadline=None, max_examples=50)
 @given(samples=st.lists(finite, min_size=1, max_size=12), y=finite, shift=finite)
 def test_sample_score_is_the_energy_form_and_moves_with_the_axis(samples, y, shift):
@@ -66,6 +102,37 @@ def test_the_true_quantile_has_the_least_expected_pinball_loss(level, said):
     values = norm.ppf((np.arange(2000) + 0.5) / 2000)
     truth = np.quantile(values, level, method="inverted_cdf")
     assert pinball(truth, level, values).mean() <= pinball(said, level, values).mean() + 1e-12
+
+
+def test_rps_agrees_with_scoringrules():
+    rules = pytest.importorskip("scoringrules")
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet(np.ones(5), size=20)
+    happened = rng.integers(0, 5, 20)
+    assert rps(p, happened) == pytest.approx(rules.rps_score(happened + 1, p))
+
+
+def test_rps_of_two_options_is_the_brier_score():
+    p = np.array([0.2, 0.9])
+    assert rps(np.column_stack([1 - p, p]), [1, 0]) == pytest.approx(brier(p, [1, 0]))
+
+
+def test_rps_rewards_near_misses_and_bears_ragged_rows():
+    near, far = rps([[0, 1, 0, 0], [1, 0, 0, 0]], [2, 2])
+    assert (near, far) == (1, 2)
+    ragged = rps([[0.5, 0.5, np.nan], [0.2, 0.3, 0.5]], [0, 0], normalised=True)
+    assert ragged.tolist() == pytest.approx([0.25, (0.64 + 0.25) / 2])
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    truth=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
+    said=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
+)
+def test_honest_options_have_the_least_expected_rps(truth, said):
+    truth, said = np.array(truth) / sum(truth), np.array(said) / sum(said)
+    honest, other = (float(truth @ rps(np.tile(p, (3, 1)), [0, 1, 2])) for p in (truth, said))
+    assert honest <= other + 1e-12
 
 
 def test_coverage_by_hand():
@@ -105,9 +172,11 @@ def test_continuous_peer_is_half_the_log_ratio_to_the_others():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: crps_samples([[1.0]], [0, 1]), "value has length 2"),
-        (lambda: crps_samples([[1.0]], [np.nan]), r"value\[0\] = nan is missing"),
-        (lambda: metaculus_baseline_continuous([[0.5, 0.4]], [0]), "predecessor"),
+        (lambda: crps_cdf([[0.5, 0.4]], [0, 1], [0]), "predecessor"),
+        (lambda: crps_cdf([[0, 1]], [1, 1], [0]), "strictly rising"),
+        (lambda: crps_cdf([[0, 1]], [0, 1, 2], [0]), "2 strictly rising"),
+        (lambda: crps_cdf([[0, 1]], [0, 1], [0, 1]), "value has length 2"),
+        (lambda: crps_cdf([[0, 1]], [0, 1], [np.nan]), r"value\[0\] = nan is missing"),
         (lambda: crps_samples([[1.0]], [np.inf]), "not finite"),
         (lambda: crps_samples([[1.0]], [1.0], fair=True), "two per row"),
         (lambda: crps_samples([], []), "nothing to score"),
@@ -115,6 +184,8 @@ def test_continuous_peer_is_half_the_log_ratio_to_the_others():
         (lambda: pinball([1.0], 1.0, [1.0]), "level"),
         (lambda: interval_score([0], [1], [0], level=1.0), "level"),
         (lambda: interval_covers([1], [0], [0]), "low.* lies above high"),
+        (lambda: rps([[0.5, np.nan, 0.5]], [0]), "before options"),
+        (lambda: rps([[0.5, 0.6]], [0]), "is not 1"),
         (lambda: metaculus_baseline_continuous([[0, 1]], [3]), "is not a column"),
         (lambda: metaculus_baseline_continuous([[0, 1]], [1], open_bounds=3), "open_bounds"),
         (lambda: metaculus_peer_continuous([[0.0]]), "given"),

@@ -1,19 +1,21 @@
 """Documents in one SQLite file with a full-text index."""
 
+import gzip
 import hashlib
 import os
 import re
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from foretell.data.datasets.rows import Row, jsonl_rows
 from foretell.data.dates import parse_stated_date
-from foretell.data.pages import PageUnavailable, read_html
+from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
@@ -231,11 +233,120 @@ def _any_of(query: str) -> str:
     return " OR ".join(f'"{one}"' for one in telling or phrases if one)
 
 
+# Web archive files (WARC): the pages that crawlers stored, each with the moment of its capture.
+
+MAX_RECORD = 20_000_000
+"""Larger records are passed over: they are not articles."""
+Headers = dict[str, str]
+
+
+def read_warc(path: Path) -> Iterator[CorpusDocument]:
+    """The readable pages of an archive. Skips what is not a page, has no text or was not answered with 200."""
+    packed = path.name.lower().endswith(".gz")
+    with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        try:
+            for headers, block in _records(file, path):  # pyright: ignore[reportArgumentType] - a GzipFile reads like a file
+                document = _document(headers, block, path.name)
+                if document is not None:
+                    yield document
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"the archive is damaged: {error}", path=path, hint="download it again") from None
+
+
+def _records(file: IO[bytes], path: Path) -> Iterator[tuple[Headers, bytes]]:
+    while line := file.readline():
+        if not line.strip():
+            continue
+        if not line.startswith(b"WARC/"):
+            raise InputError("not a WARC file, or damaged: a record does not begin with WARC/", path=path)
+        headers: Headers = {}
+        while field := file.readline().strip():
+            name, _, value = field.decode("utf-8", "replace").partition(":")
+            headers[name.strip().lower()] = value.strip()
+        length = headers.get("content-length", "")
+        if not length.isdigit():
+            raise InputError("a record does not tell its length", path=path)
+        if int(length) > MAX_RECORD:
+            file.seek(int(length), 1)
+            continue
+        block = file.read(int(length))
+        if len(block) < int(length):
+            raise InputError("the last record is cut off", path=path, hint="download it again")
+        yield headers, block
+
+
+def _document(headers: Headers, block: bytes, source: str) -> CorpusDocument | None:
+    url = headers.get("warc-target-uri", "").strip("<>")
+    captured = parse_stated_date(headers.get("warc-date"))[0]
+    if headers.get("warc-type") == "conversion":
+        body, kind = block, headers.get("content-type", "text/plain")
+    elif headers.get("warc-type") == "response" and (answer := _answered(block)) is not None:
+        body, kind = answer
+    else:
+        return None
+    try:
+        found = read_page(body, kind, url)
+    except PageUnavailable:
+        return None
+    return CorpusDocument(
+        url=url, title=found.title, text=found.text, published=found.published, captured=captured, source=source
+    )
+
+
+def _answered(block: bytes) -> tuple[bytes, str] | None:
+    """The body and its type of a stored HTTP answer with status 200."""
+    head, _, body = block.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    if first.split(" ")[1:2] != ["200"]:
+        return None
+    pairs = (line.partition(":") for line in lines)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    try:
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            body = _joined(body)
+        return _unpacked(body, headers.get("content-encoding", "").lower()), headers.get("content-type", "")
+    except (ValueError, zlib.error):
+        return None
+
+
+def _joined(body: bytes) -> bytes:
+    """The pieces of a chunked body; a body stored already joined is taken as it is."""
+    parts: list[bytes] = []
+    rest = body
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        try:
+            length = int(size.split(b";")[0], 16)
+        except ValueError:
+            return body if not parts else b"".join(parts)
+        if length == 0:
+            break
+        parts.append(rest[:length])
+        rest = rest[length + 2 :]
+    return b"".join(parts)
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    if encoding in ("gzip", "x-gzip"):
+        return _inflated(body, 31) if body.startswith(b"\x1f\x8b") else body
+    if encoding == "deflate":
+        return _inflated(body, 15 if body[:1] == b"\x78" else -15)
+    if encoding in ("", "identity"):
+        return body
+    raise ValueError(f"cannot unpack {encoding}")
+
+
+def _inflated(body: bytes, window: int) -> bytes:
+    """Unpacked, but never to more than the largest record, so that a bomb in an archive cannot fill the memory."""
+    return zlib.decompressobj(window).decompress(body, MAX_RECORD)
+
+
 # Documents from files: plain text, Markdown, HTML and JSON lines.
 
 _TEXTS = (".txt", ".md")
 _PAGES = (".html", ".htm")
-KINDS = (*_TEXTS, *_PAGES, ".jsonl")
+_WARCS = (".warc", ".warc.gz")
+KINDS = (*_TEXTS, *_PAGES, ".jsonl", *_WARCS)
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _NAMED_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 _DATE_KEYS = ("published", "date", "updated", "modified")
@@ -253,7 +364,9 @@ def read_documents(path: Path) -> Iterator[CorpusDocument]:
         raise InputError("no such file or folder", path=path)
     if not name.endswith(KINDS):
         raise InputError("this kind of file cannot be imported", path=path, hint=f"it takes {', '.join(KINDS)}")
-    if name.endswith(".jsonl"):
+    if name.endswith(_WARCS):
+        yield from read_warc(path)
+    elif name.endswith(".jsonl"):
         yield from _json_lines(path)
     elif name.endswith(_PAGES):
         yield from _page(path)

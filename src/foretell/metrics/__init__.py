@@ -17,7 +17,8 @@ HOMES = {
     ),
     "foretell.metrics.clusters": "ResamplingDesign factorise resample_counts",
     "foretell.metrics.comparison": (
-        "Comparison PairwiseMatrix compare_all compare_matrix compare_paired holm one_sided_p stars two_sided_p"
+        "Comparison PairwiseMatrix benjamini_hochberg compare_all compare_matrix compare_paired holm one_sided_p "
+        "stars two_sided_p"
     ),
     "foretell.metrics.decisions": (
         "best_threshold consensus_matrix cross_fit_threshold hard_score_variance score_threshold"
@@ -26,8 +27,8 @@ HOMES = {
         "adjusted_brier adjusted_brier_index difficulty_anchor market_difficulty question_difficulty"
     ),
     "foretell.metrics.distributions": (
-        "cdf_bucket_of cdf_buckets crps_quantiles crps_samples interval_covers interval_score "
-        "metaculus_baseline_continuous metaculus_peer_continuous pinball "
+        "cdf_bucket_of cdf_buckets crps_cdf crps_quantiles crps_samples interval_covers interval_score "
+        "metaculus_baseline_continuous metaculus_peer_continuous pinball rps"
     ),
     "foretell.metrics.effects": "alternating_effects mixed_effects_check two_way_anova two_way_effects",
     "foretell.metrics.mcnemar": "mcnemar_matrix",

@@ -35,6 +35,7 @@ from foretell.metrics.clusters import factorise as factorise
 from foretell.metrics.clusters import resample_counts as resample_counts
 from foretell.metrics.comparison import Comparison as Comparison
 from foretell.metrics.comparison import PairwiseMatrix as PairwiseMatrix
+from foretell.metrics.comparison import benjamini_hochberg as benjamini_hochberg
 from foretell.metrics.comparison import compare_all as compare_all
 from foretell.metrics.comparison import compare_matrix as compare_matrix
 from foretell.metrics.comparison import compare_paired as compare_paired
@@ -54,6 +55,7 @@ from foretell.metrics.difficulty import market_difficulty as market_difficulty
 from foretell.metrics.difficulty import question_difficulty as question_difficulty
 from foretell.metrics.distributions import cdf_bucket_of as cdf_bucket_of
 from foretell.metrics.distributions import cdf_buckets as cdf_buckets
+from foretell.metrics.distributions import crps_cdf as crps_cdf
 from foretell.metrics.distributions import crps_quantiles as crps_quantiles
 from foretell.metrics.distributions import crps_samples as crps_samples
 from foretell.metrics.distributions import interval_covers as interval_covers
@@ -61,6 +63,7 @@ from foretell.metrics.distributions import interval_score as interval_score
 from foretell.metrics.distributions import metaculus_baseline_continuous as metaculus_baseline_continuous
 from foretell.metrics.distributions import metaculus_peer_continuous as metaculus_peer_continuous
 from foretell.metrics.distributions import pinball as pinball
+from foretell.metrics.distributions import rps as rps
 from foretell.metrics.effects import alternating_effects as alternating_effects
 from foretell.metrics.effects import mixed_effects_check as mixed_effects_check
 from foretell.metrics.effects import two_way_anova as two_way_anova

@@ -8,7 +8,7 @@ already weighted, of which it sees the K sums: that is how numbers that are no m
 ratio) are compared.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -304,22 +304,16 @@ class _MethodRows:
         return out
 
 
-def holm(p: npt.ArrayLike) -> Floats:
-    """Holm's step-down adjustment (1979), which bounds the chance of any false finding among many comparisons.
+# Many comparisons at once: p-values adjusted so that chance findings stay rare. NaN (a comparison that was not made)
+# stays NaN and does not count.
 
-    With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)). NaN (a comparison
-    that was not made) stays NaN and does not count.
+
+def holm(p: npt.ArrayLike) -> Floats:
+    """Holm's step-down adjustment (1979), which bounds the chance of any false finding.
+
+    With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)).
     """
-    values = np.asarray(p, dtype=np.float64)
-    made = ~np.isnan(values)
-    reject(made & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
-    order = np.argsort(values[made], kind="stable")
-    rising = values[made][order]
-    found = np.empty(len(order))
-    found[order] = np.minimum(np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)), 1.0)
-    out = np.full(values.shape, np.nan)
-    out[made] = found
-    return out
+    return _adjusted(p, lambda rising: np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)))
 
 
 def corrected_pairs(p: Floats) -> Floats:
@@ -327,4 +321,29 @@ def corrected_pairs(p: Floats) -> Floats:
     out, upper = p.copy(), np.triu_indices(len(p), 1)
     out[upper] = holm(p[upper])
     out.T[upper] = out[upper]
+    return out
+
+
+def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+    """Benjamini–Hochberg adjustment (1995), which bounds the expected share of false findings.
+
+    With m p-values in ascending order, adjusted p_(i) = min over j ≥ i of min(1, m·p_(j)/j).
+    """
+
+    def step_up(rising: Floats) -> Floats:
+        scaled = rising * len(rising) / np.arange(1, len(rising) + 1)
+        return np.minimum.accumulate(scaled[::-1])[::-1]
+
+    return _adjusted(p, step_up)
+
+
+def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
+    values = np.asarray(p, dtype=np.float64)
+    made = ~np.isnan(values)
+    reject(made & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
+    order = np.argsort(values[made], kind="stable")
+    found = np.empty(len(order))
+    found[order] = np.minimum(adjust(values[made][order]), 1.0)
+    out = np.full(values.shape, np.nan)
+    out[made] = found
     return out

@@ -1,17 +1,42 @@
-"""Scores of forecasts of a number: CRPS, pinball loss, coverage and Metaculus scores.
+"""Scores of forecasts of a number or of ordered options: CRPS, RPS, pinball, coverage, Metaculus buckets.
 
-A forecast is a CDF, a set of samples, or quantiles at given levels. Every function takes one row per question and
-returns one score per row. CRPS and pinball loss are in the unit of the quantity; lower is better.
+A forecast is a CDF on a grid, a set of samples, or quantiles at given levels. One row per question; every
+function returns one score per row. CRPS, RPS and pinball are in the unit of the quantity, lower is better.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Bools, Floats, as_floats, as_probabilities, as_vector, reject
+from foretell.metrics.arrays import Bools, Floats, as_distributions, as_floats, as_probabilities, as_vector, reject
 from foretell.metrics.scores import option_columns, peer_points
 
 OUT_OF_BOUNDS_SHARE = 0.05
 """Baseline probability Metaculus gives to each open end of a range."""
+
+
+def crps_cdf(cdf: npt.ArrayLike, grid: npt.ArrayLike, value: npt.ArrayLike) -> Floats:
+    """CRPS ∫(F(x) − 1{x ≥ y})² dx of piecewise linear CDFs, exact (Matheson & Winkler 1976).
+
+    Mass that a CDF leaves outside the grid sits on the grid's ends; a value outside adds its distance.
+
+    Args:
+        cdf: Rows (questions, points) of CDF values at the grid points, rising within [0, 1].
+        grid: Strictly rising positions, shape (points,).
+        value: What happened, one per question.
+
+    >>> crps_cdf([[0.0, 1.0]], [0.0, 1.0], [0.5]).round(6)
+    array([0.083333])
+    """
+    heights, x = _cdfs(cdf), as_vector(grid, "grid")
+    y = _values(value, len(heights))
+    if len(x) != heights.shape[1] or len(x) < 2 or not (np.diff(x) > 0).all():
+        raise ValueError(f"grid must be {heights.shape[1]} strictly rising positions (at least 2)")
+    left, right, f0, f1 = x[:-1], x[1:], heights[:, :-1], heights[:, 1:]
+    cut = np.clip(y[:, None], left, right)
+    at_cut = f0 + (f1 - f0) * (cut - left) / (right - left)
+    inside = (cut - left) * _mean_square(f0, at_cut) + (right - cut) * _mean_square(1 - at_cut, 1 - f1)
+    outside = np.maximum(x[0] - y, 0) + np.maximum(y - x[-1], 0)
+    return inside.sum(axis=1) + outside
 
 
 def crps_samples(samples: npt.ArrayLike, value: npt.ArrayLike, *, fair: bool = False) -> Floats:
@@ -88,6 +113,25 @@ def interval_score(low: npt.ArrayLike, high: npt.ArrayLike, value: npt.ArrayLike
     return (high - low) + 2 / (1 - level) * miss
 
 
+def rps(p: npt.ArrayLike, happened: npt.ArrayLike, *, normalised: bool = False) -> Floats:
+    """Ranked probability score Σ_k (P_k − 1{k ≥ happened})² over cumulated ordered options (Epstein 1969).
+
+    Rows (questions, options) sum to 1; options a question lacks are NaN and stand last. `normalised` divides
+    by the number of options less one, which puts questions of different sizes on [0, 1].
+
+    >>> rps([[0.1, 0.2, 0.3, 0.4]], [2]).round(2)
+    array([0.26])
+    """
+    p = as_distributions(p)
+    columns = option_columns(happened, p)
+    absent = np.isnan(p)
+    reject((absent[:, :-1] & ~absent[:, 1:]), p[:, :-1], "p", "stands before options that are present")
+    cumulated = np.where(absent, 1.0, np.cumsum(np.nan_to_num(p), axis=1))
+    score = np.sum((cumulated - (np.arange(p.shape[1]) >= columns[:, None])) ** 2, axis=1)
+    steps = np.maximum(np.count_nonzero(~absent, axis=1) - 1, 1)
+    return score / steps if normalised else score
+
+
 def cdf_buckets(cdf: npt.ArrayLike) -> Floats:
     """Probabilities of Metaculus' buckets: below the range, the N steps of an N+1 point CDF, above it.
 
@@ -146,6 +190,11 @@ def metaculus_peer_continuous(given: npt.ArrayLike) -> Floats:
         raise ValueError("given holds no forecast: there is nothing to score")
     reject((table <= 0) | (table > 1), table, "given", "lies outside (0, 1]")
     return peer_points(table) / 2
+
+
+def _mean_square(a: Floats, b: Floats) -> Floats:
+    """Mean of f² over a stretch on which f runs linearly from a to b."""
+    return (a * a + a * b + b * b) / 3
 
 
 def _cdfs(cdf: npt.ArrayLike) -> Floats:

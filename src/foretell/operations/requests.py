@@ -749,7 +749,7 @@ _CLUSTER: Any = setting(
 )
 _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
-Correction = Literal["none", "holm"]
+Correction = Literal["none", "holm", "bh"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
 
 
@@ -845,7 +845,9 @@ class CompareRequest(ScoringRequest):
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
     correct: Correction = setting(
-        "holm", "Correction of p-values for the number of comparisons: holm or none.", group="statistics"
+        "holm",
+        "Correction of p-values for the number of comparisons: holm, bh (Benjamini-Hochberg) or none.",
+        group="statistics",
     )
 
 
@@ -1210,7 +1212,7 @@ _CORPUS: Any = setting(
 
 
 class CorpusImportRequest(OperationRequest):
-    """Import files or folders (.txt, .md, .html, .jsonl) into the corpus.
+    """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
 
     Documents that are already there are not stored twice.
     """

@@ -14,7 +14,7 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line, murphy_decomposition
 from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import holm
+from foretell.metrics.comparison import benjamini_hochberg, holm
 from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, market_difficulty, question_difficulty
 from foretell.metrics.metric import LOG_FLOOR, METRICS
@@ -401,7 +401,8 @@ class CompareResult(Result):
     @cached_property
     def corrected(self) -> tuple[float, ...]:
         """The same, corrected."""
-        return self.p_values if self.correction == "none" else tuple(map(float, holm(list(self.p_values))))
+        how = {"holm": holm, "bh": benjamini_hochberg}.get(self.correction)
+        return self.p_values if how is None else tuple(map(float, how(list(self.p_values))))
 
     def to_dict(self) -> Any:
         """Of two forecasters their comparison; of several a list of them."""
