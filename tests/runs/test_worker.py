@@ -165,3 +165,20 @@ def test_one_who_cannot_serve_gives_back_what_it_took(postgres: str):
             assert queue.held() == []
 
     asyncio.run(main())
+
+
+def test_a_run_that_is_paused_ends_at_its_workers_and_goes_on_later(postgres: str):
+    async def main() -> None:
+        bench = Bench()
+        async with at_work(postgres, bench) as (store, queue, worker, _):
+            await until(lambda: len(bench.begun), 3)
+            store.ask_to_stop("r", "pause")
+            await until(lambda: len(queue.open_cells()), 0)
+            assert (len(bench.begun), worker.progress.done, list(store.answers("r"))) == (3, 0, [])
+            store.begin("r", "{}", "2026-01-01")  # As starting it again does.
+            bench.go.set()
+            enqueue(queue, store, CELLS)
+            await until(lambda: worker.progress.done, 8)
+        assert len(list(store.answers("r"))) == 8
+
+    asyncio.run(main())
