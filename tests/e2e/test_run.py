@@ -214,12 +214,12 @@ def test_a_panel_may_read_the_trials(house: Any):
 
 def test_a_spent_budget_ends_in_the_standing_belief(house: Any):
     usual = ("--model", "openai:gpt-5-mini", "--search", "local", "--as-of", "2026-07-01")
-    told = house.foretell("ask", "Will the harbour bridge number 0 be approved?", *usual, "--budget", "0.002", "--json")
+    told = house.foretell("ask", "Will the harbour bridge number 0 be approved?", *usual, "--budget", "0.001", "--json")
     assert told.returncode == 0, told.stderr
     forecast = json.loads(told.stdout)
     assert "budget" in forecast["rationale"]
     assert "submitted" not in forecast["rationale"]
-    assert forecast["usage"]["dollars"] <= 0.002
+    assert forecast["usage"]["dollars"] <= 0.001
 
 
 def test_ask_without_a_model_gives_the_outside_view_and_says_how_to_get_more(house: Any):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def test_a_model_provider_behind_journal_and_budget(tmp_path: Path) -> None:
             request = Request(model=name, messages=(UserMessage(text="hi"),))
             text = (await model.complete(request)).text
             with pytest.raises(BudgetExceeded):
-                await router.within(Budget("run", dollars=0.01)).complete(request)
+                await router.within(Budget("run", dollars=0.01)).complete(replace(request, slot="not stored"))
         journal.close()
         return text, budget.spent.dollars
 

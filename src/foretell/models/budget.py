@@ -64,7 +64,8 @@ class CallEstimate(NamedTuple):
         most = self.dollars(0)
         read = ceil(reading * self.input - 1e-9) * most / self.input if self.input else 0.0
         per_token = (self.dollars(1_000_000) - most) / 1_000_000
-        affordable = (dollars - read) / per_token if per_token > 0 else inf
+        free = inf if read <= dollars else 0.0
+        affordable = (dollars - read) / per_token if per_token > 0 else free
         # The tiny extra is what floats lose in additions.
         return int(min(affordable + 1e-6, self.output))
 
@@ -98,8 +99,8 @@ class Budget:
         """Dollars set aside for calls that are under way."""
         self._under_way = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
-        self._reading = 1.0
-        """The least share of the estimate that reading has cost so far."""
+        self._reading: float | None = None
+        """The largest share of the estimate that reading has taken so far; None before the first reply."""
         self._least = LEAST_OUTPUT_TOKENS
         """Tokens of the shortest reply worth asking for."""
 
@@ -144,7 +145,7 @@ class Budget:
         """The tokens and dollars of a call that nobody has to be waited for."""
         tightest = min(short, key=lambda budget: budget._room(0.0))
         room, outermost = tightest._room(0.0), self._chain[-1]
-        output = estimate.longest(room, outermost._reading)
+        output = estimate.longest(room, 1.0 if outermost._reading is None else outermost._reading)
         least = min(outermost._least, estimate.output)
         if output < least:
             raise BudgetExceeded(tightest._shortage(estimate.dollars(least)))
@@ -153,7 +154,7 @@ class Budget:
     def learn(self, reading: float, written: int) -> None:
         """What a complete reply showed: the share of its estimate that reading cost, and its length in tokens."""
         outermost = self._chain[-1]
-        outermost._reading = min(outermost._reading, reading)
+        outermost._reading = max(outermost._reading or 0.0, reading)
         outermost._least = max(1, min(outermost._least, written))
 
     async def _next_landing(self) -> None:
@@ -358,9 +359,9 @@ class BudgetedModel:
 
 
 def _reading_share(price: TokenPrice, factor: float, estimate: CallEstimate, reply: Reply) -> float:
-    """What a call paid for reading, as a share of its estimate."""
+    """What reading costs without a cache, as a share of its estimate: the next call may find nothing in a cache."""
     estimated = estimate.dollars(0)
-    read = price.dollars(replace(reply.tokens, output=0, reasoning=0)) * factor
+    read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * factor
     return read / estimated if estimated else 1.0
 
 

@@ -67,7 +67,7 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range a question about a number gets thresholds as targets."""
 SIMILAR_SHOWN = 10
 """How many similar past questions are shown."""
-OUTSIDE_NOTE = "This is the outside view: nothing was researched."
+OUTSIDE_NOTE = "This is the outside view: nothing was researched. --model adds research."
 PUBLIC_NOTE = "No model was asked: the answer is what {} say, and nobody weighed news against it; --model does that."
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."

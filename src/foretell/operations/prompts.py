@@ -3,7 +3,6 @@
 The prompts are not written out again here: examples are asked with a model that keeps the request and answers nothing.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -404,8 +403,8 @@ class PromptsResult(Result):
         return "\n".join([*texts, *lines])
 
 
-def show_prompts(request: PromptsRequest) -> PromptsResult:
+async def show_prompts(request: PromptsRequest) -> PromptsResult:
     """What is sent for an example of each kind of question."""
-    prompts = asyncio.run(example_prompts([request.kind] if request.kind else []))
+    prompts = await example_prompts([request.kind] if request.kind else [])
     chosen = tuple(one for one in prompts if request.role in (None, one.role))
     return PromptsResult(prompts=chosen, whole=request.kind is not None)

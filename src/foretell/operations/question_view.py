@@ -1,6 +1,5 @@
 """One question of a run, as pages and reports show it: every trial step by step, and how they became one answer."""
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -346,7 +345,7 @@ def base_rates_of(
         return scored
     with suppress(CannotForecast, InputError):
         context = Context(as_of=question.as_of_in("live" if row.spec.get("mode") == "live" else "backtest"))
-        return dict(asyncio.run(OutsideView().forecast(question, context)).p)
+        return dict(OutsideView().estimate(question, context).p)
     return {}
 
 

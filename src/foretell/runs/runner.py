@@ -129,7 +129,7 @@ def begin_run(
     elif "agent" in spec.models and not again:
         spec = replace(spec, marked=True)
         spec = spec if spec.efforts else replace(spec, efforts=default_efforts(models_of_run(spec)))
-    began = now.isoformat(timespec="seconds")
+    began = now.isoformat(timespec="milliseconds")  # Runs are listed by it, the newest first.
     store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd(), **more)
     return spec
 

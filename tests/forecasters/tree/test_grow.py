@@ -358,8 +358,8 @@ def test_no_leaf_at_all_is_a_failure_and_never_one_half():
 def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
     setup = TreeSetup(prices=PRICES)
     inner = setup.model
-    # Every call costs 3 cents and needs room for 30 more: the wall is hit after about thirty-seven calls.
-    setup.model = BudgetedModel(inner, PRICES, Budget("question", dollars=1.4))
+    # Every call costs 3 cents, and a call is made as long as there is room for a short reply.
+    setup.model = BudgetedModel(inner, PRICES, Budget("question", dollars=1.0))
     answer = forecast(setup, settings=TreeSettings(rounds=2))
     assert isinstance(answer, Forecast)
     (document,) = [event.document for event in setup.of(TreeGrown)]

@@ -94,6 +94,10 @@ class OutsideView:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """A probability for every target; those that exclude each other have a sum that can be."""
+        return self.estimate(question, context)
+
+    def estimate(self, question: Question, context: Context) -> Forecast:
+        """The same for callers outside an event loop: nothing here has to be waited for."""
         cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
         past = context.past.whole
         model = self._model(question, cutoff, past)
