@@ -227,7 +227,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     page.goto(site.login)
     page.get_by_role("link", name="Ask", exact=True).click()
     page.get_by_label("Question", exact=True).fill(TEXT)
-    page.get_by_label("Known by").fill("2027-03-01")
+    page.get_by_label("Answer known by").fill("2027-03-01")
     page.get_by_label("Name of another model").fill("openai:gpt-5-mini")
     page.get_by_label("Independent trials").fill("2")
     page.get_by_label("local", exact=True).check()

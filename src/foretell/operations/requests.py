@@ -41,7 +41,7 @@ class _ResearchRequest(OperationRequest):
     """What asking a question and growing a tree have in common: when, by whom, how expensive."""
 
     closes: str | None = setting(
-        None, "When the answer will be known.", metavar="DATE", max_length=40, title="Known by"
+        None, "When the answer will be known.", metavar="DATE", max_length=40, title="Answer known by"
     )
     as_of: str | None = setting(
         None, "Ask as if it were that day; nothing later is used.", metavar="DATE", max_length=40, title="As of"
@@ -64,11 +64,11 @@ class _ResearchRequest(OperationRequest):
     )  # fmt: skip
     budget: float | None = setting(
         None, "Hard limit in dollars. When it is spent, the current estimate is the answer.", metavar="DOLLARS",
-        gt=0, le=10_000, title="At most, in dollars",
+        gt=0, le=10_000, title="Budget in dollars",
     )  # fmt: skip
     question_budget: float | None = setting(
         None, "Hard limit in dollars for each trial.", metavar="DOLLARS", gt=0, le=10_000, group="models",
-        title="At most for each trial, in dollars",
+        title="Budget for each trial, in dollars",
     )  # fmt: skip
     model_price: str | None = setting(
         None,
@@ -188,7 +188,7 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         "exactly one", "How many of several outcomes come true.", group="question",
         title="How many of the outcomes come true",
     )  # fmt: skip
-    price: float | None = setting(None, "Current market price, 0 to 1.", ge=0, le=1, title="A market says (0 to 1)")
+    price: float | None = setting(None, "Current market price, 0 to 1.", ge=0, le=1, title="Market price (0 to 1)")
     network: bool = setting(
         True, "Without a model, look up public markets, weather and price data; --no-network uses nothing "
         "from the internet.", env="FORETELL_NETWORK", group="question",
