@@ -198,8 +198,9 @@ class Budget:
             known = known or (budget._of_run and budget.run == paid_by)
             if at_risk:
                 budget.at_risk += actual
-            elif not known:
-                budget.spent += actual
+            else:
+                # The dollars of a stored reply are among those that the budget began with; the call is counted.
+                budget.spent += replace(actual, dollars=0.0) if known else actual
 
     def _room(self, wanted: float) -> float:
         """Dollars that are left. `wanted` is what somebody would like to have."""

@@ -416,14 +416,10 @@ class Journal:
         rows = self._db.read(_UNCERTAIN.format(where="WHERE sent.run = ?"), (run,))
         return self._unsettled(rows).get(run, UnsettledCalls())
 
-    def paid(self, run: str) -> Cost:
-        """What a run paid for its stored replies, even if it was killed before it could say so."""
-        query = """
-            SELECT count(*), coalesce(sum(kept.input), 0), coalesce(sum(kept.output), 0),
-                coalesce(sum(kept.dollars), 0.0), count(*) - count(kept.dollars)
-            FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"""
-        calls, read, written, dollars, unpriced = self._db.read(query, (run,))[0]
-        return Cost(calls=calls, input_tokens=read, output_tokens=written, dollars=float(dollars), unpriced=unpriced)
+    def paid(self, run: str) -> float:
+        """Dollars that a run paid for its stored replies, even if it was killed before it could say so."""
+        query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
+        return float(self._db.read(query, (run,))[0][0])
 
     def payer(self, key: str) -> str:
         """The run that sent a request last, or nothing."""

@@ -188,7 +188,7 @@ def spent_on(settings: Settings, runs: Sequence[str]) -> float:
     if not runs or not (settings.database or Path(settings.journal).is_file()):
         return 0.0
     with closing(Journal(settings.journal)) as journal:
-        return sum(journal.paid(run).dollars + journal.unsettled(run).at_risk for run in runs)
+        return sum(journal.paid(run) + journal.unsettled(run).at_risk for run in runs)
 
 
 def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: float) -> Budget | None:

@@ -430,8 +430,7 @@ def paid_before(journal: Journal, run: str, answered: float = 0.0) -> Cost:
 
     The journal knows what was paid for cells without an answer too, but not who paid before it noted that.
     """
-    paid = journal.paid(run)
-    return replace(paid, dollars=max(paid.dollars, answered + journal.paid_for_checks().get(run, 0.0)))
+    return Cost(dollars=max(journal.paid(run), answered + journal.paid_for_checks().get(run, 0.0)))
 
 
 @contextmanager
