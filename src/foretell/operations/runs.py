@@ -373,7 +373,7 @@ class StoppedRun(Result):
     cells: int
 
     def __str__(self) -> str:
-        kept = "left unfinished" if self.pause else "asked to answer with what they believe so far"
+        kept = "left unfinished" if self.pause else "asked to answer with the current estimate"
         under_way = f"{plural(self.under_way, 'trial')} under way {'is' if self.under_way == 1 else 'are'} {kept}"
         return f"run {self.run} stops within seconds: {self.answered} of {self.cells} answers are there, {under_way}"
 
