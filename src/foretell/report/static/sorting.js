@@ -21,6 +21,7 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
     });
   });
 });
-sortable(document);
+// After the first paint: the buttons change the layout of every heading.
+requestAnimationFrame(() => setTimeout(() => sortable(document)));
 // A part that came later says so.
 document.addEventListener('part', event => sortable(event.target));

@@ -39,6 +39,7 @@ from foretell.web.arena_pages import (
     entry_view,
     event_figures,
     event_finding,
+    event_titles,
     last_answers,
     last_context,
     listed_events,
@@ -155,13 +156,19 @@ def list_events(
 ) -> dict[str, Any]:
     """Events that were taken up, those that close last first; `find` looks in titles, every word of it."""
     book, words = ArenaStore(here.store.database, arena), find.casefold().split()
-    events, total = listed_events(book, words, category=category, state=state, offset=offset)
     categories = dict(here.store.database.read(_CATEGORIES_SQL, (arena,)))
+    selected = sum(categories.values())
+
+    def titles() -> Mapping[str, str]:
+        # A selected event stays selected and keeps its title, so their number says whether there are new ones.
+        return here.boards.kept(("titles", arena), (selected,), lambda: event_titles(book))
+
+    events, total = listed_events(book, words, titles, category=category, state=state, offset=offset)
     return {
         "arena": arena,
         "events": [vars(one) for one in events],
         "total": total,
-        "of": sum(categories.values()),
+        "of": selected,
         "categories": sorted(categories),
         "chosen": {"find": find, "category": category, "state": state},
         "offset": offset,
