@@ -203,7 +203,7 @@ def _add_call(calls: list[Json], part: Json) -> None:
         begins = another and bool(name and call["function"]["name"])
         call = None if begins or (index is None and (another or (name and not id))) else call
     if call is None:
-        call = {"index": index, "id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+        call = dict[str, Any](index=index, id=None, type="function", function={"name": "", "arguments": ""})
         calls.append(call)
     call["id"] = call["id"] or id
     call["function"]["name"] += name if name != call["function"]["name"] else ""  # Some repeat it in every piece.
