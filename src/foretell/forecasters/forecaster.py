@@ -271,19 +271,19 @@ class TracedModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, after its event was emitted."""
+        """The reply, after its event was emitted; replies that were cut off before it have events of their own."""
         reply = await self._inner.complete(request)
-        tokens = reply.tokens
-        self._emit(
-            ModelCalled(
-                role=self._role,
-                model=request.model,
-                key=request_key(request),
-                input_tokens=tokens.input,
-                output_tokens=tokens.output,
-                dollars=self._prices.charged(request, reply) if self._prices else None,
+        for one in (*reply.cut_off, reply):
+            self._emit(
+                ModelCalled(
+                    role=self._role,
+                    model=request.model,
+                    key=one.key or request_key(request),
+                    input_tokens=one.tokens.input,
+                    output_tokens=one.tokens.output,
+                    dollars=self._prices.charged(request, one) if self._prices else None,
+                )
             )
-        )
         return reply
 
 

@@ -205,6 +205,12 @@ class Reply:
     """In which service tier it was answered, where that is known to be another than was asked for."""
     detail: str = ""
     """The provider's own word for an unusual ending, such as the category of a refusal."""
+    cap: int | None = None
+    """The limit in tokens that the budget had set, where the reply was cut off there; None for any other reply."""
+    key: str = field(default="", compare=False)
+    """Where the journal keeps it, if that is not under the request as it was made."""
+    cut_off: tuple["Reply", ...] = field(default=(), compare=False)
+    """Earlier replies to the same request that a smaller budget had cut off. They were paid for too."""
 
     def as_message(self) -> AssistantMessage:
         """The turn to append to the conversation."""
