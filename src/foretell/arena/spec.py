@@ -107,7 +107,7 @@ class EntrySpec:
             prices=self.prices,
         )
         # An averaged entry keeps the name of its run from before entries could learn.
-        return replace(run, aggregate=self.combine) if self.combine == "default" else run
+        return replace(run, combine=self.combine) if self.combine == "default" else run
 
 
 @dataclass(frozen=True, kw_only=True)
