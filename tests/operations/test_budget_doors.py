@@ -100,7 +100,7 @@ class World:
         others = {*names("series"), *names("markets"), "wikipedia", "wayback"} - {"csv"}
         where = {f"FORETELL_{name.upper()}_URL": f"{site.url}/nothing" for name in others}
         where["FORETELL_FORECASTBENCH_URL"] = f"{site.url}/forecastbench"
-        request = ForecastBenchRoundRequest.read({"rehearse": True, "past": 1, "model": model, "budget": budget})
+        request = ForecastBenchRoundRequest.read({"rehearse": True, "past_rounds": 1, "model": model, "budget": budget})
         done = asyncio.run(enter_round(request, load_settings({**self.environment, **where})))
         assert done.answered == 13  # The stack stands for the rest.
         assert bool(done.problems) == (done.exit_code == 3)
