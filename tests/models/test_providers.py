@@ -345,6 +345,29 @@ def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
 
 
 @pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("Thinking level is not supported for this model.", "effort"),
+        ("Budget 0 is invalid. This model only works in thinking mode.", "effort"),
+        ("adaptive thinking is not supported on this model", "effort"),
+        ("This model does not support the effort parameter.", "effort"),
+        ('"llama3" does not support thinking', "effort"),
+        ("JSON mode is not enabled for models/gemma-3", "schema"),
+        ("output_config: Extra inputs are not permitted", "schema"),
+        ("The `reasoning_content` in the thinking mode must be passed back to the API.", "sealed"),
+        ("tool_choice is not supported in thinking mode", "tool_choice"),
+        ("Thinking may not be enabled when tool_choice forces tool use.", "tool_choice"),
+        ("No endpoints found that support the provided 'tool_choice' value.", "tool_choice"),
+        ("messages.1: `thinking` blocks do not match their prefix: Invalid `signature`", "signature"),
+    ],
+)
+def test_which_setting_a_refusal_is_about(words: str, setting: str):
+    refused = HttpFailure(status=400, headers={}, body={"error": {"message": words}}).error(FULL, KEY)
+    assert isinstance(refused, SettingRefused)
+    assert refused.setting == setting
+
+
+@pytest.mark.parametrize(
     ("wire", "body", "expected"),
     [
         (MessagesWire(), {"content": None, "stop_reason": "refusal"}, ("", 0, "refusal")),
