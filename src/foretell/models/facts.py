@@ -67,7 +67,7 @@ class ModelFacts:
         if wanted == "none" and self.off != "no":
             return "none"
         silent = wanted in ("none", "minimal")
-        levels = [one for one in self.efforts if silent or one != "none"] or self.efforts
+        levels: list[ReasoningEffort] = [one for one in self.efforts if silent or one != "none"] or ["none"]
         below = [one for one in levels if EFFORTS.index(one) <= EFFORTS.index(wanted)]
         return below[-1] if below else levels[0]
 
