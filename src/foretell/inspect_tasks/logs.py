@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foretell.inspect_tasks.samples import CLUSTER_KEY, outcomes_of, probabilities_in, question_in
 from foretell.models.structured_output import UnusableReply
-from foretell.operations.requests import InspectLogRequest
+from foretell.operations.requests.data import InspectLogRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.resolution import Resolution

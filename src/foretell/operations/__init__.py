@@ -17,13 +17,23 @@ HOMES = {
     ),
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
     "foretell.operations.question_view": "combination_of what_moved",
-    "foretell.operations.requests": (
-        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DoctorRequest "
-        "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
-        "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
-        "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "
-        "ServicesListRequest ShowRequest SiteRequest TREE_FORMATS ThresholdRequest TournamentRequest "
-        "TournamentResultsRequest TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
+    "foretell.operations.requests.asking": "AskRequest",
+    "foretell.operations.requests.data": (
+        "BacktestRequest ClaimsRequest FetchRequest FinancialTasksRequest ListingFields "
+        "OptionTasksRequest QuestionsRequest"
+    ),
+    "foretell.operations.requests.runs": "GridRequest RunRequest RunsRequest ShowRequest",
+    "foretell.operations.requests.scoring": "CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest",
+    "foretell.operations.requests.setup": (
+        "DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest ModelsUpdateRequest "
+        "ServicesCheckRequest ServicesListRequest SiteRequest"
+    ),
+    "foretell.operations.requests.tournaments": (
+        "ArenaDemoRequest ForecastBenchRoundRequest ProphetArenaTournamentRequest TournamentRequest "
+        "TournamentResultsRequest"
+    ),
+    "foretell.operations.requests.trees": (
+        "TREE_FORMATS TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
         "TreeShowRequest WhatIfRequest"
     ),
     "foretell.operations.result": "Result",

@@ -24,7 +24,7 @@ from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, ThresholdReport, best_threshold, score_threshold
 from foretell.metrics.mcnemar import McNemarTest, mcnemar
-from foretell.operations.requests import (
+from foretell.operations.requests.scoring import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,

@@ -28,7 +28,9 @@ from foretell.metrics.bootstrap import Interval
 from foretell.operations.ask import AskResult, stored_answer
 from foretell.operations.grid import run_grid
 from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, open_simulation, practice_environment
-from foretell.operations.requests import ArenaDemoRequest, DemoRequest, GridRequest, RunsResolveRequest
+from foretell.operations.requests.runs import GridRequest, RunsResolveRequest
+from foretell.operations.requests.setup import DemoRequest
+from foretell.operations.requests.tournaments import ArenaDemoRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
 from foretell.practice.example import (

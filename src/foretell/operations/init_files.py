@@ -16,7 +16,8 @@ from typing import Any, Literal
 from foretell.data.files import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
-from foretell.operations.requests import NO_CHOICE, InitBotRequest, InitGridRequest, InitRunRequest
+from foretell.operations.requests.asking import NO_CHOICE
+from foretell.operations.requests.setup import InitBotRequest, InitGridRequest, InitRunRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament

@@ -13,7 +13,7 @@ from foretell.models.prices import PriceList
 from foretell.models.provider import load_provider
 from foretell.models.providers.client import HttpModel
 from foretell.models.router import open_provider
-from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
+from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text, text_table

@@ -33,7 +33,7 @@ from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.budget import estimate_tokens
 from foretell.models.model import ModelError, ModelRefused, ModelSettings, Reply, Request, ToolSpec
 from foretell.models.names import ModelRoles
-from foretell.operations.requests import PromptsRequest
+from foretell.operations.requests.data import PromptsRequest
 from foretell.operations.result import Result
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf, AsOfMode, instant

@@ -19,7 +19,8 @@ from foretell.data.series.local import CsvSeries
 from foretell.models.journal import Journal
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
-from foretell.operations.requests import BacktestRequest, ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
+from foretell.operations.requests.data import BacktestRequest
+from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
 from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
 from foretell.operations.table import operation

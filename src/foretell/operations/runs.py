@@ -16,7 +16,7 @@ from foretell.data.untrusted import UNSAFE
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList, read_price
-from foretell.operations.requests import (
+from foretell.operations.requests.runs import (
     RunsRemoveRequest,
     RunsRenameRequest,
     RunsRequest,

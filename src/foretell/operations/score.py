@@ -21,7 +21,7 @@ from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import brier_index, metaculus_baseline_options, metaculus_peer, peer_points
-from foretell.operations.requests import (
+from foretell.operations.requests.scoring import (
     CompareRequest,
     ErrorsRequest,
     PlanRequest,

@@ -20,7 +20,7 @@ from foretell.metrics.distributions import (
     metaculus_baseline_continuous,
     metaculus_peer_continuous,
 )
-from foretell.operations.requests import ScoreRequest
+from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric

@@ -17,7 +17,7 @@ from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.operations.requests import (
+from foretell.operations.requests.tournaments import (
     ExportRequest,
     ForecastBenchTeamFields,
     LedgerRequest,

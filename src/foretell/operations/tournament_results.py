@@ -24,7 +24,7 @@ from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
-from foretell.operations.requests import TournamentResultsRequest
+from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
 from foretell.operations.table import operation

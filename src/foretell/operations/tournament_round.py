@@ -27,7 +27,7 @@ from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName
-from foretell.operations.requests import ForecastBenchRoundRequest
+from foretell.operations.requests.tournaments import ForecastBenchRoundRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.table import operation

@@ -41,7 +41,12 @@ from foretell.forecasters.tree.links import FormulaLink, JudgedLink, LinearLink
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
-from foretell.operations.requests import TreeDiffRequest, TreeEditRequest, TreeHistoryRequest, TreeResynthesizeRequest
+from foretell.operations.requests.trees import (
+    TreeDiffRequest,
+    TreeEditRequest,
+    TreeHistoryRequest,
+    TreeResynthesizeRequest,
+)
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import AsOf

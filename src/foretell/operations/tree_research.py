@@ -41,7 +41,7 @@ from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
 from foretell.models.model import TokenCount
 from foretell.operations.ask import cost_text, typed_run_spec
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeExpandRequest,
     TreeGroundRequest,
     TreeResearchRequest,

@@ -23,7 +23,7 @@ from foretell.forecasters.tree.exports import format_probability, one_line
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, to_dict, tree_from_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
-from foretell.operations.requests import WhatIfRequest, tree_path
+from foretell.operations.requests.trees import WhatIfRequest, tree_path
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from fastapi import HTTPException
 
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeExpandRequest,
     TreeGroundRequest,
     TreeResearchRequest,

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.operations.requests import RunsRequest
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError

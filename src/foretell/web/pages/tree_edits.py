@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.history import ConflictingEdits, current_version
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,
