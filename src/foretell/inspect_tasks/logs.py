@@ -1,4 +1,4 @@
-"""Inspect's logs as tables of forecasts and outcomes."""
+"""Convert Inspect logs to tables of forecasts and outcomes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
 UNNEEDED = {"messages", "events", "store", "attachments"}
-"""Parts of a sample that are large and tell nothing about its forecast."""
+"""Large parts of a sample that are not needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedForecasts(Result):
-    """What logs say, as `foretell score` reads it."""
+    """Forecasts and outcomes of logs, in the format of `foretell score`."""
 
     forecasts: tuple[Row, ...]
     outcomes: tuple[Row, ...]
@@ -33,21 +33,21 @@ class LoggedForecasts(Result):
     """Files that were written."""
 
     def write(self, folder: Path) -> list[Path]:
-        """forecasts.csv, outcomes.csv and, if any, failures.csv."""
+        """Write forecasts.csv, outcomes.csv and, if any, failures.csv."""
         folder.mkdir(parents=True, exist_ok=True)
         tables = {"forecasts": self.forecasts, "outcomes": self.outcomes, "failures": self.failures}
         return [write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Samples that hold no forecast."""
+        """Samples without a forecast."""
         if not self.failures:
             return ()
         first = self.failures[0]
         return (f"{len(self.failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
 
     def to_dict(self) -> Any:
-        """How many there are, and where."""
+        """Counts, and the files written."""
         counts = {"forecasts": len(self.forecasts), "outcomes": len(self.outcomes)}
         return counts | {"failures": list(self.failures), "tables": [str(path) for path in self.tables]}
 

@@ -1,4 +1,4 @@
-"""Everything a user can ask for, one function each; the command line, the pages, MCP and Python call these."""
+"""All operations: one function for everything a user can do, called by the command line, web app, MCP and Python."""
 
 from foretell.interface import offer
 
@@ -53,6 +53,6 @@ HOMES = {
     "foretell.operations.tree_edit": "TreeEditResult diff_trees edit_tree tree_history",
     "foretell.operations.tree_research": "expand_leaf ground_leaves resynthesize_tree",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -155,7 +155,7 @@ class ScenarioComparison(Result):
 def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
-    A leaf gets the new probability. A claim with children is fixed at that value, whatever the claims below say. With
+    A leaf gets the new probability. A claim with children is pinned to that value, whatever the claims below say. With
     `save`, the scenario is stored in the tree's file.
     """
     file = _tree_of(request)

@@ -1,4 +1,4 @@
-"""The request to ask a question, and what every request that sets models to work has in common."""
+"""The request to ask a question, and the fields that all requests that use models share."""
 
 from collections.abc import Callable, Mapping
 from math import inf
@@ -15,15 +15,15 @@ from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
 NO_CHOICE = "none"
-"""Written for a model or a search engine where none is wanted although an environment variable names one."""
+"""Value for no model or no search engine, even if an environment variable names one."""
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..., Any]] | SkipJsonSchema[Model]
-"""A model as `provider:name`, or in Python a function that answers in its place."""
+"""A model as `provider:name`, or in Python a function."""
 ENGINE_NAMES = "foretell.runs.services:SEARCH_ENGINES"
 
 
 class ResearchRequest(OperationRequest):
-    """What asking a question and growing a tree have in common: when, by whom, how expensive."""
+    """Fields shared by asking a question and growing a tree: dates, models, search and budgets."""
 
     closes: str | None = setting(
         None, "When the answer will be known.", metavar="DATE", max_length=40, title="Answer known by"

@@ -12,7 +12,7 @@ METRIC_NAMES = "foretell.metrics.metric:METRICS"
 
 
 def _columns(value: Any) -> Any:
-    """Names given one by one or with commas between them, as a tuple.
+    """Names given one by one or separated by commas, as a tuple.
 
     >>> _columns("source, horizon"), _columns(("source,horizon", "kind"))
     (('source', 'horizon'), ('source', 'horizon', 'kind'))
@@ -22,7 +22,7 @@ def _columns(value: Any) -> Any:
 
 
 Columns = Annotated[tuple[str, ...], BeforeValidator(_columns)]
-"""Names of columns: repeated, or with commas between them."""
+"""Names of columns, repeated or separated by commas."""
 _FORECASTS: Any = setting(
     help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
 )

@@ -82,7 +82,7 @@ class SubmitRequest(ForecastBenchTeamFields):
 
 
 class TournamentFields(OperationRequest):
-    """What all tournaments have in common: how to forecast, what it may cost, and whether it counts."""
+    """Fields shared by all tournaments: how to forecast, budgets, and whether it counts."""
 
     spec: Path | None = setting(
         None,

@@ -172,13 +172,13 @@ class TreeNotebookRequest(TreeFileRequest):
 
 
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
-"""Forms in which a tree can be written."""
+"""Formats in which a tree can be written."""
 
 
 class WhatIfRequest(OperationRequest):
     """What if some claims of TREE had other probabilities? Prints old and new values of every claim that changes.
 
-    A claim without children gets the new probability. A claim with children is fixed at it, whatever the claims below
+    A claim without children gets the new probability. A claim with children is pinned to it, whatever the claims below
     say. P1:PA is the assumption in the formula of P1. No model is used: only the claims above are recomputed. Claims
     that a model judged as a whole keep their number and are marked as out of date.
     """
@@ -263,7 +263,7 @@ class TreeEditRequest(OperationRequest):
 
 
 class _TreeResearchRequest(ResearchRequest):
-    """What the requests that let models work on an existing tree have in common."""
+    """Fields shared by the requests that let models work on an existing tree."""
 
     tree: TreePath = _TREE
     who: str | None = _WHO
