@@ -404,7 +404,7 @@ async def _round(
 
 @asynccontextmanager
 async def open_bucket(bucket: str | None, settings: Settings, day: str) -> AsyncGenerator[BucketUploader | None]:
-    """A way to the folder that a benchmark gave a team; None where no folder is named."""
+    """A way to the folder that a benchmark gave a team; None if no folder is named."""
     if bucket is None:
         yield None
         return

@@ -419,7 +419,7 @@ async def expand(
     stem = "P" if id == "P0" else f"{id}."
     if taken := [other for other in tree.nodes if other != id and other.startswith(stem)]:
         raise InputError(
-            f"{id} cannot be taken apart: the ids of its parts are taken by {', '.join(taken[:5])}", path=request.tree
+            f"{id} cannot be broken down: the ids of its parts are used by {', '.join(taken[:5])}", path=request.tree
         )
     options = _options(
         request,
@@ -453,7 +453,7 @@ expand_leaf = operation(TreeExpandRequest)(expand)
 def _expansion_plan(request: TreeExpandRequest, tree: Tree, id: str) -> TreeEditResult:
     planner = _Planner(request=request)
     many = min(request.leaves**request.rounds, request.nodes)
-    apart = planner.step(id, "take apart", 2, ANALYZE_TOKENS, "analyzer", 2.0)
+    apart = planner.step(id, "break down", 2, ANALYZE_TOKENS, "analyzer", 2.0)
     parts = planner.ground(f"{id}.*", request.grounder, many)
     joined = planner.judge(id, request.rule)
     return _planned(request, tree, [apart, parts, joined, *_computed(tree, [id], [id])])

@@ -409,7 +409,7 @@ def _describe_tree_event(event: TraceEvent, width: int) -> str:
     match event:
         case kinds.NodeAnalyzed():
             lines = [f"  {id}: {_short(event.claims.get(id, ''), width)}" for id in event.added]
-            return "\n".join([f"{event.node} was taken apart into {len(event.added)} claims", *lines])
+            return "\n".join([f"{event.node} was broken down into {len(event.added)} claims", *lines])
         case kinds.NodeGrounded():
             value = "no probability" if event.p is None else f"{event.p:.0%}"
             return f"{event.node} grounded by {event.grounder}: {value} {_short(event.error, width)}".rstrip()

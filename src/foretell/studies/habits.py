@@ -85,7 +85,7 @@ class TraceSummary:
     dollars: float
     tokens: int
     gap: float
-    """Largest |submitted − last belief| over the targets, both before clamping; NaN where there was not both."""
+    """Largest |submitted − last belief| over the targets, both before clamping; NaN if there was not both."""
 
     @property
     def steps(self) -> int:
@@ -148,7 +148,7 @@ class TrialGroup:
         return mean_interval(*self._known(value), self.resampling)
 
     def rate(self, holds: Callable[[TraceSummary], float]) -> Interval | None:
-        """The share of trials for which it holds, NaN where that cannot be said."""
+        """The share of trials for which it holds, NaN if that cannot be said."""
         return rate_interval(*self._known(holds), self.resampling)
 
     def _known(self, value: Callable[[TraceSummary], float]) -> tuple[list[float], list[str]]:

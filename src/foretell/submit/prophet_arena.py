@@ -95,7 +95,7 @@ def seal_fits(receipt: Payload) -> bool:
 def signature_fits(receipt: Payload, public_key: str) -> bool | None:
     """Whether the arena signed the seal and its moment with its key (Ed25519).
 
-    None where nobody can tell: the receipt is not signed, or the package `cryptography` is not installed.
+    None if nobody can tell: the receipt is not signed, or the package `cryptography` is not installed.
     """
     signature = receipt.optional_text("signature")
     try:

@@ -42,7 +42,7 @@ class Link:
 
     @property
     def own_probability(self) -> float | None:
-        """The claim's number where it does not follow from its children's; None where it does."""
+        """The claim's number where it does not follow from its children's; None if it does."""
         return None
 
     @property
@@ -70,11 +70,11 @@ class Link:
         return {}
 
     def with_assumption(self, p: float) -> Self | None:
-        """The link with another probability of its assumption; None where it has none."""
+        """The link with another probability of its assumption; None if it has none."""
         return None
 
     def with_child(self, child: str, weight: float) -> Self:
-        """The link with a number for one more child; unchanged where children have no numbers."""
+        """The link with a number for one more child; unchanged if children have no numbers."""
         return self
 
     def without_child(self, child: str) -> Self:
@@ -86,7 +86,7 @@ class Link:
         return f"{self.kind.replace('_', ' ').capitalize()} of {enumeration(children)}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The arithmetic with the children's numbers filled in; empty where it cannot be shown."""
+        """The arithmetic with the children's numbers filled in; empty if it cannot be shown."""
         return ""
 
     def child_label(self, child: str) -> str:

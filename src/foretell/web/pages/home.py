@@ -190,7 +190,7 @@ def _highlights(
             continue
         root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()
         text = f"{root.claim} {percent(root.p)}, from {some(len(tree.nodes), 'claim')}."
-        found.append({"kind": "tree", "title": "A claim taken apart", "text": text, "name": name, "ids": [name]})
+        found.append({"kind": "tree", "title": "A claim broken down", "text": text, "name": name, "ids": [name]})
         break
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]

@@ -1,6 +1,6 @@
 """Grow a tree: every job starts as soon as it is possible.
 
-Analyticaⁿ (2026) as a frontier loop. A claim is taken apart; its leaves are taken apart again, as often as the settings
+Analyticaⁿ (2026) as a frontier loop. A claim is broken down; its leaves are broken down again, as often as the settings
 say, or grounded the moment it is sure that they stay leaves; a claim is put together as soon as all its children have
 their numbers. No stage waits for another one to end, so a tree takes about as long as its longest chain of calls.
 
