@@ -12,7 +12,8 @@ from foretell.questions.quick_init import quick_init
 # What is said to a model and what it says back: a closed set of values, the same for every provider.
 
 FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed"]
-"""`paused`: the provider wants the turn back to go on. `malformed`: it failed to write a call and says so."""
+"""`paused`: the provider wants the turn back to go on. `malformed`: it ended in a fault, such as a call that could not
+be written, or for a reason that we do not know. `Reply.detail` holds the provider's word for it."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
 ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
@@ -255,7 +256,7 @@ class SettingRefused(ModelRefused):
     def __init__(self, problem: str, *, setting: str) -> None:
         super().__init__(problem)
         self.setting = setting
-        """`tool_choice`, `schema`, `temperature`, `effort`, `seed`, `tier`, `max_tokens`, `sealed` or a wire's own."""
+        """One of those in `SETTINGS` of `providers.wire`."""
 
 
 class BudgetExceeded(ModelError):
