@@ -75,7 +75,8 @@ class FitResult(Result):
     def __str__(self) -> str:
         training = self.rule.training
         return (
-            f"Fitted {self.method} on {training.n:,} targets of {self.forecaster}, {len(training.askings):,} dated questions.\n"
+            f"Fitted {self.method} on {training.n:,} targets of {self.forecaster}, "
+            f"{len(training.askings):,} dated questions.\n"
             f"It answers questions asked after {training.last_known}."
         )
 

@@ -66,7 +66,7 @@ class PlannedStep:
 
     claim: str
     do: str
-    """examine, take apart, judge, or compute."""
+    """Ground, break down, judge or compute."""
     calls: int
     """Approximate number of model calls; 0 for arithmetic."""
     dollars: float | None

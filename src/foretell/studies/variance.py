@@ -106,7 +106,7 @@ def variance_components(scores: TrialScores) -> VarianceComponents:
     )
 
 
-FIRST, EVERY = "first date of every dated question", "every target"
+FIRST, EVERY = "first date of every question", "every target"
 PARTS = {
     "question": "the question",
     "method": "the method",
@@ -115,8 +115,8 @@ PARTS = {
 }
 NOTES = (
     "Score of a trial: 1 − |p − o|, the index of a single answer as a share; higher is better.",
-    "The first table follows BLF 2026, Table 20: the first resolution date of every dated question, and sums of squares of each factor by "
-    "itself. The paper does not say which twelve configurations it pooled.",
+    "The first table follows BLF 2026, Table 20: the first resolution date of every dated question, and sums of "
+    "squares of each factor by itself. The paper does not say which twelve configurations it pooled.",
     "Its residual holds two things: what a method makes of a question trial after trial (question × method), and what "
     "differs between trials of one method on one question. Components tell them apart.",
     "The exact fit eliminates the questions, the alternating one is the paper's iteration, and REML takes questions as "

@@ -61,11 +61,11 @@ class TreeEditBody(body_of(TreeEditRequest, "tree", "edits", "save_as", "rejudge
 
 
 class TreeGroundBody(body_of(TreeGroundRequest, "tree")):
-    """Leaves to examine anew."""
+    """Leaves to ground again."""
 
 
 class TreeExpandBody(body_of(TreeExpandRequest, "tree")):
-    """A leaf to take apart."""
+    """A leaf to break down."""
 
 
 class TreeResynthesizeBody(body_of(TreeResynthesizeRequest, "tree")):
