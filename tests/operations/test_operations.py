@@ -217,7 +217,7 @@ def test_questions_are_sorted_by_topic(tmp_path: Path):
     found = asyncio.run(check_questions(request))
     assert [row["topic"] for row in found.rows()] == ["Geopolitics & Conflict", "Financial Markets"]
     assert "2 questions" in str(found)
-    with pytest.raises(InputError, match="say --topics"):
+    with pytest.raises(InputError, match="add --topics"):
         asyncio.run(check_questions(QuestionsRequest.read({"dataset": str(file), "model": "openai:x"})))
 
 

@@ -82,7 +82,7 @@ def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedFore
             outcomes |= {(row["question"], row["target"], str(row.get("due"))): row for row in happened}
     if not forecasts:
         reason = f": {failures[0]['error']}" if failures else ""
-        raise InputError(f"no sample holds a forecast{reason}", path=path)
+        raise InputError(f"no sample contains a forecast{reason}", path=path)
     # All rows with the same columns, as a table needs them.
     columns = dict.fromkeys(column for row in outcomes.values() for column in row)
     rows = tuple({column: row.get(column) for column in columns} for row in outcomes.values())
@@ -98,7 +98,7 @@ def _logs(path: Path) -> "Iterator[EvalLog]":
         raise InputError("no such file", path=path)
     files = sorted(file for ending in ("*.eval", "*.json") for file in path.glob(ending)) if path.is_dir() else [path]
     if not files:
-        raise InputError("the folder holds no log", path=path, hint="Inspect's logs end in .eval or .json")
+        raise InputError("the folder contains no log", path=path, hint="Inspect's logs end in .eval or .json")
     for file in files:
         try:
             yield read_eval_log(str(file), exclude_fields=UNNEEDED)

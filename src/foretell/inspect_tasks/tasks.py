@@ -192,7 +192,7 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
         if len(samples) == limit:
             break
     if not samples:
-        raise InputError(f"no question of {dataset} has come out yet", hint="name a table of outcomes")
+        raise InputError(f"no question of {dataset} has resolved yet", hint="name a table of outcomes")
     return Task(
         dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
         solver=ask_once(),

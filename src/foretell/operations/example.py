@@ -184,7 +184,7 @@ def _clear(home: Path) -> None:
     """Prepare an empty folder, replacing an earlier example."""
     if home.exists() and any(home.iterdir()):
         if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
-            raise InputError("this folder holds something else than an example", path=home, hint="name another one")
+            raise InputError("this folder contains something other than an example", path=home, hint="name another one")
         shutil.rmtree(home)
     home.mkdir(parents=True, exist_ok=True)
     (home / f"{MARKER}.part").touch()

@@ -217,7 +217,9 @@ def _check_team(request: InitBotRequest) -> None:
     if request.bucket is not None:
         BucketFolder.read(request.bucket, "2026-01-01")
         if not _PLAIN_ADDRESS.fullmatch(request.bucket):
-            raise InputError("holds signs that a shell would read", column="--bucket", hint="gs://BUCKET/FOLDER")
+            raise InputError(
+                "contains characters that a shell would interpret", column="--bucket", hint="gs://BUCKET/FOLDER"
+            )
 
 
 def _check_model(model: str) -> None:

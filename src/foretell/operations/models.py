@@ -205,7 +205,7 @@ async def _downloaded(url: str, settings: Settings) -> bytes:
 
     async def admit(address: str) -> None:
         if not address.startswith("https://") and not is_loopback(address):
-            raise InputError("prices are read over https alone", path=address, hint="give an https address or a file")
+            raise InputError("prices are only read over https", path=address, hint="give an https address or a file")
 
     limits = HttpLimits(total_seconds=60.0, max_bytes=LARGEST_TABLE)
     async with AsyncHttpClient(limits=limits, access=settings.access) as client:

@@ -479,7 +479,7 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         )
         if chosen is not None and view is None:
             raise InputError(
-                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --due for the newest"
+                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --as-of for the newest"
             )
         money = money_of(store, settings, [id])[id]
         made = how_made(store, row, money.spent)

@@ -160,7 +160,7 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
         if values.get(question) is not None:
             by_forecaster[forecaster].append((question, sorted(pairs)))
     if not by_forecaster:
-        raise InputError("no forecast meets a question whose value is known", hint="are the question ids the same?")
+        raise InputError("no forecast is about a question with a known value", hint="are the question ids the same?")
     levels = "level" in forecasts.types
     scores = [
         _score(name, answered, values, levels=levels, resampling=resampling) for name, answered in by_forecaster.items()

@@ -87,7 +87,7 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
     if isinstance(options, TreeStudyOptions):
         if options.trees and options.runs:
-            raise InputError("a study looks at one thing", hint="give one of --trees and --run")
+            raise InputError("a study takes data from one source", hint="give one of --trees and --run")
         data = replace(data, trees={folder.name: read_trees(folder) for folder in options.trees})
         if options.runs:
             data = replace(data, trees=_trees_of_runs(settings, options.runs))
@@ -100,7 +100,7 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
     """The data with the tables of the one source that the options name."""
     sources = [name for name in ("data", "forecasts", "runs", "grid") if getattr(options, name)]
     if len(sources) > 1:
-        raise InputError("a study looks at one thing", hint="give one of --data, --forecasts, --run and --grid")
+        raise InputError("a study takes data from one source", hint="give one of --data, --forecasts, --run and --grid")
     if not sources:
         raise InputError(
             "a study needs trials", hint="give --data DIR, --forecasts and --outcomes, --run RUN, or --grid FILE"
@@ -349,7 +349,9 @@ class MachineServices:
     def statements(self, runs: Sequence[str], arena: str | None) -> list[StatedForecast]:
         """What was stated in runs or by the entries of an arena, before it was made coherent."""
         if bool(runs) == bool(arena):
-            raise InputError("a study looks at one thing", hint="give --run RUN (it may be repeated) or --arena ARENA")
+            raise InputError(
+                "a study takes data from one source", hint="give --run RUN (it may be repeated) or --arena ARENA"
+            )
         with self.store() as store:
             found = _arena_runs(store, arena) if arena else find_stored_runs(store, runs)
             statements = [one for run in found for one in read_statements(store, run.id, name=run.name)]

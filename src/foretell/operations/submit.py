@@ -278,7 +278,7 @@ def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str 
     """The forecasts of one round, with its whole question set."""
     days = sorted(set(map(_day_of, found.forecasts)))
     if day is None and len(days) > 1:
-        raise InputError(f"forecasts are of {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
+        raise InputError(f"forecasts are for {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
     day = day or days[0]
     forecasts = tuple(one for one in found.forecasts if _day_of(one) == day) or found.forecasts
     return SubmissionForecasts(forecasts=forecasts, questions=tuple(_round_questions(settings, day)))

@@ -93,7 +93,7 @@ class TournamentResults(Result):
     def to_html(self) -> str:
         """The first leaderboard as a page."""
         if not self.boards:
-            raise InputError("nothing has come out yet, so there is no board to write")
+            raise InputError("nothing has resolved yet, so there is no leaderboard to write")
         return next(iter(self.boards.values())).to_html()
 
     def to_markdown(self) -> str:

@@ -396,7 +396,9 @@ class RoundVisit:
             return
         if all(ModelName.read(name).free for name in agents.spec.models.values()):
             return
-        raise InputError(f"this may cost money: {plan}", column="--budget", hint="say --budget; --plan only looks")
+        raise InputError(
+            f"this may cost money: {plan}", column="--budget", hint="add --budget; --plan only shows the cost"
+        )
 
     def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
         """Save the runs before anything is paid, so that what a killed visit spent is counted."""

@@ -237,7 +237,7 @@ def edits_of(request: TreeEditRequest, tree: Tree) -> list[Edit]:
     for text in request.add:
         parent, sign, claim = text.partition("=")
         if not sign or not claim.strip() or parent.strip() not in tree.nodes:
-            raise InputError(f"{text[:80]!r} is no PARENT=TEXT", column="--add", hint="name a claim and a statement")
+            raise InputError(f"{text[:80]!r} is not PARENT=TEXT", column="--add", hint="name a claim and a statement")
         found += _added(tree, parent.strip(), claim.strip(), taken)
     found += [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
     found += [Unpin(id=id) for id in request.unpin]

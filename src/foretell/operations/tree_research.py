@@ -272,7 +272,7 @@ def _leaf(tree: Tree, id: str) -> Proposition:
         raise InputError(f"{id[:80]} is not in the tree", hint="foretell tree show lists its claims")
     if tree.nodes[id].children:
         raise InputError(
-            f"{id} has children: only leaves are examined", hint="foretell tree resynthesize judges it anew"
+            f"{id} has children: only leaves can be researched", hint="foretell tree resynthesize judges it again"
         )
     return tree.nodes[id]
 
@@ -303,7 +303,9 @@ async def ground(
         given = _shared_out(tree, request.claims, bought)
         why = f"{bought} more trials where the answer is least sure"
     if not given:
-        raise InputError("no leaf is stale, failed or open", path=request.tree, hint="name the leaves to examine anew")
+        raise InputError(
+            "no leaf is stale, failed or open", path=request.tree, hint="name the leaves to research again"
+        )
     if request.plan:
         steps = [planner.ground(id, request.grounder, times) for id, times in given.items()]
         return _planned(request, tree, [*steps, *_computed(tree, given, given)])
@@ -335,7 +337,7 @@ def _trials_for(dollars: float, price: float | None) -> int:
     """How many trials a sum of money buys."""
     if price is None:
         raise InputError(
-            "nobody knows what a trial costs", column="--allocate", hint="state it with --model-price 0.5/2"
+            "the cost of a trial is unknown", column="--allocate", hint="state it with --model-price 0.5/2"
         )
     if price == 0:
         raise InputError("a trial costs nothing", column="--allocate", hint="say how many with --trials")
@@ -354,7 +356,7 @@ def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
     chosen = {_leaf(tree, id).id for id in named}
     trials = {id: one for id, one in leaf_trials(tree).items() if not chosen or id in chosen}
     if not trials:
-        raise InputError("no leaf has a number yet", hint="examine them first, without --allocate")
+        raise InputError("no leaf has a probability yet", hint="research them first, without --allocate")
     given = next_trials(root_slopes(tree), trials, count)
     return {id: times for id, times in given.items() if times}
 
@@ -525,7 +527,7 @@ def _asked_again(tree: Tree, named: Sequence[str]) -> list[str]:
     """Claims that failed, and those that the request names although nothing changed."""
     for id in named:
         if id not in tree.nodes or not tree.nodes[id].children:
-            raise InputError(f"{id[:80]} is no claim with children", hint="leaves are examined by foretell tree ground")
+            raise InputError(f"{id[:80]} is not a claim with children", hint="foretell tree ground researches leaves")
     failed = [id for id, node in tree.nodes.items() if node.failed and node.children and node.pinned is None]
     return [*dict.fromkeys([*failed, *named])]
 

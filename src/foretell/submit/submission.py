@@ -282,7 +282,9 @@ def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Ques
         except InputError as error:
             raise error.at(path=path, row=record_.number) from None
     if not forecasts:
-        raise InputError("holds no forecast", path=path, hint="rows such as {'question': 'metaculus/123', 'p': 0.63}")
+        raise InputError(
+            "contains no forecast", path=path, hint="rows such as {'question': 'metaculus/123', 'p': 0.63}"
+        )
     return forecasts, questions
 
 

@@ -149,7 +149,7 @@ def test_no_more_leaves_at_once_than_allowed():
     asyncio.run(run())
     assert moody.peak == 3
     for wrong in (0, 1001):
-        with pytest.raises(InputError, match="leaves at once"):
+        with pytest.raises(InputError, match="concurrency"):
             GroundSettings(concurrency=wrong)
 
 

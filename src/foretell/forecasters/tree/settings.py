@@ -32,9 +32,9 @@ class GroundSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise InputError(f"{self.concurrency} leaves at once is outside 1 to {MAX_CONCURRENCY}")
+            raise InputError(f"concurrency = {self.concurrency} is outside 1 to {MAX_CONCURRENCY}")
         if self.retries < 0 or self.trials < 1 or self.leaf_seconds <= 0:
-            raise InputError("grounding needs a count of retries >= 0, a trial and some time")
+            raise InputError("retries must be at least 0, trials at least 1, and leaf_seconds above 0")
         try:
             Clamp.read(self.clamp)
         except (TypeError, ValueError) as error:
