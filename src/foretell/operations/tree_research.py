@@ -68,7 +68,7 @@ Tell = Callable[[str], None]
 
 
 JUDGE_TOKENS = TokenCount(input=5_000, output=1_500)
-"""What judging a rule usually takes."""
+"""Usual tokens for judging a rule."""
 ANALYZE_TOKENS = TokenCount(input=4_000, output=1_500)
 
 
@@ -158,9 +158,9 @@ def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question
 
 
 def _early_words(request: TreeResearchRequest, tree: Tree, question: Question, as_of: AsOf) -> tuple[Tree, Question]:
-    """The tree and its question as models may read them: as of a past moment none of their words may be of later.
+    """The tree and its question for models: as of a past date, without text that was written later.
 
-    With `cut` a mark stands in place of late passages; the file keeps its own words.
+    With `cut`, late passages are replaced by a mark; the file is unchanged.
     """
     if as_of.mode != "backtest" or request.late_text == "keep":
         return tree, question
@@ -348,7 +348,7 @@ def _trials_for(dollars: float, price: float | None) -> int:
 
 
 MOST_TRIALS = 1_000
-"""The most trials that `--allocate` may buy."""
+"""Maximum number of trials that `--allocate` buys."""
 
 
 def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Studies of what agents do on the way: how trials end, how beliefs move, tools and cost; and a smoke exam."""
+"""Studies of agents' behaviour (endings, beliefs, tools, cost), and a smoke test of models."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSummary:
-    """What one trial did."""
+    """Summary of one trial."""
 
     path: Mapping[int, Mapping[str, float]]
     """The belief by step."""
@@ -105,7 +105,7 @@ class TraceSummary:
 
 
 def summarise_trace(trace: EventTrace) -> TraceSummary:
-    """What one trial did."""
+    """Summary of one trial."""
     used = [event for event in trace if isinstance(event, ToolUsed)]
     calls = [event for event in trace if isinstance(event, ModelCalled)]
     research = [event for event in used if event.tool not in (SUBMIT, UNUSABLE)]
@@ -140,7 +140,7 @@ class TrialGroup:
 
     @property
     def summaries(self) -> list[TraceSummary]:
-        """What the trials did."""
+        """The summaries of the trials."""
         return [one for _, one in self.trials]
 
     def mean(self, value: Callable[[TraceSummary], float]) -> Interval | None:

@@ -1,4 +1,4 @@
-"""Studies of combining: what another trial brings, how several are joined, and what ensembles of forecasters bring."""
+"""Studies of combining: the gain of more trials, rules for combining them, and ensembles of forecasters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
