@@ -196,7 +196,7 @@ def _protocol_notes(protocols: Sequence[Protocol]) -> tuple[str, ...]:
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How much does calibration gain when fitted on the past only?
+    """What does calibration gain when fitted on the past?
 
     Mean gain of every method over all complete configurations, and all protocols for the chosen ones.
     """
