@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
@@ -18,7 +18,7 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, ContextBuildSettings, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
-from foretell.models.journal import Journal
+from foretell.models.journal import Journal, RunMoney
 from foretell.operations.requests.tournaments import (
     ArenaCollectRequest,
     ArenaContextRequest,
@@ -38,7 +38,7 @@ from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import past_of, rates_of
 from foretell.runs.runner import asks_models, check_options, open_answers
-from foretell.runs.runtime import Runtime, open_runtime
+from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced
 from foretell.runs.services import open_markets, open_services
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
@@ -137,6 +137,7 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             search=how.search,
             mode="live",
             budget=how.budget,
+            prices=how.prices,
         )
         async with open_runtime(run, settings, journal) as runtime:
             yield SearchedContexts(engine=runtime.services.engine, spec=how, journal=journal, runtime=runtime)
@@ -182,10 +183,23 @@ async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -
             services=settings.services,
             concurrency=opening.concurrency,
             watch=opening.watch,
+            money=_money_reader(settings),
         )
         arena = await _with_parts(bare, settings, opening, stack)
         await store.aside(arena.open)
         yield arena
+
+
+def _money_reader(settings: Settings) -> Callable[[str], RunMoney]:
+    """Reads from the journal what a run has cost."""
+
+    def read(run: str) -> RunMoney:
+        if settings.database is None and not Path(settings.journal).is_file():
+            return RunMoney()
+        with closing(Journal(settings.journal)) as journal:
+            return journal.money(run)
+
+    return read
 
 
 async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts, stack: AsyncExitStack) -> LiveArena:
@@ -196,6 +210,8 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         arena = replace(arena, events=found.events, settlements=found.settlements, prices=found.prices)
     if not (opening.contexts or opening.forecasts):
         return arena
+    if opening.forecasts:
+        check_entries(arena.spec, settings.budget)
     journal = Journal(settings.journal)
     stack.callback(journal.close)
     if opening.contexts:
@@ -203,7 +219,6 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         arena = replace(arena, builder=builder)
     if not opening.forecasts:
         return arena
-    check_entries(arena.spec)
     past, store = ArenaPast(arena.book), arena.store
 
     @asynccontextmanager
@@ -224,11 +239,13 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
     return replace(arena, furnish=answers_of_entry, send=send)
 
 
-def check_entries(spec: ArenaSpec) -> None:
-    """Check every entry, and name the one with an error."""
+def check_entries(spec: ArenaSpec, budget: Budget | None = None) -> None:
+    """Check every entry before anything is paid, and name the one with an error."""
     for name, run in spec.runs.items():
         try:
             check_options(run)
+            if asks_models(run):
+                refuse_unpriced(run, budget)
         except InputError as error:
             place = ".".join(filter(None, ["entries", name, error.column]))
             raise InputError(error.problem, path=error.path, column=place, hint=error.hint) from None

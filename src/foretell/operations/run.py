@@ -16,13 +16,13 @@ from rich.text import Text
 from foretell.data.corpus import Corpus
 from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
-from foretell.models.journal import Journal
+from foretell.models.journal import Journal, RunMoney
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests.data import BacktestRequest
 from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
-from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
+from foretell.operations.runs import money_of, money_text, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from foretell.data.http import SourceError
 from foretell.data.untrusted import UNSAFE
-from foretell.models.journal import Journal, UnsettledCalls
+from foretell.models.journal import Journal, RunMoney, UnsettledCalls
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList, read_price
 from foretell.operations.requests.runs import (
@@ -39,14 +39,6 @@ from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunSpec, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each, find_run
 from foretell.scoring.long_tables import StoredScores
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunMoney:
-    """What a run has cost and may still cost, in dollars."""
-
-    spent: float
-    open: UnsettledCalls
 
 
 @dataclass(frozen=True, kw_only=True)

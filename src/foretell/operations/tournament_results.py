@@ -28,7 +28,7 @@ from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
 from foretell.operations.table import operation
-from foretell.operations.tournament import spent_on
+from foretell.operations.tournament import TournamentMoney
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
@@ -191,7 +191,7 @@ def _round(body: Row, settings: Settings) -> OwnTournament:
         answered=answered,
         sent=answered if body["uploaded"] else 0,
         state="rehearsed" if body["rehearsal"] and body["file"] else state,
-        dollars=round(spent_on(settings, body["paid"]), 9),
+        dollars=TournamentMoney.of(settings, body["paid"]).spent,
         runs=tuple(body["runs"].values()),
         file=body["file"],
     )
@@ -209,7 +209,7 @@ def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTourn
         answered=sum(bool(row["answer"]) for row in rows.values()),
         sent=sent,
         state=f"{sent} sent" + (f", {waiting} waiting" if waiting else ""),
-        dollars=round(spent_on(settings, body["runs"]), 9),
+        dollars=TournamentMoney.of(settings, body["runs"]).spent,
         runs=tuple(body["runs"]),
     )
 
