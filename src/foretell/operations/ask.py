@@ -24,7 +24,8 @@ from foretell.forecasters.base_rates.reference_class import ReferenceClass, Refe
 from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
-from foretell.operations.requests import AskRequest, TreeRequest, TreeResearchRequest
+from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.trees import TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
