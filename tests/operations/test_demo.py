@@ -54,7 +54,7 @@ def test_a_folder_with_something_else_is_never_replaced(tmp_path: Path):
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     result = CliRunner().invoke(cli, ["demo", "--home", str(tmp_path)])
     assert isinstance(result.exception, InputError)
-    assert "something else" in str(result.exception)
+    assert "something other" in str(result.exception)
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
 
 
@@ -96,7 +96,7 @@ def _get(address: str, body: bytes | None = None, token: str = "") -> str:
 def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("statsmodels")
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--tables", "run"])
+    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--folder", "run"])
     assert result.exit_code == 0, result.output
     assert "Wrote run" in result.stdout
     board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")

@@ -76,7 +76,7 @@ class World:
         return load_settings({**self.environment, **more})
 
     def visit(self, settings: Settings | None = None, **fields: Any) -> RoundResult:
-        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past": 2, **fields}
+        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past_rounds": 2, **fields}
         return asyncio.run(enter_round(ForecastBenchRoundRequest.read(given), settings or self.settings()))
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
@@ -125,8 +125,8 @@ def test_a_round_is_answered_checked_written_and_uploaded_once(world: World):
     # Another entry of the same team needs a file of its own.
     other = world.visit(entry="another")
     assert other.exit_code == 3
-    assert any("take another --number" in problem for problem in other.problems)
-    assert world.visit(entry="another", number=2).exit_code == 0
+    assert any("take another --file-number" in problem for problem in other.problems)
+    assert world.visit(entry="another", file_number=2).exit_code == 0
     assert len(world.bucket.files) == 2
 
 
@@ -182,7 +182,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(world: World):
     assert done.exit_code == 3
     assert any("is there already" in problem for problem in done.problems)
     assert world.bucket.files[PLACE] == b"other"
-    assert world.visit(again=True).exit_code == 0
+    assert world.visit(overwrite=True).exit_code == 0
     # Where a team may write and not look, what it uploaded last is replaced by what it knows of it.
     world.bucket.readable = False
     assert world.visit(reasoning=True).exit_code == 0
@@ -226,7 +226,7 @@ def test_agents_answer_within_a_budget_and_the_stack_stands_for_the_rest(world: 
     assert world.bucket.uploads == [PLACE]
     # Half an hour before the end nobody is asked any more.
     world.at(datetime(2026, 11, 15, 23, 45, tzinfo=UTC))
-    late = world.visit(paid, model=MODEL, budget=2.0, trials=2, number=2, entry="late")
+    late = world.visit(paid, model=MODEL, budget=2.0, trials=2, file_number=2, entry="late")
     assert any("out of time" in problem for problem in late.problems)
     assert (late.by_agents, late.answered) == (0, QUESTIONS)
     assert provider.stats()["arrived"] == calls
@@ -252,7 +252,7 @@ class Killer:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past=2)
+    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past_rounds=2)
     os._exit(asyncio.run(enter_round(request, load_settings(environment))).exit_code)
 
 

@@ -1,7 +1,6 @@
 """The contract of a budget, through the doors and over HTTP: it is not overspent, and one that suffices does it all."""
 
 import json
-import random
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,59 +11,15 @@ import pytest
 import yaml
 
 from fakes.background import Background
-from fakes.models import FakeModels
-from foretell import ask, run
-from foretell.models import Journal, PriceList, TokenCount
+from fakes.billing import MODEL, BillingModels
+from foretell import ask, replay, run, show
+from foretell.models import Journal
 from foretell.models.providers import batches
 from foretell.operations import GridRequest, run_grid
 from foretell.practice import ServerRequest, ServerResponse, json_response
-from foretell.practice.models import ModelQuery, ProviderFormat, ScriptedReply, arena_script, tree_script
+from foretell.practice.models import arena_script, tree_script
 from foretell.questions import InputError
 from foretell.runs import Settings, run_sync
-
-MODEL = "openai:gpt-6-sol"
-PRICES = PriceList()
-LENGTHS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
-
-
-class BillingModels(FakeModels):
-    """Sends a bill for every token it writes, up to the limit that it is given, whether or not the reply arrives."""
-
-    def __init__(self, script: Any = None, *, wants: int = 900, faults: dict[str, float] | None = None) -> None:
-        super().__init__(script)
-        self.wants, self.shares, self.rng = wants, faults or {}, random.Random(0)
-        self.bill, self.longest, self.tier = 0.0, 0.0, 1.0
-
-    def respond(self, request: ServerRequest) -> ServerResponse:
-        drawn, below = self.rng.random(), 0.0
-        for status in ("429", "500"):
-            below += self.shares.get(status, 0.0)
-            if drawn < below and request.method == "POST":
-                return json_response({"error": {"message": "try again", "type": "server_error"}}, int(status))
-        return super().respond(request)
-
-    def _answer_one(self, path: str, body: dict[str, Any]) -> ServerResponse:
-        self.tier = 0.5
-        try:
-            return super()._answer_one(path, body)
-        finally:
-            self.tier = 1.0
-
-    def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
-        body = {**query.json, **(query.json.get("generationConfig") or {})}
-        limit = next((body[name] for name in (*LENGTHS, "maxOutputTokens") if body.get(name)), 10**9)
-        written, read = min(self.wants, limit), len(query.words) // 4 + 1
-        cost = PRICES.dollars(MODEL, TokenCount(input=read, output=written)) or 0.0
-        cost *= 0.5 if body.get("service_tier") == "flex" else self.tier
-        self.bill += cost
-        self.longest = max(self.longest, cost)
-        reply = replace(self.script(query), input=read, output=written)
-        if written < self.wants:
-            reply = ScriptedReply(text="I was about to", finish="length", input=read, output=written)
-        answer = json_response(format.reply(reply, query))
-        if self.rng.random() < self.shares.get("cut", 0.0):
-            return replace(answer, cut=len(answer.body) // 2)
-        return answer
 
 
 @pytest.fixture
@@ -169,8 +124,26 @@ def test_one_budget_of_a_grid_holds_over_its_runs_and_starts(opened: Any, tmp_pa
     dearer = {**written, "budget": 5.0}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(dearer))
     found = run_sync(run_grid(GridRequest(file=tmp_path / "grid.yaml", keep=False), settings))
-    # The reply that was cut off when the money ran out is stored like any other, and is not asked for again.
-    assert sum(one.cells - one.done for one in found.planned) <= 1
+    assert all(one.cells == one.done for one in found.planned)
+
+
+def test_a_reply_that_a_budget_cut_off_is_asked_for_anew_when_there_is_more_money(opened: Any) -> None:
+    models, settings = opened(wants=900)
+    results = [run(spec_of(settings, dollars, 6), settings=settings) for dollars in (0.03, 0.0305, 5.0, 5.0)]
+    cut_off, _, whole, again = results
+    assert cut_off.progress.failed > 0
+    assert (whole.progress.done, whole.progress.failed, whole.progress.degraded) == (6, 0, 0)
+    assert again.progress.skipped == 6
+    with closing(Journal(settings.journal)) as journal:
+        spent = journal.spent()[MODEL]
+        assert spent.dollars == pytest.approx(models.bill)  # What was cut off was paid for too, and stays booked.
+        # A few cents more buy a few tokens more: neither that nor the larger budget sends what is stored.
+        assert 6 < spent.calls <= 6 + 2
+    answers = show(whole.run, settings=settings).answers
+    assert sum(one.usage.calls for one in answers) == 6 + 1
+    for one in (whole, cut_off):
+        found = replay(one.run, settings=settings)
+        assert (found.same, found.total) == (6, 6), found.notes
 
 
 @pytest.mark.parametrize("wants", [300, 40_000])

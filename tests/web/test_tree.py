@@ -323,7 +323,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.get_by_role("link", name="Show the tree as it is now").click()
     expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · k = 2")
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_have_count(0)
-    page.get_by_role("link", name="Judge again what is out of date above").click()
+    page.get_by_role("link", name="Update stale judgements above").click()
     page.locator("#model").fill("openai:gpt-5-mini")
     page.get_by_role("button", name="See plan and price").click()
     page.get_by_role("button", name="Do it for about").click()
@@ -358,11 +358,11 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         assert fake.stats()["billed"] == {}
         apart = done(client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3}))
         assert apart["state"] == "ended"
-        assert any("P2.1 taken apart into P2.1.1" in line for line in apart["told"])
+        assert any("P2.1 broken down into P2.1.1" in line for line in apart["told"])
         assert apart["result"]["version"] == 2
         assert read_tree_file(settings.home / "trees" / "nvda.json").tree.nodes["P2.1"].children
         # Somebody else has written in the meantime: nothing is asked, paid or written, and it is said.
-        late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base": 1}))
+        late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base_version": 1}))
         assert (late["state"], late["calls"], late["result"]) == ("broken", 0, None)
         assert "is at version 2, not at 1" in late["error"]
         nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
@@ -425,9 +425,11 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     assert "&lt;b&gt;news&lt;/b&gt;" in shown
     assert "<ins>Chips of rivals stay behind until 2027.</ins>" in shown
     # Two people: one edit of another claim is kept beside it, one of the same claim is refused.
-    ok = writer.post("/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base": "1"}, follow_redirects=False)
+    ok = writer.post(
+        "/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base_version": "1"}, follow_redirects=False
+    )
     assert ok.status_code == 303
-    refused = writer.post("/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base": "1", "who": "bob"})
+    refused = writer.post("/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base_version": "1", "who": "bob"})
     assert refused.status_code == 409
     assert "P2.1 by ann in version 2" in refused.text
     versions = writer.get("/api/tree/history/nvda").json()["versions"]

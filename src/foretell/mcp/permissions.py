@@ -9,15 +9,15 @@ from typing import Any, TypeVar, cast
 
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
-from foretell.operations.requests import (
-    NO_CHOICE,
-    AskRequest,
+from foretell.operations.requests.asking import NO_CHOICE, AskRequest
+from foretell.operations.requests.runs import RunRequest, RunsResumeRequest
+from foretell.operations.requests.scoring import ScoreRequest
+from foretell.operations.requests.tournaments import (
     ForecastBenchRoundRequest,
-    RunRequest,
-    RunsResumeRequest,
-    ScoreRequest,
     TournamentFields,
     TournamentResultsRequest,
+)
+from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,
@@ -190,8 +190,8 @@ class ServerPermissions:
             self.engine(engine)
         if found.options.get("unsandboxed"):
             raise InputError("notebooks without a sandbox are not on offer here", column="options.unsandboxed")
-        if found.aggregate not in COMBINATIONS:
-            self.files.find(found.aggregate)
+        if found.combine not in COMBINATIONS:
+            self.files.find(found.combine)
 
     def check_tournament(self, request: Visit) -> Visit:
         """A tournament that is only looked at or rehearsed; people send forecasts."""

@@ -138,6 +138,7 @@ def pack_reply(reply: Reply) -> bytes:
         "dollars": reply.dollars,
         "detail": reply.detail,
         "tier": reply.tier,
+        "cap": reply.cap,
     }
     return quick_json({name: value for name, value in packed.items() if value or name in _ALWAYS or value == 0.0})
 
@@ -146,7 +147,7 @@ _ALWAYS = ("text", "calls", "finish", "tokens", "model")
 
 
 def unpack_reply(stored: bytes) -> Reply:
-    """The reply that was packed, equal in every field; also one of an older version, which had fewer."""
+    """The reply that was packed, equal in every field but `stored`; also one of an older version, which had fewer."""
     found = json.loads(stored)
     counts: list[Any] = [*found["tokens"], 0, 0, 0][:6]
     read, written, cached, cache_written, reasoning, estimated = counts
@@ -169,4 +170,6 @@ def unpack_reply(stored: bytes) -> Reply:
         dollars=found.get("dollars"),
         detail=found.get("detail", ""),
         tier=found.get("tier"),
+        cap=found.get("cap"),
+        stored=True,
     )

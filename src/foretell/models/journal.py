@@ -9,7 +9,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +67,14 @@ JOURNAL_TABLES = (
     """,
     # Until when calls that were sent may be under way, by the clock of the database.
     "ALTER TABLE lease ADD COLUMN until REAL NOT NULL DEFAULT 0;",
+    # What each process has drawn from the budget of a run, so that the part of one that was killed is known.
+    """
+    CREATE TABLE allowance (
+        run TEXT NOT NULL, owner INTEGER NOT NULL, dollars REAL NOT NULL, PRIMARY KEY (run, owner)
+    );
+    INSERT INTO allowance SELECT run, 0, dollars FROM drawn;
+    DROP TABLE drawn;
+    """,
 )
 """Each entry brings the tables one version further; existing entries never change."""
 CHECK_SLOT = "check of the model"
@@ -161,6 +169,14 @@ class UnsettledCalls:
     at_risk: float = 0.0
     """Dollars that the lost ones may have cost at most."""
     lost: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunMoney:
+    """What a run has cost and may still cost, in dollars."""
+
+    spent: float = 0.0
+    open: UnsettledCalls = UnsettledCalls()
 
 
 class Recording:
@@ -421,6 +437,19 @@ class Journal:
         query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
         return float(self._db.read(query, (run,))[0][0])
 
+    def money(self, run: str) -> RunMoney:
+        """What a run has paid, and its calls without a known price."""
+        return RunMoney(spent=self.paid(run), open=self.unsettled(run))
+
+    def used_by_gone(self, run: str) -> float:
+        """Dollars that processes which are gone paid for a run, and those that lost replies may have cost."""
+        query = """
+            SELECT sent.owner, sum(kept.dollars) FROM sent JOIN kept ON kept.key = sent.key
+            WHERE sent.run = ? GROUP BY sent.owner"""
+        paid = {owner: float(dollars or 0.0) for owner, dollars in self._db.read(query, (run,))}
+        living = paid.keys() - self._db.life.gone(paid.keys() - {None}) - {None}
+        return sum(dollars for owner, dollars in paid.items() if owner not in living) + self.unsettled(run).at_risk
+
     def payer(self, key: str) -> str:
         """The run that sent a request last, or nothing."""
         rows = self._db.read("SELECT run FROM sent WHERE key = ?", (bytes.fromhex(key),))
@@ -494,12 +523,14 @@ class JournalReadingModel:
 
         return await self._journal.share(asked, lambda: self._inner.complete(request), read=read)
 
+    @property
+    def mode(self) -> JournalMode:
+        """Whether it asks for what it does not know."""
+        return self._journal.mode
+
     async def has(self, request: Request) -> bool:
-        """Whether the reply is kept, so that it costs nothing. A replay pays again, as the recorded run did."""
-        journal = self._journal
-        if journal.mode == "replay":
-            return False
-        return await journal.database.aside(journal.find, request_key(request)) is not None
+        """Whether the reply is kept."""
+        return await self._journal.database.aside(self._journal.find, request_key(request)) is not None
 
 
 class JournalWritingModel:
@@ -516,6 +547,8 @@ class JournalWritingModel:
             with sending_while(recording.is_ours):
                 check_sending()
                 reply = await self._wire.complete(request)
+            if reply.finish == "length" and request.cap is not None and request.cap != request.settings.max_tokens:
+                reply = replace(reply, cap=request.cap)
             dollars = self._prices.charged(request, reply)
             recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
         return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)

@@ -39,7 +39,7 @@ from foretell.operations.repair import (
     set_aside_rows,
     unreadable_rows,
 )
-from foretell.operations.requests import DoctorRequest
+from foretell.operations.requests.setup import DoctorRequest
 from foretell.operations.result import Result
 from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
@@ -119,7 +119,7 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
     settings = load_settings() if request.contact is not None else settings or load_settings()
     skew: float | None = None
     reached: list[Finding] = []
-    if request.reach:
+    if request.online:
         reached, skew = await _reach(settings)
     findings = [
         _python(),

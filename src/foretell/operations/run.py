@@ -16,12 +16,13 @@ from rich.text import Text
 from foretell.data.corpus import Corpus
 from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
-from foretell.models.journal import Journal
+from foretell.models.journal import Journal, RunMoney
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
-from foretell.operations.requests import BacktestRequest, ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
+from foretell.operations.requests.data import BacktestRequest
+from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
-from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
+from foretell.operations.runs import money_of, money_text, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -49,7 +50,7 @@ from foretell.runs.runner import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, parse_yaml, read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.spec import RunSpec, current_names, parse_yaml, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
@@ -143,7 +144,7 @@ async def run_spec(
     settings = settings or load_settings()
     prepared = prepare(request, settings)
     done = await _carried_out(prepared, settings, request, watch=watch, tell=tell)
-    return done if request.out is None else replace(done, tables=write_tables(prepared, settings, request.out))
+    return done if request.folder is None else replace(done, tables=write_tables(prepared, settings, request.folder))
 
 
 async def _carried_out(
@@ -233,8 +234,9 @@ def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
     """The spec of a run with some fields changed, such as budget.run; None removes a field."""
     if not changes:
         return spec_from_json(row.spec)
-    written = {name: value for name, value in json.loads(json.dumps(row.spec)).items() if name not in FOUND_OUT}
-    for name, value in changes.items():
+    stored = current_names(json.loads(json.dumps(row.spec)))
+    written = {name: value for name, value in stored.items() if name not in FOUND_OUT}
+    for name, value in current_names(changes).items():
         field, *rest = name.partition(".")
         rest = rest[1]
         if field == "questions":
@@ -477,7 +479,7 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         )
         if chosen is not None and view is None:
             raise InputError(
-                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --due for the newest"
+                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --as-of for the newest"
             )
         money = money_of(store, settings, [id])[id]
         made = how_made(store, row, money.spent)
@@ -616,5 +618,5 @@ def backtest(request: BacktestRequest, progress: BacktestProgress | None = None)
     if series is None and benchmark.series is None and request.fetch_series:
         series = SeriesOnDemand(load_settings())
     result = run_backtest(request.forecasters, benchmark, series=series, progress=progress)
-    written = {} if request.tables is None else write_backtest(result, result.resolutions, request.tables)
+    written = {} if request.folder is None else write_backtest(result, result.resolutions, request.folder)
     return BacktestResult(backtest=result, tables=tuple(written.values()))

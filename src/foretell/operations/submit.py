@@ -17,7 +17,7 @@ from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.operations.requests import (
+from foretell.operations.requests.tournaments import (
     ExportRequest,
     ForecastBenchTeamFields,
     LedgerRequest,
@@ -88,7 +88,7 @@ class SubmissionPreview:
     notes: tuple[str, ...] = ()
 
     def messages(self) -> list[str]:
-        """A line for everything that is left out, and at last what is sent."""
+        """One line for everything left out, and then what is sent."""
         lines = [f"note: {note}" for note in self.notes]
         for item in self.plan.refused:
             lines += [f"not sent: {item.question} {item.part}: {problem}" for problem in item.problems]
@@ -122,11 +122,11 @@ class SubmitResult(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The ledger's head, which is to be noted elsewhere."""
+        """The ledger's head, to be noted elsewhere."""
         return (f"ledger head {self.head}; keep a note of it elsewhere",) if self.results else ()
 
     def to_dict(self) -> Any:
-        """The requests of a dry run; else every item with what became of it."""
+        """The requests of a dry run, or every item with its result."""
         if self.requests is not None:
             return list(self.requests)
         plan = self.preview.plan
@@ -185,7 +185,7 @@ async def submit(
     try:
         async with open_submitter(request, settings, found, at) as submitter:
             plan = submitter.plan(found.forecasts, found.questions)
-            sender = SubmissionSender(submitter, ledger, clock, SendOptions(again=request.again, **pause))
+            sender = SubmissionSender(submitter, ledger, clock, SendOptions(resend=request.resend, **pause))
             fresh, before = sender.preview(plan)
             preview = SubmissionPreview(plan=plan, fresh=tuple(fresh), before=tuple(before), notes=notes)
             for message in preview.messages():
@@ -213,7 +213,7 @@ class SubmissionForecasts:
     questions: tuple[Question, ...] = ()
 
     def only(self, ids: Sequence[str]) -> "SubmissionForecasts":
-        """Of these questions alone."""
+        """Keep only these questions."""
         known = {f.question_id for f in self.forecasts} | {q.id for q in self.questions}
         if strays := [id for id in ids if id not in known]:
             raise InputError(f"there is no question {strays[0]!r}", column="--question", hint=", ".join(sorted(known)))
@@ -247,9 +247,9 @@ def forecasts_to_submit(
 def _combining(
     settings: Settings, spec: RunSpec, combine: str | None, rates: Rates | None = None
 ) -> CombinationSettings:
-    """A named combination, or that of the run."""
+    """The named rule for combining trials, or the run's own."""
     with closing(RunStore(settings.store)) as store:
-        return combining_of_run(store, replace(spec, aggregate=combine or spec.aggregate), rates)
+        return combining_of_run(store, replace(spec, combine=combine or spec.combine), rates)
 
 
 def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
@@ -278,7 +278,7 @@ def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str 
     """The forecasts of one round, with its whole question set."""
     days = sorted(set(map(_day_of, found.forecasts)))
     if day is None and len(days) > 1:
-        raise InputError(f"forecasts are of {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
+        raise InputError(f"forecasts are for {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
     day = day or days[0]
     forecasts = tuple(one for one in found.forecasts if _day_of(one) == day) or found.forecasts
     return SubmissionForecasts(forecasts=forecasts, questions=tuple(_round_questions(settings, day)))
@@ -308,7 +308,7 @@ def _belongs(platform: str, question: Question) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformConnection:
-    """A key, an address where it is not the public one, and two clients."""
+    """A key, an address if it is not the public one, and two clients."""
 
     key: str = field(repr=False)
     host: dict[str, Any]
@@ -330,7 +330,7 @@ class PlatformConnection:
 async def open_submitter(
     request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
 ) -> AsyncGenerator[Submitter]:
-    """A submitter that has looked at what the platform asks now."""
+    """Open a submitter that has read the platform's current questions."""
     if request.to == "forecastbench":
         day = round_of(found.questions)
         async with open_bucket(request.bucket, settings, day) as uploader:
@@ -343,7 +343,7 @@ async def open_submitter(
 
 @asynccontextmanager
 async def open_platform(platform: str, settings: Settings) -> AsyncGenerator[PlatformConnection]:
-    """A way to a platform: one client that reads, and one that writes and never repeats by itself."""
+    """Connect to a platform with one client that reads and one that writes and never retries by itself."""
     service = SERVICES[platform]
     key = settings.key(service)
     if not key:
@@ -359,7 +359,9 @@ async def _metaculus(
 ) -> Submitter:
     ids = {forecast.question_id for forecast in found.forecasts}
     if request.post is not None and len(ids) != 1:
-        raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
+        raise InputError(
+            f"one post cannot be the answer to {len(ids)} questions", column="--post", hint="--question ID"
+        )
     named = {} if request.post is None else {ids.pop(): request.post}
     options = MetaculusOptions(comment=request.comment, clip=request.clip, named=named)
     _, writer = wire.metaculus()
@@ -396,13 +398,13 @@ async def _round(
         reasoning=request.reasoning,
         incomplete=request.incomplete,
         uploader=uploader,
-        replaces=await replaced_upload(team, day, uploader, open_ledger(settings), anyway=request.again),
+        replaces=await replaced_upload(team, day, uploader, open_ledger(settings), overwrite=request.resend),
     )
 
 
 @asynccontextmanager
 async def open_bucket(bucket: str | None, settings: Settings, day: str) -> AsyncGenerator[BucketUploader | None]:
-    """A way to the folder that a benchmark gave a team; None where no folder is named."""
+    """Connect to a team's upload folder; None if no folder is named."""
     if bucket is None:
         yield None
         return
@@ -419,14 +421,14 @@ async def open_bucket(bucket: str | None, settings: Settings, day: str) -> Async
 
 
 async def replaced_upload(
-    team: ForecastBenchTeam, day: str, uploader: BucketUploader | None, ledger: SubmissionLedger, *, anyway: bool
+    team: ForecastBenchTeam, day: str, uploader: BucketUploader | None, ledger: SubmissionLedger, *, overwrite: bool
 ) -> str:
-    """The generation of the uploaded file that may be replaced: this machine's own, or with `anyway` any."""
+    """The generation of the uploaded file that may be replaced: this machine's own, or with `overwrite` any."""
     if uploader is None:
         return NOT_THERE
     name, key = team.file_name(day), (PLATFORM, team.organization, f"{PLATFORM}/{day}#{team.number}", "upload")
     own = SubmissionHistory.of(ledger.entries()).taken.get(key, [])
-    if anyway or (own and await uploader.holds(name, str(own[-1].content.get("md5")))):
+    if overwrite or (own and await uploader.holds(name, str(own[-1].content.get("md5")))):
         return await uploader.generation(name)
     told = [
         cast("dict[str, Any]", entry.content.get("answer") or {}).get("generation")
@@ -438,7 +440,7 @@ async def replaced_upload(
 
 
 def forecastbench_team(request: ForecastBenchTeamFields) -> ForecastBenchTeam:
-    """Whose ForecastBench file it is."""
+    """The team that submits the ForecastBench file."""
     for name in ("organization", "model"):
         if not getattr(request, name):
             raise InputError("ForecastBench wants to know whose file it is", column=f"--{name}")
@@ -446,7 +448,7 @@ def forecastbench_team(request: ForecastBenchTeamFields) -> ForecastBenchTeam:
         organization=request.organization,
         model=request.model,
         model_organization=request.model_organization,
-        number=request.number,
+        number=request.file_number,
     )
 
 
@@ -460,7 +462,7 @@ class ExportResult(Result):
     """How much of each kind of question it answers."""
 
     def to_dict(self) -> Any:
-        """The file's own content."""
+        """The content of the file."""
         return self.body
 
     def __str__(self) -> str:
@@ -501,11 +503,11 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
 
 
 class LedgerVerdict(ReportResult):
-    """Whether a ledger is as it was written."""
+    """Whether a ledger is unchanged."""
 
     @property
     def ok(self) -> bool:
-        """Whether it is."""
+        """Whether the ledger is unchanged."""
         return self.report.whole
 
     def to_dict(self) -> Any:
@@ -519,20 +521,20 @@ class LedgerEntries(Result):
 
     entries: tuple[LedgerEntry, ...]
     broken: str = ""
-    """The first entry that is not as it was written; none behind it is shown."""
+    """The first changed entry; later ones are not shown."""
 
     @property
     def ok(self) -> bool:
-        """Whether all are as they were written."""
+        """Whether all entries are unchanged."""
         return not self.broken
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the first that is not."""
+        """What is wrong with the first changed entry."""
         return (f"broken: {self.broken}; what stands behind it is not shown",) if self.broken else ()
 
     def to_dict(self) -> Any:
-        """Whole entries."""
+        """The entries with all fields."""
         return [asdict(entry) for entry in self.entries]
 
     def __str__(self) -> str:
@@ -540,7 +542,7 @@ class LedgerEntries(Result):
 
 
 def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
-    """Check every entry; name the first that was changed, removed or put elsewhere."""
+    """Check every entry and name the first that was changed, removed or moved."""
     try:
         head = None if request.head is None else LedgerHead.read(request.head)
     except ValueError as error:
@@ -549,7 +551,7 @@ def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
 
 
 def ledger_head(request: LedgerRequest) -> ReportResult:
-    """The last entry's number and hash, which pin the whole ledger down."""
+    """Number and hash of the last entry, which fix the whole ledger."""
     found = _ledger(request).head()
     if found is None:
         raise InputError("the ledger is empty", hint="foretell submit writes it")
@@ -557,7 +559,7 @@ def ledger_head(request: LedgerRequest) -> ReportResult:
 
 
 def ledger_entries(request: LedgerShowRequest) -> LedgerEntries:
-    """Entries: what was meant to be sent, and what became of it."""
+    """List the entries: what was to be sent, and what happened."""
     good, broken, _ = _ledger(request).read()
     found = [
         entry

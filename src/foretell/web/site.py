@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from foretell.data.files import write_atomically
-from foretell.operations.requests import SiteRequest
+from foretell.operations.requests.setup import SiteRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -143,7 +143,7 @@ class _Crawl:
     async def run(self) -> None:
         waiting = [START_PAGES]
         seen = {START_PAGES}
-        while waiting and len(self.bodies) < self.request.most:
+        while waiting and len(self.bodies) < self.request.max_pages:
             address = waiting.pop(0)
             found = await self._get(address)
             for link in links_in(found) if found else ():

@@ -183,7 +183,7 @@ def test_what_was_found_is_told_when_the_numbers_alone_are_asked_for(desk, say):
 
 
 def test_a_reply_cut_off_in_its_lists_has_told_its_number(desk):
-    desk = desk.with_agent(settings=AgentSettings(retries=0, asking="schema"))
+    desk = desk.with_agent(settings=AgentSettings(retries=0, reply_format="schema"))
     forecast = desk.run(
         [Reply(text='{"updated_belief": {"reason": "r", "percent": 30, "evidence_for": [{"cl', finish="length")]
     )
@@ -269,9 +269,11 @@ def test_a_model_that_fails_for_good_leaves_its_belief(desk, say, think):
 def test_a_model_that_never_answered_fails_even_where_a_price_is_known(desk):
     target = Target(id="yes", snapshot=Snapshot(at="2025-10-20", last_price=0.21))
     desk.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
-    answer = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False)).run([ModelError("wrong key")])
-    assert isinstance(answer, Failure)
-    assert "wrong key" in answer.error
+    agent = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False))
+    for error in (ModelError("wrong key"), BudgetExceeded("the budget is spent")):
+        answer = agent.run([error])
+        assert isinstance(answer, Failure)
+        assert str(error) in answer.error
 
 
 def test_clamp_is_one_setting_applied_once(desk, say, think):
@@ -339,7 +341,7 @@ def test_a_call_written_out_as_text_is_understood(desk, say, think):
 
 
 def test_models_without_tools_answer_by_schema(desk, think):
-    desk = desk.with_agent(settings=AgentSettings(asking="schema", steps=2))
+    desk = desk.with_agent(settings=AgentSettings(reply_format="schema", steps=2))
     action = {"tool": "web_search", "query": "strait"}
     first = json.dumps({"updated_belief": think(0.4), "action": action})
     last = json.dumps({"updated_belief": think(0.5), "action": {"tool": "submit", "percent": 50, "reason": "r"}})

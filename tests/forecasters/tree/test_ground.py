@@ -114,7 +114,7 @@ def test_several_trials_of_a_leaf_are_its_mean_and_its_spread():
     assert found.grounding.route == ("1 of 4 trials failed: lost",)
     assert unsure.seen[0] == ("slot/P1/attempt 1", 0), "the first is what a single one would be"
     assert len(set(unsure.seen)) == 4
-    with pytest.raises(InputError, match="a trial"):
+    with pytest.raises(InputError, match="trials at least 1"):
         GroundSettings(trials=0)
 
 
@@ -143,14 +143,14 @@ def test_no_more_leaves_at_once_than_allowed():
     setup, moody = TreeSetup(), Moody()
 
     async def run() -> None:
-        hands = GroundingPool(moody, GroundSettings(at_once=3))
+        hands = GroundingPool(moody, GroundSettings(concurrency=3))
         await asyncio.gather(*(hands.ground(setup.leaf(f"Claim {n}."), setup.context) for n in range(20)))
 
     asyncio.run(run())
     assert moody.peak == 3
     for wrong in (0, 1001):
-        with pytest.raises(InputError, match="leaves at once"):
-            GroundSettings(at_once=wrong)
+        with pytest.raises(InputError, match="concurrency"):
+            GroundSettings(concurrency=wrong)
 
 
 def test_a_leaf_keeps_the_fence_of_its_question():

@@ -33,7 +33,7 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, parents_of
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TREE_FORMATS,
     TreeListRequest,
     TreeReportRequest,
@@ -360,7 +360,7 @@ def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str)
         "causality": node.causality,
         "key_factor": node.key_factor or grounding.key_factor,
         "report": node.report,
-        "base": file.version,
+        "base_version": file.version,
         "grounder": grounding.grounder,
         "grounding": grounding.report,
         "error": grounding.error,
