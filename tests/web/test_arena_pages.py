@@ -193,5 +193,5 @@ def test_an_entry_stands_on_its_page_as_on_the_board_also_where_it_missed_some(a
     for name in ("sharp", "shy"):
         alone = held.entry("made", (name,)).view
         assert next(line for line in alone.lines if line.entry.name == name) == whole[name]
-        assert alone.versus_crowd[name] == held.board("made", ArenaFilters()).view.versus_crowd[name]
+        assert alone.versus_crowd[name] == held.board("made", ArenaFilters()).versus_crowd[name]
     held.close()

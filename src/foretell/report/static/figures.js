@@ -175,7 +175,9 @@ function dressAll() {
 }
 figures().forEach(listen);
 // Buttons change the layout of the page, so they come after it has been painted for the first time.
-requestAnimationFrame(() => setTimeout(dressAll));
+if (PerformanceObserver.supportedEntryTypes.includes('paint')) {
+  new PerformanceObserver((_, watch) => { watch.disconnect(); dressAll(); }).observe({ type: 'paint', buffered: true });
+} else dressAll();
 // Parts that follow the server's events are replaced as they change.
 let waiting = false;
 new MutationObserver(() => {

@@ -21,7 +21,6 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
     });
   });
 });
-// After the first paint: the buttons change the layout of every heading.
-requestAnimationFrame(() => setTimeout(() => sortable(document)));
+sortable(document);
 // A part that came later says so.
 document.addEventListener('part', event => sortable(event.target));
