@@ -25,6 +25,7 @@ from foretell.models import (
     ModelSettings,
     OutOfCredit,
     Reply,
+    ReplyLost,
     Request,
     SystemMessage,
     ToolResult,
@@ -47,7 +48,6 @@ FOLDER = Path(os.environ.get("FORETELL_RECORDINGS", Path(__file__).parents[3] / 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 
 WIRES = {"responses": ResponsesWire(), "messages": MessagesWire(), "generateContent": GeminiWire(), "chat": ChatWire()}
-SEPARATE = ChatWire(separate_reasoning=True)
 TOOL = ToolSpec(
     name="look_up",
     description="Looks a word up.",
@@ -72,8 +72,6 @@ def recordings() -> list[tuple[str, dict[str, Any]]]:
 
 
 def wire_of(recording: dict[str, Any]) -> Any:
-    if recording["api"] == "chat" and recording["provider"] in ("xai", "google"):
-        return SEPARATE
     return WIRES[recording["api"]]
 
 
@@ -235,6 +233,43 @@ def test_a_reply_means_the_same_when_a_server_writes_more(recording: dict[str, A
     expected = read(recording)
     assert (reply.text, reply.calls, reply.finish) == (expected.text, expected.calls, expected.finish)
     assert (reply.tokens, reply.dollars) == (expected.tokens, expected.dollars)
+
+
+def streams() -> list[Any]:
+    """The longest stream of every provider and format."""
+    found: dict[str, Any] = {}
+    for name, one in recordings():
+        body = one["response"]["body"]
+        if isinstance(body, str) and not failed(one):
+            folder = name.partition("/")[0]
+            found[folder] = max(found.get(folder, one), one, key=lambda one: len(one["response"]["body"]))
+    return [pytest.param(one, id=name) for name, one in found.items()]
+
+
+@pytest.mark.parametrize("recording", streams())
+def test_a_stream_means_the_same_in_any_wrapping_and_is_never_whole_when_cut(recording: dict[str, Any]):
+    def answered(body: str) -> Reply:
+        answer = HttpAnswer(status=200, headers={"content-type": "text/event-stream"}, body=body.encode())
+        return HttpModel(wire_of(recording), "http://127.0.0.1:1")._read(answer, QUESTION)
+
+    expected, body = read(recording), recording["response"]["body"].replace("\r\n", "\n")
+    for wrapped in (
+        body,
+        body.replace("\n", "\r\n"),
+        body.replace("data: [DONE]", ""),
+        body.replace("\n\n", '\n\n: keep-alive\n\nevent: ping\ndata: {"type": "ping"}\n\n'),
+        "".join(f"data:{json.dumps(event)}\n\n" for event in server_events(body)),
+    ):
+        assert answered(wrapped) == expected
+    events = list(server_events(body))
+    for most in {len(events) * part // 10 for part in range(1, 10)}:
+        try:
+            reply = answered("".join(f"data: {json.dumps(event)}\n\n" for event in events[:most]))
+        except ReplyLost:
+            continue
+        assert expected.text.startswith(reply.text)
+        whole = (reply.text, reply.calls) == (expected.text, expected.calls)
+        assert reply.finish == "length" or (whole and reply.finish == expected.finish)
 
 
 def errors() -> list[Any]:
