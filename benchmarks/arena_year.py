@@ -24,6 +24,8 @@ import numpy as np
 from foretell.arena import MIGRATIONS, SCHEMA_NAME, read_arena_table
 from foretell.models.database import open_database
 from foretell.models.database.interface import Database
+from foretell.questions import Question, Target
+from foretell.questions.codec import to_json
 from foretell.scoring.arena_view import arena_view
 
 ARENA, ENTRIES, MOMENTS, A_DAY, DAYS = "year", 20, 4, 20, 364
@@ -52,39 +54,55 @@ class Event:
         return [f"{self.id}-{chr(65 + i)}" for i in range(len(self.outcome))]
 
 
-def events(days: int) -> Iterator[Event]:
+@dataclass(frozen=True, kw_only=True)
+class ArenaSize:
+    """How large an arena to make up."""
+
+    days: int
+    a_day: int = A_DAY
+    entries: int = ENTRIES
+    moments: int = MOMENTS
+
+
+def events(size: ArenaSize) -> Iterator[Event]:
     rng = np.random.default_rng(7)
-    for day in range(days):
-        for number in range(A_DAY):
-            size = int(rng.choice(MARKETS))
-            truth = rng.beta(1.2, 1.2, size)
+    for day in range(size.days):
+        for number in range(size.a_day):
+            markets = int(rng.choice(MARKETS))
+            truth = rng.beta(1.2, 1.2, markets)
             yield Event(
                 id=f"kalshi/KXGAME{number:02d}-{(START + timedelta(days=day)):%y%b%d}".upper(),
                 day=day,
                 category=CATEGORIES[(day + number) % len(CATEGORIES)],
-                outcome=(rng.random(size) < truth).astype(int),
+                outcome=(rng.random(markets) < truth).astype(int),
                 belief=truth,
             )
 
 
-def build(database: Database, days: int) -> int:
-    """Fill the tables; how many forecasts there are."""
+def build(database: Database, size: ArenaSize) -> int:
+    """Fill the tables and return the number of forecasts."""
     database.migrate(SCHEMA_NAME, MIGRATIONS)
     database.write("insert into arena (name, spec, created) values (?, ?, ?)", (ARENA, "{}", START.isoformat()))
-    entries = [(i + 1, ARENA, f"model {i + 1:02d}", f"{i:012x}", "{}", START.isoformat()) for i in range(ENTRIES)]
+    entries = [(i + 1, ARENA, f"model {i + 1:02d}", f"{i:012x}", "{}", START.isoformat()) for i in range(size.entries)]
     insert = "insert into entry (id, arena, name, run, spec, since) values (?, ?, ?, ?, ?, ?)"
     database.write_many(insert, entries)
     rng, moment, said = np.random.default_rng(11), 0, 0
     batch: dict[str, list[tuple[object, ...]]] = {}
-    for event in events(days):
+    for event in events(size):
         _list(batch, event)
-        for number in range(MOMENTS):
+        for number in range(size.moments):
             moment += 1
-            said += _ask(batch, event, moment, number, rng)
+            said += _ask(batch, event, moment, number, size.entries, rng)
         if len(batch["said"]) > 50_000:
             flush(database, batch)
     flush(database, batch)
+    database.write(_TALLY)
     return said
+
+
+_TALLY = """
+insert into tally (entry, forecasts, dollars, seconds)
+select entry, count(*), sum(dollars), sum(seconds) from said group by entry"""
 
 
 COLUMNS = {
@@ -109,10 +127,9 @@ def flush(database: Database, batch: dict[str, list[tuple[object, ...]]]) -> Non
 def _list(batch: dict[str, list[tuple[object, ...]]], event: Event) -> None:
     opened = START + timedelta(days=event.day)
     closes = opened + timedelta(hours=HOURS[0])
-    body = json.dumps({"id": event.id, "text": "Who wins?", "criteria": "x" * 600, "targets": event.targets})
     seen = opened.isoformat()
     row = (ARENA, event.id, "kalshi", event.category, "KXGAME", seen, seen, "settled", closes.isoformat())
-    batch.setdefault("listed", []).append((*row, "selected", "", seen, 1, body))
+    batch.setdefault("listed", []).append((*row, "selected", "", seen, 1, to_json(_question(event, opened, closes))))
     known = (closes + timedelta(hours=2)).isoformat()
     batch.setdefault("outcome", []).extend(
         (ARENA, event.id, target, int(outcome), None, known, "made up", known)
@@ -120,23 +137,36 @@ def _list(batch: dict[str, list[tuple[object, ...]]], event: Event) -> None:
     )
 
 
+def _question(event: Event, due: datetime, closes: datetime) -> Question:
+    targets = tuple(Target(id=target) for target in event.targets)
+    text = f"Who wins {event.id.removeprefix('KALSHI/')}?"
+    return Question(
+        id=event.id, source="kalshi", text=text, criteria="x" * 600, due=due, closes_at=closes, targets=targets
+    )
+
+
 def _ask(
-    batch: dict[str, list[tuple[object, ...]]], event: Event, moment: int, number: int, rng: np.random.Generator
+    batch: dict[str, list[tuple[object, ...]]],
+    event: Event,
+    moment: int,
+    number: int,
+    entries: int,
+    rng: np.random.Generator,
 ) -> int:
     closes = START + timedelta(days=event.day, hours=HOURS[0])
-    taken = (closes - timedelta(hours=HOURS[number])).isoformat()
+    due = closes - timedelta(hours=HOURS[number])
+    taken = due.isoformat()
     price = np.clip(event.belief + rng.normal(0, 0.08, len(event.belief)), 0.02, 0.98).round(2)
     quotes = np.stack([price, price - 0.01, price + 0.01, 1.01 - price], axis=1)
     row = (moment, ARENA, event.id, number, taken, taken, closes.isoformat(), "ready", f"{moment:064x}")
     batch.setdefault("moment", []).append((*row, json.dumps(event.targets), quotes.astype("<f8").tobytes()))
-    question = {"id": event.id, "text": "Who wins?", "criteria": "x" * 600, "quotes": quotes.round(2).tolist()}
-    batch.setdefault("asked", []).append((moment, json.dumps(question)))
+    batch.setdefault("asked", []).append((moment, to_json(_question(event, due, closes))))
     batch.setdefault("quote", []).extend(
         (ARENA, event.id, target, taken, *(float(q) for q in row), 1000.0)
         for target, row in zip(event.targets, quotes, strict=True)
     )
-    p = np.clip(price + rng.normal(0, 0.1, (ENTRIES, len(price))), 0.01, 0.99).round(3).astype("<f8")
-    there = np.flatnonzero(rng.random(ENTRIES) > 0.01)
+    p = np.clip(price + rng.normal(0, 0.1, (entries, len(price))), 0.01, 0.99).round(3).astype("<f8")
+    there = np.flatnonzero(rng.random(entries) > 0.01)
     batch.setdefault("said", []).extend((int(i) + 1, moment, 0, p[i].tobytes(), taken, 0.01, 20.0) for i in there)
     return len(there)
 
@@ -203,7 +233,7 @@ def on_sqlite(folder: Path) -> None:
     for days in (DAYS // 4, DAYS // 2, DAYS):
         path = folder / f"{days}.db"
         with closing(open_database(path, "arena", durable=False)) as database:
-            said = build(database, days)
+            said = build(database, ArenaSize(days=days))
             database.read("pragma wal_checkpoint(truncate)")
         found.append((said, path.stat().st_size, best(str(path))))
         print(f"{days:4d} days: {said:8,} forecasts, {path.stat().st_size / said:6.1f} bytes on disk for each")
@@ -227,7 +257,7 @@ def on_postgres() -> None:
     with LocalPostgres(safe=False) as server:
         url = server.create("arena")
         with closing(open_database(url, "arena")) as database:
-            said = build(database, DAYS)
+            said = build(database, ArenaSize(days=DAYS))
             database.write("analyze")
             ((size,),) = database.read("select pg_database_size(current_database())")
         print(f"PostgreSQL: {said:,} forecasts, {size / said:.1f} bytes on disk for each")

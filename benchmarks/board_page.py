@@ -2,19 +2,34 @@
 
 Seen is the ranking where no board was kept, the last board where one was; the whole board follows. The weight is that
 of the markup; all of it counts, the numbers in tables and figures too.
+
+    python benchmarks/board_page.py [--store FOLDER]
+
+`--store` does it with a server on a real store of 20,000 events (some with several markets), which takes minutes to
+fill and is left in the folder for the next time: each page of the arena, and the memory that the server takes.
 """
 
+import argparse
+import re
+import resource
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
+from urllib.parse import quote
 
 import numpy as np
+from fastapi.testclient import TestClient
 
+from arena_year import ARENA, ArenaSize, build
+from foretell.models.database import open_database
 from foretell.report.arena_report import arena_report
+from foretell.runs import RunStore, Settings
 from foretell.scoring import ArenaEntry, ArenaTable, Labels
 from foretell.scoring.arena_table import ArenaEventTable, ArenaMarketTable, ArenaMomentTable
+from foretell.web import create_app
 from foretell.web.arena_board import BoardChoice, board_view
 from foretell.web.boards import ArenaFilters, LeaderboardCache
 
@@ -97,5 +112,61 @@ class _Changing:
         return [(self.seq,)] if "said" in sql else [(0, "")]
 
 
+# On a real store.
+
+STORED = ArenaSize(days=100, a_day=200, entries=ENTRIES, moments=1)
+AGAIN = "data-again>"
+"""In a page that shows something older or less while the board is being computed."""
+NEW_FORECAST = """
+insert into said (entry, moment, trial, p, at, dollars, seconds)
+select entry, moment, (select max(trial) + 1 from said where moment = first.moment), p, at, dollars, seconds
+from said first where seq = 1"""
+
+
+def on_store(home: Path) -> None:
+    file = home / "runs.db"
+    if not file.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        RunStore(file).close()
+        with closing(open_database(file, "arena", durable=False)) as database:
+            print(f"{timed('filling the store', lambda: build(database, STORED)):,} forecasts")
+            database.read("pragma wal_checkpoint(truncate)")
+    with TestClient(create_app(Settings(home=home)), base_url="http://127.0.0.1") as client:
+
+        def get(what: str, path: str = "") -> str:
+            text = timed(what, lambda: client.get(f"/arena/{ARENA}{path}")).raise_for_status().text
+            bare = re.sub(r"<tbody.*?</tbody>|<svg [^>]*class=\"ft.*?</svg>", "", text, flags=re.DOTALL)
+            print(f"    {len(text) / 1e3:.0f} kB, {len(bare) / 1e3:.0f} kB without data")
+            return text
+
+        def wait(text: str) -> None:
+            while AGAIN in text:
+                time.sleep(1)
+                text = client.get(f"/arena/{ARENA}").text
+
+        get("events", "/events")
+        get("the last page of them", "/events?offset=19950")
+        get("a search for a title", "/events?find=KXGAME05")
+        get("another search", "/events?find=26FEB")
+        get("an event", "/event/" + quote("KALSHI/KXGAME05-26FEB03", safe=""))
+        shown = get("the board after a start of the server")
+        timed("until it is whole and new", lambda: wait(shown))
+        get("the same again")
+        get("an entry", "/entry/model%2017")
+        get("the entry again", "/entry/model%2017")
+        with closing(open_database(file, "arena")) as database:
+            database.write(NEW_FORECAST)
+        shown = get("the board right after a forecast came in")
+        get("events meanwhile", "/events")
+        timed("until it is new", lambda: wait(shown))
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB of memory at most")
+
+
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="a server on a real store in this folder")
+    given = parser.parse_args()
+    if given.store:
+        on_store(given.store)
+    else:
+        main()
