@@ -129,7 +129,10 @@ T = TypeVar("T")
 
 REPLIES_OF_LEAF = 10
 """Where the model is slow, an attempt at a leaf has time for so many replies."""
-MORE_SECONDS = "no answer within {:g} s; --leaf-seconds, or options: {{leaf_seconds: …}} in a spec, allows more"
+MORE_SECONDS = (
+    "no answer within {:g} s; --leaf-seconds, the field leaf_seconds, or options: {{leaf_seconds: …}} in a file, "
+    "allows more"
+)
 MOST_SOURCES = 30
 """Sources of several examinations that are kept."""
 LONGEST_REASON = 300
