@@ -19,7 +19,17 @@ from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, Co
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal, RunMoney
-from foretell.operations import requests
+from foretell.operations.requests.tournaments import (
+    ArenaCollectRequest,
+    ArenaContextRequest,
+    ArenaForecastRequest,
+    ArenaInitRequest,
+    ArenaResolveRequest,
+    ArenaRunRequest,
+    ArenaScoreRequest,
+    ArenaShowRequest,
+    ArenaStatusRequest,
+)
 from foretell.operations.result import ReportResult, Result
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -294,7 +304,7 @@ class ArenaFile(Result):
         return f"Wrote {self.file}: arena {self.name} with {', '.join(self.entries)}"
 
 
-def init_arena(request: requests.ArenaInitRequest) -> ArenaFile:
+def init_arena(request: ArenaInitRequest) -> ArenaFile:
     """Write the file of a new arena, with every field explained."""
     from foretell.operations.init_files import template_text, write_commented
 
@@ -317,7 +327,7 @@ def default_arena_name(file: Path) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_") or "arena"
 
 
-async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
+async def collect_events(request: ArenaCollectRequest) -> ReportResult:
     """Read the platforms of an arena, and select events by its rules."""
     from foretell.arena.select import slot
     from foretell.arena.stages import collect
@@ -335,7 +345,7 @@ async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
         return ReportResult(report=found)
 
 
-async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProgress) -> ReportResult:
+async def build_contexts(request: ArenaContextRequest, watch: WatchProgress) -> ReportResult:
     """Build the shared context of every event that is due."""
     from foretell.arena.stages import make_contexts
 
@@ -343,7 +353,7 @@ async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProg
         return ReportResult(report=await make_contexts(arena, arena.clock()))
 
 
-async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
+async def forecast_events(request: ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
     """Let every entry forecast the events that are ready."""
     from foretell.arena.forecast import make_forecasts
 
@@ -358,7 +368,7 @@ async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchPr
         return ReportResult(report=found)
 
 
-async def resolve_events(request: requests.ArenaResolveRequest) -> ReportResult:
+async def resolve_events(request: ArenaResolveRequest) -> ReportResult:
     """Look up the outcomes of events that have closed or disappeared from the list."""
     from foretell.arena.stages import settle
 
@@ -381,7 +391,7 @@ class ArenaScores(ReportResult):
         self.report.print(console, by=self.by)
 
 
-async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
+async def score_arena(request: ArenaScoreRequest) -> ArenaScores:
     """Rank all entries on the resolved events."""
     from foretell.arena.score_data import read_arena_table
     from foretell.report.arena_report import arena_report
@@ -395,7 +405,7 @@ async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
     return ArenaScores(report=report, by=by)
 
 
-async def status_of_arena(request: requests.ArenaStatusRequest) -> ReportResult:
+async def status_of_arena(request: ArenaStatusRequest) -> ReportResult:
     """What is open, done and missed, when the next forecasts are due, and what was spent."""
     from foretell.arena.status import arena_status
 
@@ -445,7 +455,7 @@ def _thinned(prices: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return [prices[round(place * (len(prices) - 1) / (PRICES_SHOWN - 1))] for place in range(PRICES_SHOWN)]
 
 
-async def show_event(request: requests.ArenaShowRequest) -> ArenaEventResult:
+async def show_event(request: ArenaShowRequest) -> ArenaEventResult:
     """The prices of an event, every forecast, and its outcome."""
     from foretell.arena.status import event_history
 
@@ -454,7 +464,7 @@ async def show_event(request: requests.ArenaShowRequest) -> ArenaEventResult:
 
 
 async def run_arena(
-    request: requests.ArenaRunRequest,
+    request: ArenaRunRequest,
     tell: Callable[[str], None],
     begin: Callable[[LiveArena, asyncio.Event], None],
 ) -> None:

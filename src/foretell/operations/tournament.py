@@ -24,7 +24,8 @@ from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.operations.ask import stated_prices
 from foretell.operations.grid import prepared_cell_cost
-from foretell.operations.requests import PracticeRequest, TournamentFields, VisitFields
+from foretell.operations.requests.setup import PracticeRequest
+from foretell.operations.requests.tournaments import TournamentFields, VisitFields
 from foretell.operations.result import Result
 from foretell.operations.runs import measured_costs
 from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform

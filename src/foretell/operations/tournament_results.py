@@ -24,7 +24,7 @@ from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
-from foretell.operations.requests import TournamentResultsRequest
+from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
 from foretell.operations.table import operation
@@ -45,6 +45,12 @@ from foretell.scoring.table import BASE_RATE
 FORECASTBENCH = "forecastbench"
 YOU = "you"
 Row = dict[str, Any]
+
+
+NONE_ENTERED = (
+    "no tournament was entered from here; try: foretell tournament forecastbench --practice, "
+    "then: foretell practice -- foretell tournament results\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +99,7 @@ class TournamentResults(Result):
     def to_html(self) -> str:
         """The first leaderboard as a page."""
         if not self.boards:
-            raise InputError("nothing has come out yet, so there is no board to write")
+            raise InputError("nothing has resolved yet, so there is no leaderboard to write")
         return next(iter(self.boards.values())).to_html()
 
     def to_markdown(self) -> str:
@@ -103,9 +109,7 @@ class TournamentResults(Result):
     def print(self, console: Console) -> None:
         """Your rounds, then the leaderboards."""
         if not self.entered:
-            show_text(
-                console, "no tournament was entered from here; try: foretell tournament forecastbench --practice\n"
-            )
+            show_text(console, NONE_ENTERED)
             return
         columns: dict[TextColumn, str | Callable[[OwnTournament], object]] = {
             TextColumn(head="tournament"): lambda one: one.platform,

@@ -27,7 +27,7 @@ from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName
-from foretell.operations.requests import ForecastBenchRoundRequest
+from foretell.operations.requests.tournaments import ForecastBenchRoundRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.table import operation
@@ -400,7 +400,9 @@ class RoundVisit:
             return
         if all(ModelName.read(name).free for name in agents.spec.models.values()):
             return
-        raise InputError(f"this may cost money: {plan}", column="--budget", hint="say --budget; --plan only looks")
+        raise InputError(
+            f"this may cost money: {plan}", column="--budget", hint="add --budget; --plan only shows the cost"
+        )
 
     def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
         """Save the runs before anything is paid, so that what a killed visit spent is counted."""

@@ -17,7 +17,7 @@ class TournamentRow:
     text: str = ""
     """How it is worded."""
     answer: str = ""
-    """The forecast in a few words; empty where there is none."""
+    """The forecast in a few words; empty if there is none."""
     sent: bool = False
     """Whether the platform has the forecast and its comment."""
     problem: str = ""

@@ -21,11 +21,9 @@ from foretell.models.waiting import waiting_text
 from foretell.operations import run as operations
 from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.grid import list_grids
-from foretell.operations.requests import (
-    SET_HELP,
+from foretell.operations.requests.data import SET_HELP, ListingFields, QuestionsRequest
+from foretell.operations.requests.runs import (
     GridsRequest,
-    ListingFields,
-    QuestionsRequest,
     ReplayRequest,
     RunRequest,
     RunsRemoveRequest,
