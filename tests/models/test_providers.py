@@ -314,10 +314,16 @@ FULL = Request(
         (403, OutOfCredit, {"code": "x", "error": "Your team doesn't have any credits or licenses yet"}),
         (429, OutOfCredit, {"error": "used all available credits or reached its monthly spending limit"}),
         (429, OutOfCredit, {"error": {"type": "rate_limit_error", "details": {"error_code": "spend_limit_reached"}}}),
+        (400, OutOfCredit, {"error": {"message": "You have reached your specified API usage limits."}}),
+        (429, OutOfCredit, {"error": {"message": "Your project has exceeded its monthly spending cap."}}),
         (403, ModelRefused, {"error": {"message": "Input was flagged by moderation"}}),
         (403, KeyRefused, {"error": {"message": "no"}}),
         (413, ContextTooLong, {"error": {"type": "request_too_large", "message": "exceeds the maximum size"}}),
         (400, ContextTooLong, {"error": {"message": "The input token count (9) exceeds the maximum allowed (8)"}}),
+        (429, ContextTooLong, {"error": {"message": "Request too large for m on tokens per min (TPM): Limit 9"}}),
+        (400, ContextTooLong, {"error": {"message": "Invalid request: Your request exceeded model token limit: 8192"}}),
+        (400, ContextTooLong, {"error": {"message": "Range of input length should be [1, 129024]"}}),
+        (400, SettingRefused, {"error": {"message": "Encrypted content is not supported with this model."}}),
         (400, ContextTooLong, {"error": {"message": "input length and `max_tokens` exceed context limit: 9 + 8 > 10"}}),
         (400, SettingRefused, {"error": {"message": "max_tokens is too large: 16384. At most 4096 are supported"}}),
         (400, SettingRefused, {"error": "Invalid tool_choice type: 'object'"}),
@@ -336,6 +342,29 @@ FULL = Request(
 )
 def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
     assert type(HttpFailure(status=status, headers={}, body=error).error(FULL, KEY)) is kind
+
+
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("Thinking level is not supported for this model.", "effort"),
+        ("Budget 0 is invalid. This model only works in thinking mode.", "effort"),
+        ("adaptive thinking is not supported on this model", "effort"),
+        ("This model does not support the effort parameter.", "effort"),
+        ('"llama3" does not support thinking', "effort"),
+        ("JSON mode is not enabled for models/gemma-3", "schema"),
+        ("output_config: Extra inputs are not permitted", "schema"),
+        ("The `reasoning_content` in the thinking mode must be passed back to the API.", "sealed"),
+        ("tool_choice is not supported in thinking mode", "tool_choice"),
+        ("Thinking may not be enabled when tool_choice forces tool use.", "tool_choice"),
+        ("No endpoints found that support the provided 'tool_choice' value.", "tool_choice"),
+        ("messages.1: `thinking` blocks do not match their prefix: Invalid `signature`", "signature"),
+    ],
+)
+def test_which_setting_a_refusal_is_about(words: str, setting: str):
+    refused = HttpFailure(status=400, headers={}, body={"error": {"message": words}}).error(FULL, KEY)
+    assert isinstance(refused, SettingRefused)
+    assert refused.setting == setting
 
 
 @pytest.mark.parametrize(
@@ -519,6 +548,16 @@ def test_calls_are_signed_for_the_models_that_demand_it():
     for name, signed in (("gemini-2.0-flash", False), ("gemini-2.5-pro", False), ("gemini-3.8-flash", True)):
         body = GeminiWire().body(Request(model=f"google:{name}", messages=talk), name, facts_of(name))
         assert ("thoughtSignature" in body["contents"][1]["parts"][0]) == signed
+    # Google signed its text, and not the call: the mark for calls of others does no harm, and a missing one would.
+    parts = [
+        {"text": "a", "thoughtSignature": "c2ln"},
+        {"functionCall": {"name": "f"}},
+        {"functionCall": {"name": "g"}},
+    ]
+    reply = GeminiWire().reply({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}, plain())
+    request = Request(model="google:gemini-4-argon", messages=(reply.as_message(),))
+    sent = GeminiWire().body(request, "gemini-4-argon", facts_of("gemini-4-argon"))["contents"][0]["parts"]
+    assert ["thoughtSignature" in part for part in sent] == [True, True, False]
 
 
 def test_openrouter_gets_no_cache_mark_on_the_last_message_and_no_thinking_with_a_forced_call():
