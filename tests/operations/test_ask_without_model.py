@@ -177,7 +177,7 @@ def test_every_door_shows_the_matches(online: Settings):
 def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("FORETELL_NETWORK")
     services = "polymarket manifold kalshi open_meteo yahoo"
-    dead = dict.fromkeys(services.split(), "http://127.0.0.1:1")
+    dead: dict[str, str] = dict.fromkeys(services.split(), "http://127.0.0.1:1")
     found = ask(
         "Will it snow in Oslo before Christmas?", model="none", settings=Settings(home=tmp_path, addresses=dead)
     )
