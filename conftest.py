@@ -13,6 +13,8 @@ from foretell.data import LockHeld, locked
 COLLECTING = Path(__file__).parent / ".pytest_cache" / "collecting"
 # As many workers as cores are at work already: threads of linear algebra would wait for each other, busily.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# While tests are compiled and collected, next to nothing becomes garbage.
+gc.disable()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,3 +43,4 @@ def pytest_collection_finish() -> None:
     """What is imported and collected stays: the garbage collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()

@@ -162,8 +162,20 @@ def replies() -> list[Any]:
 
 
 @pytest.mark.parametrize("recording", replies())
-def test_a_recorded_reply_is_read_whole(recording: dict[str, Any]):
+def test_a_recorded_reply_is_read_counted_and_carried_on(recording: dict[str, Any]):
     reply = read(recording)
+    is_whole(reply, recording)
+    counts_tokens_as_the_provider(reply, recording)
+    means_the_same_when_a_server_writes_more(reply, recording)
+    if reply.calls:
+        sent = second_turn(reply, recording)
+        carries_back_what_the_provider_wants(sent, recording)
+        if schema_is_here(recording):
+            router = recording["provider"] == "openrouter"
+            assert problems(recording["api"], sent, "openrouter_chat_request.schema.json" if router else "") == []
+
+
+def is_whole(reply: Reply, recording: dict[str, Any]) -> None:
     assert [call.name for call in reply.calls] == expected_calls(recording)
     assert all(isinstance(json.loads(call.arguments), dict) for call in reply.calls)
     assert len({call.id for call in reply.calls}) == len(reply.calls)
@@ -178,10 +190,8 @@ def test_a_recorded_reply_is_read_whole(recording: dict[str, Any]):
         assert reply.thinking or reply.sealed or reply.tokens.reasoning
 
 
-@pytest.mark.parametrize("recording", replies())
-def test_tokens_are_counted_as_the_provider_counts(recording: dict[str, Any]):
-    tokens = read(recording).tokens
-    body = body_of(recording)
+def counts_tokens_as_the_provider(reply: Reply, recording: dict[str, Any]) -> None:
+    tokens, body = reply.tokens, body_of(recording)
     usage = body.get("usage") or body.get("usageMetadata") or {}
     assert tokens.output > 0 or usage
     if tokens.estimated:
@@ -198,7 +208,7 @@ def test_tokens_are_counted_as_the_provider_counts(recording: dict[str, Any]):
         case _:
             assert tokens.input + tokens.output == usage["total_tokens"]
     if (stated := usage.get("cost")) is not None and not usage.get("is_byok"):
-        assert read(recording).dollars == stated
+        assert reply.dollars == stated
 
 
 ADDED_EVENTS: dict[str, list[Any]] = {
@@ -222,8 +232,7 @@ def varied(value: Any, name: str = "") -> Any:
     return {"new_field": [{}], "annotations": None} | {k: v if k in kept else varied(v, k) for k, v in value.items()}
 
 
-@pytest.mark.parametrize("recording", replies())
-def test_a_reply_means_the_same_when_a_server_writes_more(recording: dict[str, Any]):
+def means_the_same_when_a_server_writes_more(expected: Reply, recording: dict[str, Any]) -> None:
     body, wire = recording["response"]["body"], wire_of(recording)
     if isinstance(body, str):
         events = [varied(event) for event in server_events(body)]
@@ -232,7 +241,6 @@ def test_a_reply_means_the_same_when_a_server_writes_more(recording: dict[str, A
         reply = wire.reply(body, QUESTION)
     else:
         reply = wire.reply(varied(body), QUESTION)
-    expected = read(recording)
     assert (reply.text, reply.calls, reply.finish) == (expected.text, expected.calls, expected.finish)
     assert (reply.tokens, reply.dollars) == (expected.tokens, expected.dollars)
 
@@ -268,15 +276,8 @@ def test_a_call_that_its_server_refused_is_still_a_reply():
         assert (reply.finish, reply.text) == ("malformed", "maybe")
 
 
-def loops() -> list[Any]:
-    """Replies that call tools."""
-    good = [(name, one) for name, one in recordings() if not failed(one) and not unfinished(one)]
-    return [pytest.param(one, id=name) for name, one in good if expected_calls(one)]
-
-
-def second_turn(recording: dict[str, Any]) -> dict[str, Any]:
+def second_turn(reply: Reply, recording: dict[str, Any]) -> dict[str, Any]:
     """What we would send after the tools have answered."""
-    reply = read(recording)
     results = [ToolResult(call_id=call.id, name=call.name, text="21 degrees") for call in reply.calls]
     name = str((recording["request"].get("body") or {}).get("model") or "")
     tools = tuple(replace(TOOL, name=call) for call in dict.fromkeys(call.name for call in reply.calls))
@@ -284,9 +285,8 @@ def second_turn(recording: dict[str, Any]) -> dict[str, Any]:
     return wire_of(recording).body(again, name, facts_of(name))
 
 
-@pytest.mark.parametrize("recording", loops())
-def test_the_second_turn_carries_back_what_the_provider_wants(recording: dict[str, Any]):
-    sent, came = second_turn(recording), body_of(recording)
+def carries_back_what_the_provider_wants(sent: dict[str, Any], recording: dict[str, Any]) -> None:
+    came = body_of(recording)
     match recording["api"]:
         case "responses":
             kinds = [item.get("type") for item in sent["input"]]
@@ -361,23 +361,12 @@ def problems(api: str, body: dict[str, Any], spec: str = "") -> list[str]:
     return found + [f"{'/'.join(map(str, error.path))}: {error.message[:200]}" for error in validator.iter_errors(body)]
 
 
-def own_loops() -> list[Any]:
-    """Those of providers whose schema is here; agents are not offered tools that the provider runs itself."""
+def schema_is_here(recording: dict[str, Any]) -> bool:
+    """Of its provider; agents are not offered tools that the provider runs itself."""
     published = ("openai", "anthropic", "google", "xai", "deepseek")
-    kept: list[Any] = []
-    for parameter in loops():
-        one = parameter.values[0]
-        known = one["provider"] in published or (one["provider"] == "openrouter" and one["api"] == "chat")
-        built_in = one["api"] == "responses" and any("mcp" in str(part.get("type")) for part in raw_parts(one))
-        kept += [parameter] if known and not built_in else []
-    return kept
-
-
-@pytest.mark.parametrize("recording", own_loops())
-def test_second_turns_fit_the_schema(recording: dict[str, Any]):
-    router = recording["provider"] == "openrouter"
-    body = second_turn(recording)
-    assert problems(recording["api"], body, "openrouter_chat_request.schema.json" if router else "") == []
+    router = recording["provider"] == "openrouter" and recording["api"] == "chat"
+    built_in = recording["api"] == "responses" and any("mcp" in str(part.get("type")) for part in raw_parts(recording))
+    return (recording["provider"] in published or router) and not built_in
 
 
 MODELS = {
