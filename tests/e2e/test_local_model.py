@@ -24,7 +24,7 @@ def test_a_small_model_ends_in_a_valid_forecast(build_house: Callable[..., Any],
     # One retry and short replies: every token takes such a model a thirtieth of a second of a processor.
     spec = house.spec(
         models={"agent": f"local:{gguf}"},
-        options={"asking": "schema", "steps": 2, "retries": 1},
+        options={"reply_format": "schema", "steps": 2, "retries": 1},
         sampling={"max_tokens": 40},
     )
     told = house.foretell("run", spec.name, "--concurrency", "2")

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from foretell.data.datasets.question_set import QUARANTINED, quarantine_note
+from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import Days, Examples, Strings, TrialRows
 from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.errors import InputError
@@ -66,11 +67,9 @@ def read_table(
 
     Without a table of outcomes, the forecasts must carry a column `outcome`, and columns such as price or source.
     """
-    import duckdb
-
     reading = reading or ReadOptions()
     with (
-        duckdb.connect(":memory:") as con,
+        open_duckdb() as con,
         open_table(forecasts, "forecasts", con) as f,
         nullcontext(_outcomes_within(f)) if outcomes is None else open_table(outcomes, "outcomes", con) as o,
     ):
@@ -92,9 +91,7 @@ def read_table(
 
 def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, float]:
     """Dollars per forecast by forecaster, for the frontier of score against money."""
-    import duckdb
-
-    with duckdb.connect(":memory:") as con, open_table(source, "costs", con) as table:
+    with open_duckdb() as con, open_table(source, "costs", con) as table:
         table.require("forecaster", "dollars")
         number = table.number("dollars")
         bad = f"{number} is null or not isfinite({number}) or {number} < 0"
@@ -138,9 +135,7 @@ def check_forecasts(f: InputTable) -> None:
 
 def check_table(forecasts: TableSource, name: str) -> None:
     """Refuse a table of forecasts with a problem, by the name it goes by."""
-    import duckdb
-
-    with duckdb.connect(":memory:") as con, open_table(forecasts, "forecasts", con) as table:
+    with open_duckdb() as con, open_table(forecasts, "forecasts", con) as table:
         check_forecasts(replace(table, name=name))
 
 
@@ -418,10 +413,8 @@ def answered_rows(examples: T) -> T:
 @contextmanager
 def _opened(forecasts: TableSource, targets: TableSource | None) -> Generator[tuple[InputTable, InputTable]]:
     """Both tables, checked; without one of targets the forecasts are both."""
-    import duckdb
-
     with (
-        duckdb.connect(":memory:") as con,
+        open_duckdb() as con,
         open_table(forecasts, "forecasts", con) as f,
         nullcontext(f) if targets is None else open_table(targets, "outcomes", con) as o,
     ):
