@@ -114,7 +114,9 @@ def _outcomes_within(f: InputTable) -> InputTable:
     for (row,) in f.con.execute(f"{query} order by 1 limit 1").fetchall():
         problem = "this target has two different outcomes"
         raise InputError(problem, path=f.name, row=row, column="outcome", hint="give every row of it the same one")
-    f.con.execute(f"create table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}")
+    f.con.execute(
+        f"create temp table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}"
+    )
     return replace(f, table="outcomes", types={"_row": "BIGINT", **{c: f.types[c] for c in columns}})
 
 
@@ -173,7 +175,7 @@ def match_forecasts(
     if separate and "trial" in f.types:
         name = f"{name} || '{TRIAL_MARK}' || {trial}"
     f.con.execute(
-        f"create table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
+        f"create temp table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
         f"from {f.table} group by 1"
     )
     keyed = f"""select _row, {name} as name, {f.text("question")} as question, {f.text("target")} as target,
@@ -210,7 +212,7 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
     counted = outcome if resolved else "1"
     first = "qualify row_number() over (partition by question, target, _due order by _row) = 1" if once else ""
     o.con.execute(
-        f"""create table targets as with clean as (
+        f"""create temp table targets as with clean as (
         select _row, {o.text("question")} as question, {o.text("target")} as target,
                {f"coalesce({moments['due']}, '')" if rounds else "''"} as _due,
                {counted} as _counted, {", ".join(columns)} from {o.table} {first})
@@ -325,7 +327,7 @@ def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
         value = f"coalesce({quoted(column)}, '')"
         query = f"select {value} as name from targets where outcome is not null group by 1 order by min(_row)"
         names[column] = tuple(name for (name,) in o.con.execute(query).fetchall())
-        o.con.execute(f"create type label_{i} as enum ({query})")
+        o.con.execute(f"create temp type label_{i} as enum ({query})")
         codes.append(f"enum_code({value}::label_{i})::bigint as {quoted(column)}")
     data = o.fetch(f"select {', '.join(codes)} {where}")
     return {
