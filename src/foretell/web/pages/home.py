@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.operations.requests import RunsRequest
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
@@ -133,14 +133,15 @@ def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
 
 
 def small_board(here: WebState, arena: str) -> ArenaReport | None:
-    """The board of an arena that is made in a moment; None of a large one, or where nothing has come out."""
-    table = here.boards.table(arena) if _is_small(here, arena) else None
-    if table is None:
-        return None
-    try:
-        return here.boards.board(arena, ArenaFilters())
-    except InputError:
-        return None
+    """The board of an arena that is scored in a moment; None for a large one, or where nothing has resolved."""
+
+    def make() -> ArenaReport | None:
+        try:
+            return here.boards.report(arena, ArenaFilters())
+        except InputError:
+            return None
+
+    return here.kept(("small board", arena), here.boards.state(arena), make) if _is_small(here, arena) else None
 
 
 def _is_small(here: WebState, arena: str) -> bool:
@@ -190,7 +191,7 @@ def _highlights(
             continue
         root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()
         text = f"{root.claim} {percent(root.p)}, from {some(len(tree.nodes), 'claim')}."
-        found.append({"kind": "tree", "title": "A claim taken apart", "text": text, "name": name, "ids": [name]})
+        found.append({"kind": "tree", "title": "A claim broken down", "text": text, "name": name, "ids": [name]})
         break
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]
