@@ -17,7 +17,7 @@ def percent(p: float | None) -> str:
     if p is None:
         return "–"
     near = min(p, 1 - p)
-    decimals = 0 if near >= 0.0995 or near == 0 else 1 if near >= 0.00095 else 2
+    decimals = 0 if near >= 0.0495 or near == 0 else 1 if near >= 0.00095 else 2
     return f"{100 * p:.{decimals}f} %"
 
 
