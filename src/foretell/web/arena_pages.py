@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -83,12 +83,13 @@ def listed_events(
     return found, total
 
 
-def event_titles(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:
-    """Titles by id."""
+def event_labels(book: ArenaStore, ids: Iterable[str]) -> dict[str, str]:
+    """Titles of events and labels of their outcomes, by id."""
     found: dict[str, str] = {}
-    for id in ids:
-        rows = book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id))
-        found[id] = json.loads(rows[0][0])["text"] if rows else id
+    for id in dict.fromkeys(ids):
+        for (body,) in book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id)):
+            event = json.loads(body)
+            found |= {id: event["text"]} | {one["id"]: one["label"] for one in event["targets"] if one.get("label")}
     return found
 
 
@@ -282,13 +283,13 @@ def entry_view(
     gaps = event_gaps(report.scored, line.entry.name)
     best = [gap for gap in gaps if gap.gap > 0][:MOST_GAPS]
     worst = [gap for gap in reversed(gaps) if gap.gap < 0][:MOST_GAPS]
-    titles = event_titles(book, [gap.event for gap in (*best, *worst)])
+    titles = event_labels(book, [gap.event for gap in (*best, *worst)])
     found = replace(
         plain,
         line=line,
         versus=report.view.versus_crowd.get(line.entry.name),
-        best=tuple((gap, titles[gap.event]) for gap in best),
-        worst=tuple((gap, titles[gap.event]) for gap in worst),
+        best=tuple((gap, titles.get(gap.event, gap.event)) for gap in best),
+        worst=tuple((gap, titles.get(gap.event, gap.event)) for gap in worst),
     )
     return found, report
 

@@ -255,7 +255,7 @@ PLOT = 158.0
 """Where the plot ends and labels begin."""
 MOST_LINES = 4
 """Lines of a thumbnail that are drawn and named."""
-NAME_LENGTH = 20
+NAME_LENGTH, ROOMY = 24, 310.0
 
 
 def score_thumbnail(scores: Mapping[str, tuple[float, float, float]]) -> Chart:
@@ -327,7 +327,7 @@ def lines_thumbnail(courses: Mapping[str, Sequence[float]], decimals: int) -> Ch
     shown = dict(list(courses.items())[:MOST_LINES])
     y = covering([0.0, *(value for course in shown.values() for value in course)], HEIGHT - 10, 12)
     longest = max((min(len(name), NAME_LENGTH) for name in shown), default=0) + decimals + 4
-    end = max(WIDTH - longest * 6.2 - 6, 70.0)
+    end = max(ROOMY - longest * 6.2 - 6, 70.0)
     parts = [line(6, y(0), end, y(0), f"l-{MARKET} dash")]
     order = sorted(shown, key=lambda name: y(shown[name][-1]))
     for place, (name, course) in enumerate(shown.items()):
@@ -336,4 +336,4 @@ def lines_thumbnail(courses: Mapping[str, Sequence[float]], decimals: int) -> Ch
         at = 14 + (HEIGHT - 20) * order.index(name) / max(len(order) - 1, 1)
         told = f"{shorten(name, NAME_LENGTH)} {signed(course[-1], decimals)}"
         parts.append(text(end + 6, at, told, f"xs w f-{style.colour}", tip=name))
-    return replace(figure(WIDTH, HEIGHT, f"Score against the market over time: {', '.join(shown)}", *parts), small=True)
+    return replace(figure(ROOMY, HEIGHT, f"Score against the market over time: {', '.join(shown)}", *parts), small=True)

@@ -53,7 +53,7 @@ def _grid(
     return join(*parts, text((x.start + x.stop) / 2, y.start + 32, label, "s m") if label else None)
 
 
-def _whole_steps(x: ChartScale) -> list[tuple[float, str]]:
+def _whole_steps(x: ChartScale) -> list[tuple[int, str]]:
     """About eight whole numbers within the scale."""
     first, last = int(x.low), int(x.high)
     return [(step, str(step)) for step in range(first, last + 1, max(1, round((last - first) / 8)))]
@@ -323,7 +323,9 @@ def _trajectories(
     y = ChartScale(low=0, high=min(1.0, (int(highest * 4.0 - 1e-9) + 1) / 4), start=bottom, stop=TOP)
     ends = [trial.points[-1][1] if trial.final is None else trial.final for trial in shown]
     labels = [
-        EndLabel(name=f"{shorten(trial.name, 16)} {probability_text(end)}", style=series_style(i), x=x.stop + 12, y=y(end))
+        EndLabel(
+            name=f"{shorten(trial.name, 16)} {probability_text(end)}", style=series_style(i), x=x.stop + 12, y=y(end)
+        )
         for i, (trial, end) in enumerate(zip(shown, ends, strict=True))
     ][:NAMED]
     answer: list[Markup] = []
@@ -349,7 +351,7 @@ def _trajectories(
     )
 
 
-def _named_steps(shown: Sequence[Trajectory], x: ChartScale) -> list[tuple[float, str]]:
+def _named_steps(shown: Sequence[Trajectory], x: ChartScale) -> list[tuple[int, str]]:
     """What the trials did at each step; a number where they did different things or the names would touch."""
     used = {step: {trial.tools[step] for trial in shown if step in trial.tools} for step, _ in _whole_steps(x)}
     names = {step: _tool_word(*found) for step, found in used.items() if len(found) == 1}
@@ -406,7 +408,9 @@ def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
         y, raw = 8 + height * (i + 0.5), i < trials
         parts += [
             text(4, y + 4, shorten(name, 22), "s" if raw else "w", tip=name if len(name) > 22 else None),
-            mark(x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {probability_text(p)}"),
+            mark(
+                x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {probability_text(p)}"
+            ),
             text(COLUMN - 4, y + 4, probability_text(p), "s r" if raw else "r w"),
         ]
     title = "From trials to the answer: " + "; ".join(f"{name} {probability_text(p)}" for name, p in rows[:20])
