@@ -86,7 +86,7 @@ async def grown(url: str, latency: float, rounds: int, folder: Path) -> Timing:
                 tools=toolbox,
                 emit=events.append,
             )
-            settings = TreeSettings(rounds=rounds, at_once=WORKERS)
+            settings = TreeSettings(rounds=rounds, concurrency=WORKERS)
             began, used = time.monotonic(), time.process_time()
             forecaster = TreeForecaster(grounder=SearchGrounder(), settings=settings)
             answer = await attempt(forecaster, question, context)

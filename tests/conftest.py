@@ -108,7 +108,7 @@ def _make_example(made: MadeExample) -> str:
     from foretell.cli import cli
 
     small = ("--questions", "40", "--days", "4")
-    words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--tables", str(made.tables)]
+    words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--folder", str(made.tables)]
     with ThreadPoolExecutor(1) as aside:  # A browser of another fixture may have a loop in this thread.
         result = aside.submit(CliRunner().invoke, cli, words, catch_exceptions=False).result()
     assert result.exit_code == 0, result.output

@@ -151,10 +151,10 @@ def ask(
     prior: bool = True,
     steps: int = 10,
     seconds: float | None = None,
-    asking: Literal["tools", "schema"] = "tools",
+    reply_format: Literal["tools", "schema"] = "tools",
     clamp: tuple[float, float] = (0.05, 0.95),
-    bypass: Sequence[str] = ("dbnomics",),
-    fixed: bool = True,
+    series_sources: Sequence[str] = ("dbnomics",),
+    source_steps: bool = True,
     options: Sequence[str] = (),
     number: bool = False,
     unit: str = "",
@@ -193,10 +193,10 @@ def ask(
         prior: Show the base rate of similar questions and, without a price, start from it.
         steps: Maximum number of model replies; in the last one it must answer.
         seconds: Seconds that one trial may work (default: 600, and more for a slow model).
-        asking: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
+        reply_format: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
         clamp: Lowest and highest probability that is submitted.
-        bypass: Sources whose questions are answered from their time series, without a model.
-        fixed: Follow the fixed steps that some sources have.
+        series_sources: Sources whose questions are answered from their time series, without a model.
+        source_steps: Follow the research steps that some sources prescribe.
         question: The question, worded so that anyone could check the answer.
         options: One of several outcomes; repeat for each.
         number: The answer is a number; give --low and --high. You get a distribution.
@@ -244,7 +244,7 @@ def edit_tree(
     edits: str | Path | None = None,
     who: str | None = None,
     why: str = "",
-    base: int | None = None,
+    base_version: int | None = None,
     plan: bool = False,
     rejudge: bool = False,
     model: str | Callable[..., Any] | Model | None = None,
@@ -269,7 +269,7 @@ def edit_tree(
         edits: A JSON list of edits, in the form of a scenario's `edits` in a tree file.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
         plan: Only show what would change and what would become stale.
         rejudge: Let a model update the judgements that became stale.
         model: Model that judges, as provider:name.
@@ -297,16 +297,16 @@ def enter_forecastbench(
     organization: str = "",
     entry: str = "",
     model_organization: str = "",
-    number: int = 1,
+    file_number: int = 1,
     reasoning: bool = False,
     incomplete: bool = False,
     folder: str | Path | None = None,
     bucket: str | None = None,
-    past: int = 26,
+    past_rounds: int = 26,
     stop_before: float = 30.0,
     rehearse: bool = False,
     when_open: bool = False,
-    again: bool = False,
+    overwrite: bool = False,
     settings: Settings | None = None,
 ) -> RoundResult:
     """Take part in a round of ForecastBench.
@@ -330,16 +330,16 @@ def enter_forecastbench(
         organization: Your team, as registered.
         entry: Name on the leaderboard (default: foretell with its model).
         model_organization: Who made the model (default: the organization).
-        number: Which of your three files this is.
+        file_number: Which of your three files this is.
         reasoning: Include the reasons in the file.
         incomplete: Write the file even if it is too incomplete to be ranked.
         folder: Folder for the file (default: the round's own).
         bucket: ForecastBench: your team's upload folder; {round} in it is replaced by the due date.
-        past: How many earlier rounds to learn from; missing ones are downloaded.
+        past_rounds: How many earlier rounds to learn from; missing ones are downloaded.
         stop_before: Agents stop this many minutes before the round closes, and the file is sent.
         rehearse: Answer a past round as of its due date: nothing later is used, nothing is sent.
         when_open: If no round is open today, exit successfully; for schedulers.
-        again: Replace an uploaded file that this machine did not write.
+        overwrite: Replace an uploaded file that this machine did not write.
     """
 
 def enter_metaculus(
@@ -359,7 +359,7 @@ def enter_metaculus(
     practice: bool = False,
     concurrency: int = 4,
     summary: str | Path | None = None,
-    again: float | None = None,
+    update_after: float | None = None,
     before_close: float | None = None,
     limit: int | None = None,
     comment: Literal["private", "public"] = "private",
@@ -383,7 +383,7 @@ def enter_metaculus(
         practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
         concurrency: How many trials run at the same time.
         summary: Append the day's summary to this file, as Markdown.
-        again: Update a forecast after this many days (default: never).
+        update_after: Update a forecast after this many days (default: never).
         before_close: Update a forecast once more in this many hours before the close.
         limit: Maximum number of questions in this visit; those that close first come first.
         tournament: Slug or number of the tournament.
@@ -408,7 +408,7 @@ def enter_prophet_arena(
     practice: bool = False,
     concurrency: int = 4,
     summary: str | Path | None = None,
-    again: float | None = None,
+    update_after: float | None = None,
     before_close: float | None = None,
     limit: int | None = None,
     agent: str = "",
@@ -432,7 +432,7 @@ def enter_prophet_arena(
         practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
         concurrency: How many trials run at the same time.
         summary: Append the day's summary to this file, as Markdown.
-        again: Update a forecast after this many days (default: never).
+        update_after: Update a forecast after this many days (default: never).
         before_close: Update a forecast once more in this many hours before the close.
         limit: Maximum number of questions in this visit; those that close first come first.
         track: weekly or live.
@@ -463,9 +463,9 @@ def expand_leaf(
     strict: bool = False,
     who: str | None = None,
     why: str = "",
-    base: int | None = None,
+    base_version: int | None = None,
     plan: bool = False,
-    at_once: int = 20,
+    concurrency: int = 20,
     retries: int = 3,
     leaf_seconds: float = 1800.0,
     kernels: int = 4,
@@ -503,9 +503,9 @@ def expand_leaf(
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
         plan: Only show what would be done and what it would cost.
-        at_once: How many claims to research at the same time.
+        concurrency: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
         leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
@@ -544,9 +544,9 @@ def ground_leaves(
     strict: bool = False,
     who: str | None = None,
     why: str = "",
-    base: int | None = None,
+    base_version: int | None = None,
     plan: bool = False,
-    at_once: int = 20,
+    concurrency: int = 20,
     retries: int = 3,
     leaf_seconds: float = 1800.0,
     kernels: int = 4,
@@ -554,8 +554,8 @@ def ground_leaves(
     grounder: str = "search",
     deep_model: str | None = None,
     trials: int = 1,
-    more: bool = False,
-    spend: float | None = None,
+    keep_trials: bool = False,
+    allocate: float | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
     """Estimate leaves of a tree again, once or several times, and recompute everything above them.
@@ -581,9 +581,9 @@ def ground_leaves(
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
         plan: Only show what would be done and what it would cost.
-        at_once: How many claims to research at the same time.
+        concurrency: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
         leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
@@ -592,8 +592,8 @@ def ground_leaves(
         grounder: How the smallest claims (leaves) are estimated.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         trials: How many times to research each leaf, independently.
-        more: Keep earlier trials and add these.
-        spend: Spend about this much on more trials, where they reduce the uncertainty of the answer most.
+        keep_trials: Keep earlier trials and add the new ones.
+        allocate: Spend about this much on more trials, where they reduce the uncertainty of the answer most.
     """
 
 def grow_tree(
@@ -621,10 +621,10 @@ def grow_tree(
     leaves: int = 10,
     rounds: int = 1,
     nodes: int = 5000,
-    most_leaves: int | None = None,
+    max_leaves: int | None = None,
     depth: int | None = None,
     steps: int = 5,
-    at_once: int = 20,
+    concurrency: int = 20,
     retries: int = 3,
     leaf_seconds: float = 1800.0,
     trials: int = 1,
@@ -666,10 +666,10 @@ def grow_tree(
         leaves: About how many leaves one analysis creates.
         rounds: How many times leaves are broken down further.
         nodes: Maximum number of claims.
-        most_leaves: Maximum number of leaves per analysis.
+        max_leaves: About how many leaves the whole tree may have.
         depth: Maximum depth of the tree.
         steps: Maximum number of model replies per analysis.
-        at_once: How many leaves to estimate at the same time.
+        concurrency: How many leaves to estimate at the same time.
         retries: How often to retry a leaf that failed.
         leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         trials: How often each leaf is estimated independently; the spread gives the answer an error bar.
@@ -739,14 +739,14 @@ def replay(
 def report_tree(
     file: str | Path,
     *,
-    lasting: float = 0.0,
+    systematic_error: float = 0.0,
     settings: Settings | None = None,
 ) -> SignedReport:
     """The report on the tree in a file: the answer, what it depends on, every claim, and how it was made.
 
     Args:
         file: The tree's file, or its name in `foretell tree list`.
-        lasting: Standard deviation of errors that the grounder repeats every time; widens the error bar.
+        systematic_error: Standard deviation of errors that repeat in every trial of a leaf; widens the error bar.
     """
 
 def resume_run(
@@ -789,9 +789,9 @@ def resynthesize_tree(
     strict: bool = False,
     who: str | None = None,
     why: str = "",
-    base: int | None = None,
+    base_version: int | None = None,
     plan: bool = False,
-    at_once: int = 20,
+    concurrency: int = 20,
     retries: int = 3,
     leaf_seconds: float = 1800.0,
     kernels: int = 4,
@@ -822,9 +822,9 @@ def resynthesize_tree(
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
         plan: Only show what would be done and what it would cost.
-        at_once: How many claims to research at the same time.
+        concurrency: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
         leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
@@ -840,7 +840,7 @@ def run(
     tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
-    out: str | Path | None = None,
+    folder: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:
     """Run a spec on its questions, in this process or by the workers of a shared database.
@@ -851,7 +851,7 @@ def run(
         tier: Service tier, instead of the spec's: flex costs half and may take minutes, batch half and up to a day.
         where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
         extend: Add new questions to the existing run of this spec, instead of starting another.
-        out: Also write tables of forecasts and outcomes into this folder.
+        folder: Also write tables of forecasts and outcomes into this folder.
     """
 
 def show(

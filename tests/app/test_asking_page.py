@@ -43,7 +43,7 @@ def test_every_option_of_the_agent_is_there_and_its_default_is_accepted():
 def test_plain_defaults_are_those_of_the_code():
     spec: Any = RunSpec(questions=QuestionsSpec(dataset="demo"))
     told = rows("field")
-    for name in ("forecaster", "trials", "aggregate", "mode", "strict", "clairvoyant", "seed"):
+    for name in ("forecaster", "trials", "combine", "mode", "strict", "clairvoyant", "seed"):
         assert yaml.safe_load(told[name].strip("`")) == getattr(spec, name), name
 
 

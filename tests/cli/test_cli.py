@@ -191,12 +191,16 @@ def refused(*words: str) -> str:
 def test_an_old_spelling_is_answered_with_the_new_one():
     tables = ("-f", "f.csv", "-o", "o.csv")
     assert "--out FILE.html" in refused("score", *tables, "--html", "board.html")
-    assert "--combine-trials" in refused("score", *tables, "--trials", "mean")
+    assert "--combine RULE" in refused("score", *tables, "--trials", "mean")
     assert "--out x.json" in refused("score", *tables, "--json", "x.json")
     assert "--out FILE" in refused("calibrate", "fit", *tables, "-O", "rule.json")
     assert "--interval MINUTES" in refused("init", "bot", "x", "--every", "8")
-    assert "--tables FOLDER" not in refused("score", *tables, "--out", "board.txt")
+    assert "--folder FOLDER" not in refused("score", *tables, "--out", "board.txt")
     assert "--folder FOLDER" in refused("arena", "collect", "--out", "x")
+    assert "--folder FOLDER" in refused("run", "run.yaml", "--out", "tables")
+    assert "--folder FOLDER" in refused("backtest", "demo", "--tables", "run")
+    assert "--reply-format" in refused("ask", "Will it rain?", "--asking", "schema")
+    assert "--resend" in refused("submit", "a", "--to", "metaculus", "--again")
     for old, new in MOVED.items():
         assert new in refused(old)
     assert all(new.strip() for new in OLD_SPELLINGS.values())

@@ -100,7 +100,9 @@ class Campaign:
         with (self.house.folder / f"service{len(self.services)}.log").open("ab") as log:
             streams = {"stdout": log, "stderr": log}
             self.services.append(
-                self.house.start("arena", "run", "arena.yaml", "--here", "--look", "0.1", streams=streams)
+                self.house.start(
+                    "arena", "run", "arena.yaml", "--where", "here", "--poll-interval", "0.1", streams=streams
+                )
             )
 
     def kill(self) -> None:

@@ -224,7 +224,7 @@ def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
     per_minute, everywhere = 600, 6
     limits = {"FORETELL_LIMITS": f"openai requests={per_minute}"}
     site.house.spec(trials=2)
-    site.worker("--everywhere", str(everywhere), **limits)
+    site.worker("--total-concurrency", str(everywhere), **limits)
     site.until_told(f"at most {everywhere} cells at once", "worker", "--status")
     site.worker(here=50, **limits)  # Keeps to the cap that the other one named.
     site.ended(site.run())
@@ -296,12 +296,12 @@ def test_workers_come_and_go(site: Site):
 
 
 def test_a_run_started_twice_that_also_works_pays_once(site: Site):
-    site.house.spec(trials=2, aggregate="judged", questions={"dataset": "questions.jsonl", "limit": 8})
+    site.house.spec(trials=2, combine="judged", questions={"dataset": "questions.jsonl", "limit": 8})
     both = [site.run("--where", "both", "--concurrency", str(HERE)) for _ in range(2)]
     for running in both:
         assert "24 cells, 0 failed" in site.ended(running)
     assert set(site.bill().values()) == {1}
-    again = site.ended(site.run("--where", "both", "--out", "tables"))
+    again = site.ended(site.run("--where", "both", "--folder", "tables"))
     assert "24 were done before" in again
     assert "$0.0000 spent in 0 calls" in again
     assert f"Wrote {Path('tables')}" in again

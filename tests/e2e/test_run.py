@@ -84,7 +84,7 @@ def test_the_same_run_again_pays_nothing(house: Any, provider: BackgroundModels)
 
 
 def test_tables_can_be_scored(house: Any, tmp_path: Path):
-    house.run(house.spec(trials=2), "--out", "tables")
+    house.run(house.spec(trials=2), "--folder", "tables")
     with (house.folder / "tables" / "forecasts.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 6
@@ -151,7 +151,7 @@ def test_changing_one_stage_pays_only_for_what_depends_on_it(house: Any, provide
     # The number of steps is told in the prompt, so that everything the agent says is new.
     assert paid_for(provider, house, models=cast, options={"steps": 5}) == {"gpt-5-mini": 9}
     # How trials are put together is decided here.
-    assert paid_for(provider, house, models=cast, aggregate="median") == {}
+    assert paid_for(provider, house, models=cast, combine="median") == {}
 
 
 def test_another_search_engine_is_asked_anew(house: Any, provider: BackgroundModels, engines: Any):

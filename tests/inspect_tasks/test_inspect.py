@@ -136,7 +136,7 @@ def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_p
     assert own.metrics["log"].estimate == pytest.approx(metrics(log)["log_score"]["mean"])
 
     told = CliRunner().invoke(
-        data, ["inspect-log", str(tmp_path / "logs"), "--tables", str(tmp_path / "out"), "--name", "me"]
+        data, ["inspect-log", str(tmp_path / "logs"), "--folder", str(tmp_path / "out"), "--name", "me"]
     )
     assert told.exit_code == 0, told.output
     again = score(tmp_path / "out" / "forecasts.csv", tmp_path / "out" / "outcomes.csv", anchors=False)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from foretell.models import (
     ToolResult,
     ToolSpec,
     UserMessage,
+    facts_of,
     open_provider,
 )
 from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, Wire, client
@@ -302,6 +304,7 @@ FULL = Request(
     messages=(UserMessage(text="q"), AssistantMessage(text="a", sealed="{}"), UserMessage(text="and?")),
     settings=ModelSettings(max_tokens=16_384, temperature=0.2, effort="high", seed=1),
     force="submit",
+    schema={"type": "object"},
 )
 
 
@@ -318,10 +321,14 @@ FULL = Request(
         (400, ContextTooLong, {"error": {"message": "input length and `max_tokens` exceed context limit: 9 + 8 > 10"}}),
         (400, SettingRefused, {"error": {"message": "max_tokens is too large: 16384. At most 4096 are supported"}}),
         (400, SettingRefused, {"error": "Invalid tool_choice type: 'object'"}),
+        (400, SettingRefused, {"error": {"message": "This response_format type is unavailable now"}}),
+        (400, ModelBusy, {"error": {"message": "The model is overloaded"}}),
         (400, SettingRefused, {"error": {"message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}),
         (400, SettingRefused, {"error": {"message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}}),
         (200, ModelBusy, {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}),
         (200, ModelBusy, {"error": {"code": "server_error", "message": "An error occurred"}}),
+        (200, ModelBusy, {"error": {"code": "429", "message": "invalid for now"}}),
+        (200, ModelRefused, {"object": "error", "code": 404, "message": "no such model"}),
         (200, ModelRefused, {"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}}),
         (200, ModelRefused, {"error": {"code": "bio_policy", "message": "no"}}),
         (200, ContextTooLong, {"error": {"code": "context_length_exceeded", "message": "no"}}),
@@ -342,10 +349,14 @@ def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
         ),
         (MessagesWire(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "tool_use"}, ("a", 0, "stop")),
         (GeminiWire(), {"usageMetadata": {"promptTokenCount": 3}}, ("", 0, "malformed")),
+        (MessagesWire(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "new"}, ("a", 0, "malformed")),
+        (GeminiWire(), {"promptFeedback": {"blockReason": "OTHER"}}, ("", 0, "refusal")),
+        (ResponsesWire(), {"output": [{"type": "message", "content": "a"}], "status": "failed"}, ("a", 0, "malformed")),
         (ResponsesWire(), {"output": None, "status": "incomplete"}, ("", 0, "length")),
         (ResponsesWire(), {"output": [{"type": "message", "content": "a"}], "status": "cancelled"}, ("a", 0, "length")),
         (ChatWire(), {"choices": [{"message": {"function_call": {"name": "f", "arguments": "{}"}}}]}, ("", 1, "tool")),
         (ChatWire(), {"choices": [{"message": {"content": "a"}, "finish_reason": "sensitive"}]}, ("a", 0, "refusal")),
+        (ChatWire(), {"choices": [{"message": {"content": "a"}, "finish_reason": "new"}]}, ("a", 0, "malformed")),
     ],
 )
 def test_odd_endings_are_read(wire: Wire, body: dict[str, Any], expected: tuple[str, int, str]):
@@ -379,6 +390,153 @@ def test_odd_endings_are_read(wire: Wire, body: dict[str, Any], expected: tuple[
 def test_what_came_before_a_stream_was_cut_is_kept(wire: Wire, events: list[dict[str, Any]], text: str):
     reply = wire.reply(wire.joined(events), plain())
     assert (reply.text, reply.finish) == (text, "length")
+
+
+CUT = ["{", '"w": 1', "}"]
+STREAMED_CALLS: dict[str, list[list[dict[str, Any]]]] = {
+    "by index": [
+        [{"index": 0, "id": "a", "function": {"name": "f", "arguments": CUT[0]}}],
+        [{"index": 1, "id": "b", "function": {"name": "g", "arguments": CUT[0]}}],
+        *([{"index": index, "function": {"arguments": piece}}] for piece in CUT[1:] for index in (0, 1)),
+    ],
+    "without an index": [
+        [{"id": "a", "function": {"name": "f", "arguments": CUT[0]}}],
+        *([{"function": {"arguments": piece}}] for piece in CUT[1:]),
+        [{"id": "b", "function": {"name": "g"}}],
+        *([{"index": None, "function": {"arguments": piece}}] for piece in CUT),
+    ],
+    "all with the same index": [
+        [{"index": 0, "id": id, "function": {"name": name, "arguments": "".join(CUT)}}] for id, name in ("af", "bg")
+    ],
+    "whole and without ids": [[{"function": {"name": name, "arguments": "".join(CUT)}} for name in "fg"]],
+    "with the name in every piece": [
+        [{"index": place, "id": id, "function": {"name": name, "arguments": piece}}]
+        for place, (id, name) in enumerate(("af", "bg"))
+        for piece in CUT
+    ],
+    "with another id in every piece": [
+        [{"index": place, "id": f"{name}{n}", "function": {"name": None if n else name, "arguments": piece}}]
+        for place, name in enumerate("fg")
+        for n, piece in enumerate(CUT)
+    ],
+}
+
+
+@pytest.mark.parametrize("pieces", STREAMED_CALLS.values(), ids=list(STREAMED_CALLS))
+def test_parallel_calls_are_put_together_however_they_are_streamed(pieces: list[Any]):
+    events = [{"choices": [{"delta": {"tool_calls": piece}}]} for piece in pieces]
+    wire = ChatWire()
+    reply = wire.reply(wire.joined([*events, {"choices": [{"finish_reason": "tool_calls"}]}]), plain())
+    assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("f", {"w": 1}), ("g", {"w": 1})]
+    assert len({call.id for call in reply.calls}) == 2
+    assert reply.finish == "tool"
+
+
+def test_a_stream_without_an_ending_was_cut_off_also_where_tokens_were_counted():
+    event = {"choices": [{"delta": {"content": "It ra"}}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    reply = ChatWire().reply(ChatWire().joined([event]), plain())
+    assert (reply.text, reply.finish, reply.tokens.output) == ("It ra", "length", 2)
+
+
+def test_pieces_of_a_reasoning_detail_go_back_as_one_with_their_signature():
+    pieces = [{"text": "It "}, {"text": "rains."}, {"text": None, "signature": "signed"}]
+    details = [{"type": "reasoning.text", "index": 0, **piece} for piece in pieces]
+    sealed = {"type": "reasoning.encrypted", "index": 1, "data": "x"}
+    events = [{"choices": [{"delta": {"reasoning_details": [detail]}}]} for detail in (*details, sealed)]
+    turn = ChatWire().reply(ChatWire().joined(events), plain()).as_message()
+    sent = ChatWire().body(Request(model="openrouter:m", messages=(turn,)), "m", facts_of("m"))
+    whole = {"type": "reasoning.text", "index": 0, "text": "It rains.", "signature": "signed"}
+    assert sent["messages"][0]["reasoning_details"] == [whole, sealed]
+
+
+@pytest.mark.parametrize("given", [None, "", " ", "null", {}, "{}"])
+def test_calls_without_arguments(given: Any):
+    calls = [{"id": "same", "function": {"name": "f", "arguments": given}}] * 2
+    reply = ChatWire().reply({"choices": [{"message": {"tool_calls": calls}}]}, plain())
+    assert [json.loads(call.arguments) for call in reply.calls] == [{}, {}]
+    assert reply.calls[0].id != reply.calls[1].id
+
+
+def test_a_call_that_was_cut_off_comes_back_as_it_was_written():
+    events = [
+        {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "f"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"p": 0.'}},
+        {"type": "message_delta", "delta": {}, "usage": {"input_tokens": None, "output_tokens": 4}},
+    ]
+    reply = MessagesWire().reply(MessagesWire().joined(events), plain())
+    assert (reply.calls[0].arguments, reply.finish) == ('{"p": 0.', "length")
+    assert (reply.tokens.input, reply.tokens.output) == (9, 4)
+
+
+def test_turns_that_anthropic_writes_and_does_not_take_back():
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    blank, call = {"type": "text", "text": "\n"}, {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+
+    def sent_back(*blocks: dict[str, Any]) -> list[Any]:
+        turn = MessagesWire().reply({"content": list(blocks), "stop_reason": "end_turn"}, plain()).as_message()
+        body = MessagesWire().body(Request(model="anthropic:m", messages=(turn,)), "m", facts_of("m"))
+        return [block for message in body["messages"] for block in message["content"]]
+
+    assert sent_back(thought, blank, call) == [thought, call]
+    assert sent_back(thought, blank) == []
+
+
+def test_a_thought_whose_seal_is_refused_is_left_out_of_its_own_conversation_only():
+    heard: list[bool] = []
+
+    async def post(request: web.Request) -> web.Response:
+        heard.append("reasoning_content" in (await request.json())["messages"][1])
+        if len(heard) == 1:
+            return web.json_response({"error": {"message": "Invalid `signature` in `thinking` block"}}, status=400)
+        return web.json_response({"choices": [{"message": {"content": "yes"}}]})
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_post("/{path:.*}", post)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        name = f"compat:m@http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        model = open_provider(name, {})
+        turn = AssistantMessage(text="a", sealed='{"chat":{"fields":{"reasoning_content":"hm"}}}')
+        for _ in range(2):
+            request = Request(model=name, messages=(UserMessage(text="q"), turn, UserMessage(text="and?")))
+            assert (await model.complete(request)).text == "yes"
+        await model.close()
+        await runner.cleanup()
+
+    asyncio.run(main())
+    assert heard == [True, False, True]
+
+
+def test_calls_are_signed_for_the_models_that_demand_it():
+    talk = (
+        UserMessage(text="q"),
+        AssistantMessage(calls=(ToolCall(id="c", name="f", arguments="{}"),)),
+        ToolResult(call_id="c", name="f", text="found"),
+    )
+    for name, signed in (("gemini-2.0-flash", False), ("gemini-2.5-pro", False), ("gemini-3.8-flash", True)):
+        body = GeminiWire().body(Request(model=f"google:{name}", messages=talk), name, facts_of(name))
+        assert ("thoughtSignature" in body["contents"][1]["parts"][0]) == signed
+
+
+def test_openrouter_gets_no_cache_mark_on_the_last_message_and_no_thinking_with_a_forced_call():
+    wire = ChatWire(effort="reasoning", cache_marks=("anthropic/",))
+    question = UserMessage(text="q", cached=True)
+    name = "anthropic/claude-haiku-4.5"
+    asked_once = Request(
+        model=f"openrouter:{name}", messages=(question,), tools=(SUBMIT,), settings=ModelSettings(effort="high")
+    )
+    assert wire.body(asked_once, name, facts_of(name))["messages"] == [{"role": "user", "content": "q"}]
+    assert "reasoning" in wire.body(asked_once, name, facts_of(name))
+    assert "reasoning" not in wire.body(replace(asked_once, force="submit"), name, facts_of(name))
+
+
+def test_thoughts_that_nobody_stored_are_not_sent_back():
+    items = [{"type": "reasoning", "id": "rs", "summary": []}, {"type": "message", "id": "m", "content": "a"}]
+    turn = ResponsesWire().reply({"output": items, "status": "completed"}, plain()).as_message()
+    assert "rs" not in json.dumps(ResponsesWire().body(Request(model="openai:m", messages=(turn,)), "m", facts_of("m")))
 
 
 def test_a_shorter_longest_reply_is_learned():

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     """The tasks as `foretell data build options` writes them."""
     file = tmp_path / "tasks.jsonl"
     file.write_text("".join(json.dumps({**one, "resolves": "2025-06-01"}) + "\n" for one in TASKS))
-    data.build_options(OptionTasksRequest.read({"source": file, "tables": tmp_path / "set"}))
+    data.build_options(OptionTasksRequest.read({"source": file, "folder": tmp_path / "set"}))
     return tmp_path / "set"
 
 
@@ -106,7 +106,7 @@ def test_financial_tasks_of_several_series_say_what_was_discarded(tmp_path: Path
     ]
     (tmp_path / "prices.csv").write_text("series,date,value\n" + "".join(lines))
     asked = {"sources": (str(tmp_path / "prices.csv"),), "cutoffs": ("2024-01-01", "2024-05-20"), "horizon": 30}
-    request = FinancialTasksRequest.read({**asked, "tables": tmp_path / "set"})
+    request = FinancialTasksRequest.read({**asked, "folder": tmp_path / "set"})
     built = run_sync(data.build_financial(request), event_loop.run)
     assert (built.questions, built.outcomes) == (1, 2)
     with (tmp_path / "set" / "discarded.csv").open() as file:

@@ -96,7 +96,7 @@ def _get(address: str, body: bytes | None = None, token: str = "") -> str:
 def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("statsmodels")
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--tables", "run"])
+    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--folder", "run"])
     assert result.exit_code == 0, result.output
     assert "Wrote run" in result.stdout
     board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")

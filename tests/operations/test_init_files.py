@@ -55,4 +55,4 @@ def test_a_schema_takes_what_the_file_takes():
         assert not list(check.iter_errors(body))
         spec_from_mapping(body)
     described = [name for name, one in spec_schema("run")["properties"].items() if "description" in one]
-    assert {"questions", "models", "search", "aggregate", "sampling", "prices"} <= set(described)
+    assert {"questions", "models", "search", "combine", "sampling", "prices"} <= set(described)

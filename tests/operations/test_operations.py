@@ -226,12 +226,12 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
 
     claims = tmp_path / "c.jsonl"
     claims.write_text('{"claim": "It holds.", "label": true, "published": "2025-02-01"}\n')
-    built = data.build_claims(ClaimsRequest.read({"source": claims, "tables": tmp_path / "claims"}))
+    built = data.build_claims(ClaimsRequest.read({"source": claims, "folder": tmp_path / "claims"}))
     assert len(read_questions(built.files[0]).questions) == 1
     assert ",1," in built.files[1].read_text()
     tasks = tmp_path / "t.jsonl"
     tasks.write_text('{"question": "Long or short?", "options": {"long": 1.3, "short": 0.7}, "cutoff": "2024-06-01"}\n')
-    built = data.build_options(OptionTasksRequest.read({"source": tasks, "tables": tmp_path / "options"}))
+    built = data.build_options(OptionTasksRequest.read({"source": tasks, "folder": tmp_path / "options"}))
     assert built.to_dict()["outcomes"] == 2
     prices = tmp_path / "X.csv"
     days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
@@ -241,7 +241,7 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
         "cutoffs": ("2024-01-01",),
         "horizon": 30,
         "history": 100,
-        "tables": tmp_path / "fin",
+        "folder": tmp_path / "fin",
     }
     built = asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "kind": "higher-lower"})))
     assert [t.id for t in read_questions(built.files[0]).questions[0].targets] == ["higher", "lower"]

@@ -75,7 +75,7 @@ def test_questions_names_it_with_sentence_and_date(here: Path) -> None:
 
 
 def test_a_backtest_leaves_it_out_and_the_board_counts_it(here: Path) -> None:
-    shown = told("backtest", "mine.jsonl", "-F", "always", "--tables", "run")
+    shown = told("backtest", "mine.jsonl", "-F", "always", "--folder", "run")
     assert "1 quarantined" in shown
     assert "late" not in (here / "run/forecasts.csv").read_text(encoding="utf-8")
     table = (here / "run/outcomes.csv").read_text(encoding="utf-8").splitlines()

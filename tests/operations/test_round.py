@@ -125,7 +125,7 @@ def test_a_round_is_answered_checked_written_and_uploaded_once(world: World):
     # Another entry of the same team needs a file of its own.
     other = world.visit(entry="another")
     assert other.exit_code == 3
-    assert any("take another --number" in problem for problem in other.problems)
+    assert any("take another --file-number" in problem for problem in other.problems)
     assert world.visit(entry="another", number=2).exit_code == 0
     assert len(world.bucket.files) == 2
 
@@ -182,7 +182,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(world: World):
     assert done.exit_code == 3
     assert any("is there already" in problem for problem in done.problems)
     assert world.bucket.files[PLACE] == b"other"
-    assert world.visit(again=True).exit_code == 0
+    assert world.visit(overwrite=True).exit_code == 0
     # Where a team may write and not look, what it uploaded last is replaced by what it knows of it.
     world.bucket.readable = False
     assert world.visit(reasoning=True).exit_code == 0
@@ -252,7 +252,7 @@ class Killer:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past=2)
+    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past_rounds=2)
     os._exit(asyncio.run(enter_round(request, load_settings(environment))).exit_code)
 
 

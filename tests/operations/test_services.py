@@ -245,7 +245,7 @@ def test_the_doctor_sets_edited_replies_of_a_server_aside(tmp_path: Path, postgr
 def test_the_doctor_reaches_every_service_with_one_call_and_compares_clocks(tmp_path: Path) -> None:
     async def run() -> DoctorResult:
         async with practised(tmp_path) as settings:
-            return await doctor(DoctorRequest(reach=True), settings)
+            return await doctor(DoctorRequest(online=True), settings)
 
     found = asyncio.run(run())
     reached = [one for one in found.findings if one.what in service_names()]

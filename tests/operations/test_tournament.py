@@ -216,12 +216,12 @@ def test_a_question_is_forecast_again_as_the_policy_says(world: World):
     assert first == [1, 2]
     world.fake.having(MetaculusCatalogue(posts()[:2]))
     world.at(NOW + timedelta(hours=3))
-    assert world.visit(again=1).rows() == []
+    assert world.visit(update_after=1).rows() == []
     world.at(NOW + timedelta(days=1, hours=3))
     # One of the two closes in eleven hours.
     assert [row["question"] for row in world.visit(before_close=12).rows()] == ["metaculus/102"]
     assert world.visit(before_close=12).rows() == []
-    assert [row["question"] for row in world.visit(again=1).rows()] == ["metaculus/101"]
+    assert [row["question"] for row in world.visit(update_after=1).rows()] == ["metaculus/101"]
     assert world.forecast == [1, 1, 2, 2]
     assert world.commented == [101, 101, 102, 102]
 

@@ -13,7 +13,7 @@ import yaml
 
 from fakes.background import Background
 from fakes.models import FakeModels
-from foretell import ask, run
+from foretell import ask, replay, run, show
 from foretell.models import Journal, PriceList, TokenCount
 from foretell.models.providers import batches
 from foretell.operations import GridRequest, run_grid
@@ -169,8 +169,26 @@ def test_one_budget_of_a_grid_holds_over_its_runs_and_starts(opened: Any, tmp_pa
     dearer = {**written, "budget": 5.0}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(dearer))
     found = run_sync(run_grid(GridRequest(file=tmp_path / "grid.yaml", keep=False), settings))
-    # The reply that was cut off when the money ran out is stored like any other, and is not asked for again.
-    assert sum(one.cells - one.done for one in found.planned) <= 1
+    assert all(one.cells == one.done for one in found.planned)
+
+
+def test_a_reply_that_a_budget_cut_off_is_asked_for_anew_when_there_is_more_money(opened: Any) -> None:
+    models, settings = opened(wants=900)
+    results = [run(spec_of(settings, dollars, 6), settings=settings) for dollars in (0.03, 0.0305, 5.0, 5.0)]
+    cut_off, _, whole, again = results
+    assert cut_off.progress.failed > 0
+    assert (whole.progress.done, whole.progress.failed, whole.progress.degraded) == (6, 0, 0)
+    assert again.progress.skipped == 6
+    with closing(Journal(settings.journal)) as journal:
+        spent = journal.spent()[MODEL]
+        assert spent.dollars == pytest.approx(models.bill)  # What was cut off was paid for too, and stays booked.
+        # A few cents more buy a few tokens more: neither that nor the larger budget sends what is stored.
+        assert 6 < spent.calls <= 6 + 2
+    answers = show(whole.run, settings=settings).answers
+    assert sum(one.usage.calls for one in answers) == 6 + 1
+    for one in (whole, cut_off):
+        found = replay(one.run, settings=settings)
+        assert (found.same, found.total) == (6, 6), found.notes
 
 
 @pytest.mark.parametrize("wants", [300, 40_000])

@@ -104,6 +104,19 @@ def test_factors_of_runs_are_the_fields_in_which_they_differ():
     assert read_factor_table(rows) == {"x": {"rule": "linear"}}
 
 
+def test_a_spec_of_an_earlier_version_keeps_its_meaning_and_its_id():
+    new = spec_from_mapping({**BASE, "combine": "median"})
+    assert (old := spec_from_mapping({**BASE, "aggregate": "median"})) == new
+    assert old.id == new.id
+    assert json.loads(new.to_json())["aggregate"] == "median"
+    with pytest.raises(InputError, match="write only combine"):
+        spec_from_mapping({**BASE, "aggregate": "median", "combine": "mean"})
+    specs = {"a": spec_from_mapping({**BASE, "options": {"at_once": 3}}), "b": spec_from_mapping(BASE)}
+    check_options(specs["a"])
+    assert factors_of_specs(specs) == {"a": {"concurrency": "3"}, "b": {"concurrency": "20"}}
+    assert {run.spec.combine for run in grid(factors={"aggregate": ["mean", "median"]}).runs()} == {"mean", "median"}
+
+
 def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
     file = tmp_path / "grid.yaml"
     init_grid(InitGridRequest.read({"file": file}))

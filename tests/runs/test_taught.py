@@ -15,7 +15,7 @@ from foretell.runs import CellKey, QuestionsSpec, RunOutcomes, RunSpec, RunStore
 from foretell.runs.taught import DefaultByDay, past_trials
 from foretell.scoring import final_forecasts
 
-SPEC = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"}, aggregate="default")
+SPEC = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"}, combine="default")
 START = datetime(2025, 1, 5, tzinfo=UTC)
 
 
@@ -92,7 +92,7 @@ def test_a_forecaster_that_was_right_is_believed_and_one_that_was_wrong_is_not(s
     seer = replace(SPEC, clairvoyant=True, models={"agent": "openai:c"})
     keep(store, seer, 3, right=True)
     assert said(store, LATER, nobody) == pytest.approx(untaught()), "who saw the future teaches nothing"
-    plain = replace(NEW, aggregate="logit-mean")
+    plain = replace(NEW, combine="logit-mean")
     assert said(store, LATER, plain) == pytest.approx(0.8)
 
 

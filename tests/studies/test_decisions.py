@@ -114,4 +114,4 @@ def test_claims_by_category_with_a_threshold_from_the_validation_split():
 
 def test_a_base_that_is_not_there_is_refused():
     with pytest.raises(InputError, match="no configuration is called 'nobody'"):
-        study("decisions", options_data(), draws=100, base="nobody")
+        study("decisions", options_data(), draws=100, reference="nobody")

@@ -93,7 +93,7 @@ def metaculus(home: Path, inbox: MetaculusInbox, monkeypatch: pytest.MonkeyPatch
 def ran(home: Path, *, ids: tuple[str, ...] = ("metaculus/101",), silent: tuple[str, ...] = (), **spec: Any) -> str:
     """A run in the store with two trials, 0.2 and 0.4."""
     closing = spec.pop("closing", {})
-    usual = {"questions": QuestionsSpec(dataset="arena:x"), "trials": 2, "mode": "live", "aggregate": "mean"}
+    usual = {"questions": QuestionsSpec(dataset="arena:x"), "trials": 2, "mode": "live", "combine": "mean"}
     told = RunSpec(**usual | spec)
     asked = {"text": "Will it?", "due": NOW, "targets": (Target(id="yes"),)}
     questions = [Question(id=id, source=id.split("/")[0], closes_at=closing.get(id), **asked) for id in ids]
@@ -283,10 +283,10 @@ def test_a_file_of_forecasts_and_a_typed_question(home: Path, metaculus: Practic
     assert "clipped it would be 0.999" in clipped.stderr
     run = ran(home, ids=("asked/abc",))
     assert told(run, "--to", "metaculus", "--yes").exit_code == 1
-    assert told(run, "--to", "metaculus", "--yes", "--as", "101").exit_code == 0
+    assert told(run, "--to", "metaculus", "--yes", "--post", "101").exit_code == 0
     assert [one["probability_yes"] for one in inbox.forecasts] == [0.999, 0.3]
     two = ran(home, ids=("asked/abc", "asked/def"), trials=1)
-    assert "one post cannot" in refusal(told(two, "--to", "metaculus", "--as", "101"))
+    assert "one post cannot" in refusal(told(two, "--to", "metaculus", "--post", "101"))
 
 
 def test_prophet_arena(home: Path, monkeypatch: pytest.MonkeyPatch):

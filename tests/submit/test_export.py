@@ -72,8 +72,8 @@ def refusal(result: Result) -> str:
 
 
 def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
-    run = ran(home, aggregate="mean")
-    result = exported(run[:6], "--folder", "sent", "--number", "2", "--reasoning")
+    run = ran(home, combine="mean")
+    result = exported(run[:6], "--folder", "sent", "--file-number", "2", "--reasoning")
     assert result.exit_code == 0, result.output
     path = Path("sent") / "2025-10-26.Example.2.json"
     assert f"Wrote {path}" in result.output
@@ -83,7 +83,7 @@ def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
     assert len(found.forecasts) == 22
     assert {round(p, 9) for one in found.forecasts for p in one.p.values()} == {0.3}
     assert {one.rationale.rsplit("\n", 1)[-1] for one in found.forecasts} <= {"trial 0", "trial 1"}
-    other = exported(ran(home, aggregate="logit-mean"))
+    other = exported(ran(home, combine="logit-mean"))
     assert other.exit_code == 0, other.output
     plain = read_submission("2025-10-26.Example.1.json")
     assert round(plain.forecasts[0].p["yes"], 4) == 0.2899

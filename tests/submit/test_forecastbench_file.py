@@ -63,7 +63,7 @@ def test_names_that_make_no_file_are_refused(organization: str):
 
 
 def test_number_and_model_are_checked():
-    with pytest.raises(InputError, match="--number"):
+    with pytest.raises(InputError, match="--file-number"):
         ForecastBenchTeam(organization="a", model="m", number=4)
     with pytest.raises(InputError, match="--model"):
         ForecastBenchTeam(organization="a", model=" ")

@@ -66,7 +66,7 @@ def test_the_same_content_is_sent_once(metaculus: Any, ledger: SubmissionLedger,
     metaculus.inbox.forecasts.clear()
     again = handed_in(metaculus, ledger, first)
     assert [str(one) for one in again] == ["metaculus/101 forecast: already (entry 1 of the ledger)"]
-    assert fates(handed_in(metaculus, ledger, first, SendOptions(pause=0.0, again=True))) == ["sent"]
+    assert fates(handed_in(metaculus, ledger, first, SendOptions(pause=0.0, resend=True))) == ["sent"]
 
 
 def test_a_change_is_sent_and_so_is_the_way_back(metaculus: Any, ledger: SubmissionLedger, said: Any):

@@ -362,7 +362,7 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         assert apart["result"]["version"] == 2
         assert read_tree_file(settings.home / "trees" / "nvda.json").tree.nodes["P2.1"].children
         # Somebody else has written in the meantime: nothing is asked, paid or written, and it is said.
-        late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base": 1}))
+        late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base_version": 1}))
         assert (late["state"], late["calls"], late["result"]) == ("broken", 0, None)
         assert "is at version 2, not at 1" in late["error"]
         nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
@@ -425,9 +425,11 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     assert "&lt;b&gt;news&lt;/b&gt;" in shown
     assert "<ins>Chips of rivals stay behind until 2027.</ins>" in shown
     # Two people: one edit of another claim is kept beside it, one of the same claim is refused.
-    ok = writer.post("/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base": "1"}, follow_redirects=False)
+    ok = writer.post(
+        "/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base_version": "1"}, follow_redirects=False
+    )
     assert ok.status_code == 303
-    refused = writer.post("/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base": "1", "who": "bob"})
+    refused = writer.post("/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base_version": "1", "who": "bob"})
     assert refused.status_code == 409
     assert "P2.1 by ann in version 2" in refused.text
     versions = writer.get("/api/tree/history/nvda").json()["versions"]

@@ -99,7 +99,7 @@ class EntrySpec:
             seed=self.seed,
         )
         # An averaged entry keeps the name of its run from before entries could learn.
-        return replace(run, aggregate=self.combine) if self.combine == "default" else run
+        return replace(run, combine=self.combine) if self.combine == "default" else run
 
 
 @dataclass(frozen=True, kw_only=True)

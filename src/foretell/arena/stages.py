@@ -403,7 +403,7 @@ class ArenaService:
     """One process that does whatever is due."""
 
     arena: LiveArena
-    look: float = LOOK_SECONDS
+    poll_interval: float = LOOK_SECONDS
     tell: StageCallback = lambda stage, report: None
     claims: ClaimTable = field(init=False)
 
@@ -480,7 +480,7 @@ class ArenaService:
             except Exception:  # The boundary of a stage: what broke is told, and tried again at the next look.
                 log.exception("arena %s, %s", self.arena.name, name)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.look):
+                async with asyncio.timeout(self.poll_interval):
                     await stop.wait()
 
     def _report(self, stage: str, report: StageReport) -> None:

@@ -63,13 +63,15 @@ OTHERS = {
 OLD_SPELLINGS = {
     "--html": "--out FILE.html",
     "--markdown": "--out FILE.md",
-    "--out": "--folder FOLDER, or --tables FOLDER where tables are written",
+    "--out": "--folder FOLDER",
+    "--tables": "--folder FOLDER",
     "--output": "--out FILE",
     "-O": "--out FILE",
     "--at-once": "--concurrency N",
     "--work": "--where both",
     "--by": "--closes DATE for a date; --by names columns where tables are grouped",
-    "--trials": "--combine-trials RULE for how trials are joined; --trials N is how many there are",
+    "--trials": "--combine RULE for how trials are combined; --trials N is how many there are",
+    "--combine-trials": "--combine RULE",
     "--env": "foretell practice -- bash, a shell in the practice world",
     "--every": "--interval MINUTES",
     "--tournament": "metaculus:TOURNAMENT as the name of the question set",
@@ -79,6 +81,26 @@ OLD_SPELLINGS = {
     "--pilot": "two names as arguments: foretell plan FIRST SECOND",
     "--level": "--index POINTS for the Brier index of a plan",
     "--port-base": "--port PORT",
+    "--again": "--resend, --update-after DAYS in a tournament, or --overwrite for a ForecastBench file",
+    "--same": "--allow-same-model",
+    "--everywhere": "--total-concurrency N",
+    "--here": "--where here",
+    "--look": "--poll-interval SECONDS",
+    "--lasting": "--systematic-error SD",
+    "--spend": "--allocate DOLLARS",
+    "--more": "--keep-trials",
+    "--base": "--base-version VERSION for a tree; --reference NAME for a study",
+    "--reach": "--online",
+    "--as": "--post POST",
+    "--most": "--max-pages N",
+    "--most-leaves": "--max-leaves N",
+    "--number": "--file-number N",
+    "--past": "--past-rounds N",
+    "--correct": "--correction NAME",
+    "--asking": "--reply-format tools|schema",
+    "--bypass": "--series-sources SOURCE",
+    "--fixed": "--source-steps",
+    "--no-fixed": "--no-source-steps",
 }
 """An option of earlier versions → its new spelling, shown when somebody uses the old one."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
@@ -370,7 +392,7 @@ def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.O
     def check(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in paths:
             if path.suffix not in suffixes:
-                folders = [flag for one in context.command.params for flag in one.opts if flag in FOLDER_FLAGS]
+                folders = [flag for one in context.command.params for flag in one.opts if flag == FOLDER_FLAG]
                 meant = f"; for a folder say {folders[0]} {path}" if folders and not path.suffix else ""
                 raise click.BadParameter(f"{path} should end in {known}{meant}")
         return paths
@@ -381,7 +403,7 @@ def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.O
     return click.Option(["--out", "out_files"], type=kind, metavar="FILE", multiple=True, callback=check, help=help)
 
 
-FOLDER_FLAGS = ("--tables", "--folder")
+FOLDER_FLAG = "--folder"
 
 
 def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...] = ()) -> None:

@@ -271,19 +271,19 @@ class TracedModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, after its event was emitted."""
+        """The reply, after its event was emitted; replies that were cut off before it have events of their own."""
         reply = await self._inner.complete(request)
-        tokens = reply.tokens
-        self._emit(
-            ModelCalled(
-                role=self._role,
-                model=request.model,
-                key=request_key(request),
-                input_tokens=tokens.input,
-                output_tokens=tokens.output,
-                dollars=self._prices.charged(request, reply) if self._prices else None,
+        for one in (*reply.cut_off, reply):
+            self._emit(
+                ModelCalled(
+                    role=self._role,
+                    model=request.model,
+                    key=one.key or request_key(request),
+                    input_tokens=one.tokens.input,
+                    output_tokens=one.tokens.output,
+                    dollars=self._prices.charged(request, one) if self._prices else None,
+                )
             )
-        )
         return reply
 
 
@@ -308,6 +308,7 @@ def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
     factory = load("forecasters", name)
     if _is_forecasting_function(factory):
         return FunctionForecaster(function=factory, name=name, options=options)
+    options = current_options(name, options)
     accepted = [key for key in inspect.signature(factory).parameters if key not in getattr(factory, "not_options", ())]
     for option in options:
         if option not in accepted:
@@ -319,6 +320,12 @@ def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(f"the options of {name!r} do not fit: {error}", column="options") from None
+
+
+def current_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under their current names: stored specs may use those in the forecaster's `former_names`."""
+    former: Mapping[str, str] = getattr(load("forecasters", name), "former_names", {})
+    return {former.get(option, option): value for option, value in options.items()}
 
 
 def build_forecaster(spec: str) -> Forecaster:

@@ -58,7 +58,7 @@ class LoggedForecasts(Result):
 def convert_log(request: InspectLogRequest) -> LoggedForecasts:
     """Write the forecasts and outcomes of logs as the tables that `foretell score` reads."""
     found = read_inspect_log(request.log, name=request.name)
-    return replace(found, tables=tuple(found.write(request.tables)))
+    return replace(found, tables=tuple(found.write(request.folder)))
 
 
 def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:

@@ -190,8 +190,8 @@ class ServerPermissions:
             self.engine(engine)
         if found.options.get("unsandboxed"):
             raise InputError("notebooks without a sandbox are not on offer here", column="options.unsandboxed")
-        if found.aggregate not in COMBINATIONS:
-            self.files.find(found.aggregate)
+        if found.combine not in COMBINATIONS:
+            self.files.find(found.combine)
 
     def check_tournament(self, request: Visit) -> Visit:
         """A tournament that is only looked at or rehearsed; people send forecasts."""

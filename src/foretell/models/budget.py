@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from foretell.models.canonical import quick_json, request_key
 from foretell.models.database.interface import Database, Statements
@@ -32,6 +32,9 @@ from foretell.models.prices import PriceList, TokenPrice, tier_factor
 from foretell.models.waiting import StandingStill
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
+
+if TYPE_CHECKING:
+    from foretell.models.journal import JournalReadingModel
 
 BYTES_PER_TOKEN = 3.5
 """On the careful side for English; the true count is booked when the reply is there."""
@@ -305,21 +308,47 @@ class BudgetedModel:
     """
 
     def __init__(
-        self,
-        inner: Model,
-        prices: PriceList,
-        budget: Budget,
-        is_paid: Callable[[Request], Awaitable[bool]] | None = None,
+        self, inner: Model, prices: PriceList, budget: Budget, kept: "JournalReadingModel | None" = None
     ) -> None:
-        """`is_paid` says whether the reply to a request is stored."""
+        """`kept` knows which replies are stored."""
         self._inner = inner
-        self._is_paid = is_paid
+        self._kept = kept
         self._prices = prices
         self._budget = budget
 
     async def complete(self, request: Request) -> Reply:
         """The reply, or `BudgetExceeded` before anything is sent."""
         request_key(request)  # Remembered by the copy that is paid for, and by the one that the caller has.
+        reply = await self._pay(request, await self._reserve(request))
+        return reply if reply.cap is None or self._kept is None else await self._uncut(request, reply, self._kept)
+
+    async def _uncut(self, request: Request, reply: Reply, kept: "JournalReadingModel") -> Reply:
+        """The reply to a request whose stored one was cut off by a budget: asked for anew where there is more money.
+
+        Each run asks in a slot of its own, so that what one with a larger budget got is not read when another is
+        replayed. The replies that were cut off stay booked.
+        """
+        cut_off: tuple[Reply, ...] = ()
+        while reply.cap is not None:
+            again = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {self._budget.run}")
+            stored = await kept.has(again)
+            if not stored and kept.mode == "replay":
+                break
+            try:
+                reservation = await self._reserve(again)
+            except BudgetExceeded:
+                if stored:
+                    raise
+                break
+            if not stored and self._longest(again, reservation) <= reply.cap:
+                reservation.settle(Cost())
+                break
+            cut_off += (reply,)
+            reply = replace(await self._pay(again, reservation), key=request_key(again))
+        return replace(reply, cut_off=cut_off) if cut_off else reply
+
+    async def _reserve(self, request: Request) -> Reservation:
+        """Room for a request; a stored reply needs none, except in a replay, which pays as the recorded run did."""
         price = self._prices.of(request.model)
         if price is None and self._budget.limited:
             hint = "choose a model whose price is known, state its price, or set no budget"
@@ -327,9 +356,18 @@ class BudgetedModel:
         tokens = estimate_tokens(request)
         factor = tier_factor(request.model, request.settings.tier)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
-        is_paid = self._is_paid
-        reservation = await self._budget.reserve(estimate, None if is_paid is None else lambda: is_paid(request))
-        cap = request.cap
+        has = self._kept.has if self._kept is not None and self._kept.mode == "live" else None
+        return await self._budget.reserve(estimate, None if has is None else lambda: has(request))
+
+    def _longest(self, request: Request, reservation: Reservation) -> float:
+        """Tokens that the reply may have."""
+        if self._budget.limited:
+            return reservation.output
+        return request.settings.max_tokens or facts_of(ModelName.read(request.model).name).max_output or inf
+
+    async def _pay(self, request: Request, reservation: Reservation) -> Reply:
+        """Send a request that there is room for, and book what the reply cost."""
+        cap, estimate = request.cap, reservation.estimate
         if self._budget.limited:
             cap = reservation.output if cap is None else min(cap, reservation.output)
         request = request.paid_from(reservation, cap)
@@ -342,9 +380,9 @@ class BudgetedModel:
             )
             reservation.settle(None if lost else Cost())
             raise
-        cost = self._cost(request, reply)
-        if self._budget.limited and price is not None and reply.finish != "length":
-            self._budget.learn(_reading_share(price, factor, estimate, reply), reply.tokens.output)
+        cost = sum((self._cost(request, one) for one in reply.cut_off), self._cost(request, reply))
+        if self._budget.limited and estimate.price is not None and reply.finish != "length":
+            self._budget.learn(_reading_share(estimate.price, estimate, reply), reply.tokens.output)
         reservation.settle(cost)
         return reply
 
@@ -359,10 +397,10 @@ class BudgetedModel:
         )
 
 
-def _reading_share(price: TokenPrice, factor: float, estimate: CallEstimate, reply: Reply) -> float:
+def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> float:
     """What reading costs without a cache, as a share of its estimate: the next call may find nothing in a cache."""
     estimated = estimate.dollars(0)
-    read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * factor
+    read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * estimate.factor
     return read / estimated if estimated else 1.0
 
 

@@ -138,6 +138,7 @@ def pack_reply(reply: Reply) -> bytes:
         "dollars": reply.dollars,
         "detail": reply.detail,
         "tier": reply.tier,
+        "cap": reply.cap,
     }
     return quick_json({name: value for name, value in packed.items() if value or name in _ALWAYS or value == 0.0})
 
@@ -169,4 +170,5 @@ def unpack_reply(stored: bytes) -> Reply:
         dollars=found.get("dollars"),
         detail=found.get("detail", ""),
         tier=found.get("tier"),
+        cap=found.get("cap"),
     )

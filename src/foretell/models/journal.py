@@ -9,7 +9,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -494,12 +494,14 @@ class JournalReadingModel:
 
         return await self._journal.share(asked, lambda: self._inner.complete(request), read=read)
 
+    @property
+    def mode(self) -> JournalMode:
+        """Whether it asks for what it does not know."""
+        return self._journal.mode
+
     async def has(self, request: Request) -> bool:
-        """Whether the reply is kept, so that it costs nothing. A replay pays again, as the recorded run did."""
-        journal = self._journal
-        if journal.mode == "replay":
-            return False
-        return await journal.database.aside(journal.find, request_key(request)) is not None
+        """Whether the reply is kept."""
+        return await self._journal.database.aside(self._journal.find, request_key(request)) is not None
 
 
 class JournalWritingModel:
@@ -516,6 +518,8 @@ class JournalWritingModel:
             with sending_while(recording.is_ours):
                 check_sending()
                 reply = await self._wire.complete(request)
+            if reply.finish == "length" and request.cap is not None and request.cap != request.settings.max_tokens:
+                reply = replace(reply, cap=request.cap)
             dollars = self._prices.charged(request, reply)
             recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
         return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)

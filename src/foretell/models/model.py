@@ -12,7 +12,8 @@ from foretell.questions.quick_init import quick_init
 # What is said to a model and what it says back: a closed set of values, the same for every provider.
 
 FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed"]
-"""`paused`: the provider wants the turn back to go on. `malformed`: it failed to write a call and says so."""
+"""`paused`: the provider wants the turn back to go on. `malformed`: it ended in a fault, such as a call that could not
+be written, or for a reason that we do not know. `Reply.detail` holds the provider's word for it."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
 ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
@@ -205,6 +206,12 @@ class Reply:
     """In which service tier it was answered, where that is known to be another than was asked for."""
     detail: str = ""
     """The provider's own word for an unusual ending, such as the category of a refusal."""
+    cap: int | None = None
+    """The limit in tokens that the budget had set, where the reply was cut off there; None for any other reply."""
+    key: str = field(default="", compare=False)
+    """Where the journal keeps it, if that is not under the request as it was made."""
+    cut_off: tuple["Reply", ...] = field(default=(), compare=False)
+    """Earlier replies to the same request that a smaller budget had cut off. They were paid for too."""
 
     def as_message(self) -> AssistantMessage:
         """The turn to append to the conversation."""
@@ -249,7 +256,7 @@ class SettingRefused(ModelRefused):
     def __init__(self, problem: str, *, setting: str) -> None:
         super().__init__(problem)
         self.setting = setting
-        """`tool_choice`, `schema`, `temperature`, `effort`, `seed`, `tier`, `max_tokens`, `sealed` or a wire's own."""
+        """One of those in `SETTINGS` of `providers.wire`."""
 
 
 class BudgetExceeded(ModelError):

@@ -108,7 +108,7 @@ class ModelRouter:
 
     def within(self, budget: Budget) -> Model:
         """The same, with a budget around it."""
-        return BudgetedModel(self, self.prices, budget, self._kept.has if self._kept else None)
+        return BudgetedModel(self, self.prices, budget, self._kept)
 
     def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
         """The stored reply or a new one."""

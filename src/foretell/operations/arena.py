@@ -332,7 +332,7 @@ async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchPr
 
     if unknown := [name for name in request.entries if name not in read_arena(request.file).entries]:
         raise InputError(f"no entry is called {unknown[0]!r}", path=request.file, column="--entry")
-    opening = ArenaParts(forecasts=True, here=request.here, concurrency=request.concurrency, watch=watch)
+    opening = ArenaParts(forecasts=True, here=request.where == "here", concurrency=request.concurrency, watch=watch)
     async with open_arena_file(request.file, opening) as arena:
         found = await make_forecasts(arena, arena.clock(), entries=request.entries)
         while found.sent:
@@ -451,7 +451,7 @@ async def run_arena(
     from foretell.arena.stages import LOOK_SECONDS, ArenaService
     from foretell.arena.status import arena_status
 
-    opening = replace(ALL_PARTS, here=request.here or request.rehearse, concurrency=request.concurrency)
+    opening = replace(ALL_PARTS, here=request.where == "here" or request.rehearse, concurrency=request.concurrency)
     async with open_arena_file(request.file, opening, rehearse=request.rehearse) as arena:
 
         def report_stage(stage: str, report: object) -> None:
@@ -460,8 +460,8 @@ async def run_arena(
             for line in more:
                 tell(f"  {line.strip()}")
 
-        look = request.look or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
-        service = ArenaService(arena=arena, look=look, tell=report_stage)
+        look = request.poll_interval or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
+        service = ArenaService(arena=arena, poll_interval=look, tell=report_stage)
         if request.once or request.rehearse:
             await service.once()
             if request.rehearse:

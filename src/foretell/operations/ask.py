@@ -390,7 +390,7 @@ def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
         request,
         options=request.changed("agent"),
         trials=request.trials,
-        aggregate=request.combine,
+        combine=request.combine,
         budget=BudgetSpec(run=request.budget, question=request.question_budget),
     )
     check_run(spec, settings)

@@ -262,7 +262,7 @@ def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
 
 def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
     """Choose the threshold of every forecaster on the validation rows, and judge it on the test rows."""
-    reading = ReadOptions(trials=request.combine_trials, drop_unknown=request.drop_unknown)
+    reading = ReadOptions(trials=request.combine, drop_unknown=request.drop_unknown)
     table = read_table(request.forecasts, request.outcomes, reading)
     split = _split(table, request.split)
     parts = tuple(split.mask(name) for name in (request.validation, request.test))

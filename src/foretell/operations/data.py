@@ -201,21 +201,21 @@ def build_tranche(request: requests.TrancheRequest) -> BuiltSet:
         )
     except ValueError as error:
         raise InputError(str(error), hint="dates are written as 2025-10-26") from None
-    return _written(draw(read_pulled(_cache(request.data), request.round), plan), request.tables)
+    return _written(draw(read_pulled(_cache(request.data), request.round), plan), request.folder)
 
 
 def build_claims(request: requests.ClaimsRequest) -> BuiltSet:
     """Claims that a publication later found true or false."""
     from foretell.data.datasets.claims import read_claims
 
-    return _written(read_claims(request.source, request.split), request.tables)
+    return _written(read_claims(request.source, request.split), request.folder)
 
 
 def build_options(request: requests.OptionTasksRequest) -> BuiltSet:
     """Tasks in which one of several options pays most."""
     from foretell.data.datasets.payoff_tasks import read_options
 
-    return _written(read_options(request.source), request.tables)
+    return _written(read_options(request.source), request.folder)
 
 
 async def build_financial(request: requests.FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
@@ -230,11 +230,11 @@ async def build_financial(request: requests.FinancialTasksRequest, settings: Set
     plan = payoff_tasks.FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
     series = await _price_series(request, settings or load_settings())
     tasks = payoff_tasks.build_financial_tasks(series, cutoffs, kind, plan)
-    built = _written(tasks, request.tables)
+    built = _written(tasks, request.folder)
     if not tasks.discarded:
         return built
     rows = [{"series": one.series, "cutoff": one.cutoff.isoformat(), "reason": one.reason} for one in tasks.discarded]
-    return replace(built, files=(*built.files, write_rows(rows, request.tables / "discarded.csv")))
+    return replace(built, files=(*built.files, write_rows(rows, request.folder / "discarded.csv")))
 
 
 async def _price_series(request: requests.FinancialTasksRequest, settings: Settings) -> list[Series]:

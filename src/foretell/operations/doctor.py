@@ -119,7 +119,7 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
     settings = load_settings() if request.contact is not None else settings or load_settings()
     skew: float | None = None
     reached: list[Finding] = []
-    if request.reach:
+    if request.online:
         reached, skew = await _reach(settings)
     findings = [
         _python(),

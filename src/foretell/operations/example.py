@@ -420,7 +420,7 @@ async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: 
     resolutions = made.benchmark.questions.resolutions
     result = made.backtest
     table = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
-    written = {} if request.tables is None else write_backtest(result, resolutions, request.tables)
+    written = {} if request.folder is None else write_backtest(result, resolutions, request.folder)
     return DemoResult(
         board=score_table(table, ScoringOptions(by=("source",))),
         table=table,

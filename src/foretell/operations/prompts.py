@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, Asking
+from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, ReplyFormat
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
 from foretell.forecasters.combine.trials import ReasonsPanel
@@ -241,9 +241,9 @@ async def _first_request(ask: Callable[[Context], Awaitable[Any]], question: Que
 def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Context], Awaitable[Any]]]]:
     """Role, form, mode and who asks, for everything that is asked about a question."""
 
-    def agent(variant: str, asking: Asking) -> Callable[[Context], Awaitable[Any]]:
+    def agent(variant: str, reply_format: ReplyFormat) -> Callable[[Context], Awaitable[Any]]:
         signals = VARIANTS[variant].with_signals(crowd=True, prior=True)
-        forecaster = BeliefAgent(variant=signals, settings=AgentSettings(asking=asking, fixed=False))
+        forecaster = BeliefAgent(variant=signals, settings=AgentSettings(reply_format=reply_format, source_steps=False))
         return lambda context: attempt(forecaster, question, context)
 
     for variant in VARIANTS:

@@ -250,12 +250,10 @@ class TreeRequest(_ResearchRequest):
     leaves: int = setting(10, "About how many leaves one analysis creates.", ge=2, le=100, group="tree")
     rounds: int = _ROUNDS
     nodes: int = setting(5000, "Maximum number of claims.", ge=3, group="tree")
-    most_leaves: int | None = setting(None, "Maximum number of leaves per analysis.", ge=1, group="tree")
+    max_leaves: int | None = setting(None, "About how many leaves the whole tree may have.", ge=1, group="tree")
     depth: int | None = setting(None, "Maximum depth of the tree.", ge=1, group="tree")
     steps: int = _STEPS
-    at_once: int = setting(
-        20, "How many leaves to estimate at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
-    )
+    concurrency: int = setting(20, "How many leaves to estimate at the same time.", ge=1, le=1000, group="tree")
     retries: int = _RETRIES
     leaf_seconds: float = _LEAF_SECONDS
     trials: int = setting(
@@ -307,9 +305,9 @@ class TreeFileRequest(OperationRequest):
     file: TreePath = setting(help="The tree's file, or its name in `foretell tree list`.", argument=True)
 
 
-_LASTING: Any = setting(
+_SYSTEMATIC_ERROR: Any = setting(
     0.0,
-    "Standard deviation of errors that the grounder repeats every time; widens the error bar.",
+    "Standard deviation of errors that repeat in every trial of a leaf; widens the error bar.",
     metavar="SD",
     ge=0,
     le=0.5,
@@ -324,7 +322,7 @@ class TreeShowRequest(TreeFileRequest):
 
     inputs: bool = setting(False, "Also show how much the answer depends on each input.")
     paths: bool = setting(False, "Also show the path from the top to each leaf, with its total effect.")
-    lasting: float = _LASTING
+    systematic_error: float = _SYSTEMATIC_ERROR
 
 
 class TreeCheckRequest(TreeFileRequest):
@@ -357,7 +355,7 @@ class TreeReportRequest(TreeFileRequest):
     and how to reproduce it. PDF needs Chromium on this machine; otherwise print the HTML from your browser.
     """
 
-    lasting: float = _LASTING
+    systematic_error: float = _SYSTEMATIC_ERROR
 
 
 class TreeNotebookRequest(TreeFileRequest):
@@ -409,7 +407,9 @@ class RunRequest(OperationRequest):
         "if a shared database is set (auto).",
     )
     extend: bool = setting(False, "Add new questions to the existing run of this spec, instead of starting another.")
-    out: Path | None = setting(None, "Also write tables of forecasts and outcomes into this folder.", metavar="FOLDER")
+    folder: Path | None = setting(
+        None, "Also write tables of forecasts and outcomes into this folder.", metavar="FOLDER"
+    )
 
     @field_validator("spec", mode="before")
     @classmethod
@@ -580,7 +580,7 @@ _WHO: Any = setting(
     max_length=200,
 )
 _WHY: Any = setting("", "Why, for the history.", metavar="TEXT", max_length=500)
-_BASE: Any = setting(
+_BASE_VERSION: Any = setting(
     None,
     "The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.",
     metavar="VERSION",
@@ -618,7 +618,7 @@ class TreeEditRequest(OperationRequest):
     )
     who: str | None = _WHO
     why: str = _WHY
-    base: int | None = _BASE
+    base_version: int | None = _BASE_VERSION
     plan: bool = setting(False, "Only show what would change and what would become stale.")
     rejudge: bool = setting(False, "Let a model update the judgements that became stale.")
     model: ModelChoice | None = setting(None, "Model that judges, as provider:name.", env="FORETELL_MODEL")
@@ -632,11 +632,9 @@ class _TreeResearchRequest(_ResearchRequest):
     tree: TreePath = _TREE
     who: str | None = _WHO
     why: str = _WHY
-    base: int | None = _BASE
+    base_version: int | None = _BASE_VERSION
     plan: bool = _PLAN
-    at_once: int = setting(
-        20, "How many claims to research at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
-    )
+    concurrency: int = setting(20, "How many claims to research at the same time.", ge=1, le=1000, group="tree")
     retries: int = _RETRIES
     leaf_seconds: float = _LEAF_SECONDS
     kernels: int = _KERNELS
@@ -649,7 +647,7 @@ class TreeGroundRequest(_TreeResearchRequest):
     foretell tree ground t.json P1.2 P3 --trials 5 --model openai:NAME --search brave
 
     Without CLAIM, it researches the leaves that are stale, failed or new. With several trials, the spread of the
-    leaves gives the answer an error bar. With --spend, the money goes to the leaves that contribute most to the
+    leaves gives the answer an error bar. With --allocate, the money goes to the leaves that contribute most to the
     uncertainty. Numbers above are recomputed; claims judged as a whole from the old reports are marked stale.
     """
 
@@ -657,8 +655,8 @@ class TreeGroundRequest(_TreeResearchRequest):
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
     trials: int = setting(1, "How many times to research each leaf, independently.", ge=1, le=100)
-    more: bool = setting(False, "Keep earlier trials and add these.")
-    spend: float | None = setting(
+    keep_trials: bool = setting(False, "Keep earlier trials and add the new ones.")
+    allocate: float | None = setting(
         None, "Spend about this much on more trials, where they reduce the uncertainty of the answer most.",
         metavar="DOLLARS", gt=0, le=10_000,
     )  # fmt: skip
@@ -764,7 +762,7 @@ class TablesRequest(OperationRequest):
         flag="-o/--outcomes",
         metavar="FILE",
     )
-    combine_trials: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
+    combine: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
     weights: Literal["equal", "question"] = setting(
         "equal", "Without a weight column: count every target once (equal), or every question once (question)."
     )
@@ -844,7 +842,7 @@ class CompareRequest(ScoringRequest):
 
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
-    correct: Correction = setting(
+    correction: Correction = setting(
         "holm",
         "Correction of p-values for the number of comparisons: holm, bh (Benjamini-Hochberg) or none.",
         group="statistics",
@@ -942,7 +940,7 @@ class BacktestRequest(QuestionSetFields):
 
     Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
 
-      foretell backtest demo -F auto -F knn -F prior --tables run
+      foretell backtest demo -F auto -F knn -F prior --folder run
 
       foretell score -f run/forecasts.csv -o run/outcomes.csv
     """
@@ -962,7 +960,7 @@ class BacktestRequest(QuestionSetFields):
         "Also read the series of published rounds from their sources, as known on the due date: FRED's vintages, "
         "Yahoo, DBnomics, ACLED, Wikipedia.",
     )
-    tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
+    folder: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
 
 class DemoRequest(OperationRequest):
@@ -974,7 +972,7 @@ class DemoRequest(OperationRequest):
     `foretell serve --example` opens them.
     """
 
-    tables: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
+    folder: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
     home: Path | None = setting(
         None, "Folder for the example (default: where foretell serve --example looks for it).",
         metavar="FOLDER",
@@ -1045,7 +1043,7 @@ class ThresholdRequest(_PastRequest):
     criterion: Literal["accuracy", "balanced", "f1"] = setting(
         "accuracy", "What to maximise: accuracy, balanced accuracy over true and false claims, or F1."
     )
-    combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
+    combine: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 
@@ -1145,7 +1143,7 @@ class DataListRequest(OperationRequest):
 class TrancheRequest(OperationRequest):
     """Draw a fixed-seed sample of the resolved questions of ROUND, as the BLF study drew its test sets.
 
-    foretell data build tranche 2025-10-26 --resolved-by 2026-01-05 --tables tranche
+    foretell data build tranche 2025-10-26 --resolved-by 2026-01-05 --folder tranche
     """
 
     round: str = setting(help="Due date of a pulled round.", argument=True, metavar="ROUND")
@@ -1154,7 +1152,7 @@ class TrancheRequest(OperationRequest):
     markets: int | None = setting(None, "Maximum number of market questions (default: all).", ge=0)
     seed: int = setting(42, "Seed of the draw.")
     data: Path | None = _ROUNDS_FOLDER
-    tables: Path = setting(Path("tranche"), _BUILT, metavar="FOLDER")
+    folder: Path = setting(Path("tranche"), _BUILT, metavar="FOLDER")
 
 
 class ClaimsRequest(OperationRequest):
@@ -1162,14 +1160,14 @@ class ClaimsRequest(OperationRequest):
 
     source: Path = setting(help="One JSON object per line: claim, label, published.", argument=True, metavar="CLAIMS")
     split: Literal["validation", "test"] | None = setting(None, "Only this part of the claims.")
-    tables: Path = setting(Path("claims"), _BUILT, metavar="FOLDER")
+    folder: Path = setting(Path("claims"), _BUILT, metavar="FOLDER")
 
 
 class OptionTasksRequest(OperationRequest):
     """Turn TASKS, choices with the return on each option, into questions: which one pays most?"""
 
     source: Path = setting(help="One JSON object per line: options with payoffs.", argument=True, metavar="TASKS")
-    tables: Path = setting(Path("options"), _BUILT, metavar="FOLDER")
+    folder: Path = setting(Path("options"), _BUILT, metavar="FOLDER")
 
 
 class FinancialTasksRequest(OperationRequest):
@@ -1179,7 +1177,7 @@ class FinancialTasksRequest(OperationRequest):
     yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; discarded.csv lists
     every discarded one with its reason.
 
-      foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --tables tasks
+      foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --folder tasks
     """
 
     sources: tuple[str, ...] = setting(
@@ -1192,17 +1190,17 @@ class FinancialTasksRequest(OperationRequest):
     )
     horizon: int = setting(365, "Days from the question to its answer.", ge=1)
     history: int = setting(250, "Minimum number of observations before the question.", ge=1)
-    tables: Path = setting(Path("financial"), _BUILT, metavar="FOLDER")
+    folder: Path = setting(Path("financial"), _BUILT, metavar="FOLDER")
 
 
 class InspectLogRequest(OperationRequest):
     """Turn an Inspect AI LOG (.eval or .json, or a folder of them) into the tables that `foretell score` reads.
 
-    foretell data inspect-log logs/ --tables run; foretell score -f run/forecasts.csv -o run/outcomes.csv
+    foretell data inspect-log logs/ --folder run; foretell score -f run/forecasts.csv -o run/outcomes.csv
     """
 
     log: Path = setting(help="A log (.eval or .json), or a folder of them.", argument=True)
-    tables: Path = setting(Path("inspect"), "Folder for the tables.", metavar="FOLDER")
+    folder: Path = setting(Path("inspect"), "Folder for the tables.", metavar="FOLDER")
     name: str | None = setting(None, "Name of the forecaster (default: the model of each log).", metavar="FORECASTER")
 
 
@@ -1243,7 +1241,7 @@ class ForecastBenchTeamFields(OperationRequest):
     organization: str = setting("", "ForecastBench: your team, as registered.")
     model: str = setting("", "ForecastBench: the name to show on the leaderboard.")
     model_organization: str = setting("", "ForecastBench: who made the model (default: the organization).")
-    number: int = setting(1, "ForecastBench: which of your three files this is.", ge=1, le=3)
+    file_number: int = setting(1, "ForecastBench: which of your three files this is.", ge=1, le=3)
     round: str | None = setting(None, "ForecastBench: due date, if there are several rounds.", metavar="DATE")
     reasoning: bool = setting(False, "ForecastBench: include the reasons in the file.")
     incomplete: bool = setting(False, "ForecastBench: write the file even if it is too incomplete to be ranked.")
@@ -1295,11 +1293,9 @@ class SubmitRequest(ForecastBenchTeamFields):
     )
     clip: bool = setting(False, "Change probabilities that the platform does not accept to the nearest allowed value.")
     questions: tuple[str, ...] = setting((), "Only this question; may be repeated.", flag="--question", metavar="ID")
-    post: str | None = setting(
-        None, "Metaculus: the post that the run's only question answers.", flag="--as", metavar="POST"
-    )
+    post: str | None = setting(None, "Metaculus: the post that the run's only question answers.", metavar="POST")
     combine: str | None = setting(None, _COMBINE_HELP)
-    again: bool = setting(False, "Send again what was already sent.")
+    resend: bool = setting(False, "Send forecasts again that were already sent.")
     agent: str = setting("", "Prophet Arena: your agent's name (default: your weekly-track agent).")
     window: int | None = setting(None, "Prophet Arena: the round of the event (default: the open one).")
     bucket: str | None = _BUCKET
@@ -1355,7 +1351,7 @@ class TournamentFields(OperationRequest):
 class VisitFields(TournamentFields):
     """For tournaments in which questions open and close: which ones to answer, and when to update them."""
 
-    again: float | None = setting(
+    update_after: float | None = setting(
         None, "Update a forecast after this many days (default: never).", metavar="DAYS", gt=0
     )
     before_close: float | None = setting(
@@ -1411,12 +1407,12 @@ class ForecastBenchRoundRequest(TournamentFields):
         "", "Name on the leaderboard (default: foretell with its model).", metavar="NAME", max_length=200
     )
     model_organization: str = setting("", "Who made the model (default: the organization).", max_length=200)
-    number: int = setting(1, "Which of your three files this is.", ge=1, le=3)
+    file_number: int = setting(1, "Which of your three files this is.", ge=1, le=3)
     reasoning: bool = setting(False, "Include the reasons in the file.")
     incomplete: bool = setting(False, "Write the file even if it is too incomplete to be ranked.")
     folder: Path | None = setting(None, "Folder for the file (default: the round's own).", metavar="FOLDER")
     bucket: str | None = _BUCKET
-    past: int = setting(26, "How many earlier rounds to learn from; missing ones are downloaded.", ge=0, le=200)
+    past_rounds: int = setting(26, "How many earlier rounds to learn from; missing ones are downloaded.", ge=0, le=200)
     stop_before: float = setting(
         30.0,
         "Agents stop this many minutes before the round closes, and the file is sent.",
@@ -1425,7 +1421,7 @@ class ForecastBenchRoundRequest(TournamentFields):
     )
     rehearse: bool = setting(False, "Answer a past round as of its due date: nothing later is used, nothing is sent.")
     when_open: bool = setting(False, "If no round is open today, exit successfully; for schedulers.")
-    again: bool = setting(False, "Replace an uploaded file that this machine did not write.")
+    overwrite: bool = setting(False, "Replace an uploaded file that this machine did not write.")
 
 
 class ProphetArenaTournamentRequest(VisitFields):
@@ -1554,7 +1550,9 @@ class _AnsweringRequest(ArenaRequest):
     """How the entries of an arena answer."""
 
     concurrency: int = setting(50, "How many forecasts to make at the same time.", ge=1, le=2000)
-    here: bool = setting(False, "With a shared database: answer in this process, without workers.")
+    where: Literal["auto", "here"] = setting(
+        "auto", "With a shared database: answer in this process (here) instead of using its workers (auto)."
+    )
 
 
 class ArenaForecastRequest(_AnsweringRequest):
@@ -1593,7 +1591,9 @@ class ArenaRunRequest(_AnsweringRequest):
     in a separate arena, named like yours plus "-rehearsal": real events and real answers that do not count.
     """
 
-    look: float | None = setting(None, "Seconds between two checks of what is due.", metavar="SECONDS", ge=0.01)
+    poll_interval: float | None = setting(
+        None, "Seconds between two checks of what is due.", metavar="SECONDS", ge=0.01
+    )
     once: bool = setting(False, "Do what is due now, then exit: for cron.")
     rehearse: bool = setting(False, "Try every stage once, in an arena that does not count.")
 
@@ -1625,7 +1625,9 @@ class WorkerRequest(OperationRequest):
     """
 
     concurrency: int = setting(50, "How many trials to run at the same time in this worker.", ge=1, le=2000)
-    everywhere: int | None = setting(None, "How many trials to run at the same time in all workers together.", ge=1)
+    total_concurrency: int | None = setting(
+        None, "How many trials to run at the same time in all workers together.", ge=1
+    )
     idle: float | None = setting(None, "Exit after this long without work.", metavar="SECONDS", ge=0)
     status: bool = setting(False, "Only show the workers and what is waiting.")
     drop: str | None = setting(None, "Only remove RUN from the queue, including work in progress.", metavar="RUN")
@@ -1662,7 +1664,7 @@ class SiteRequest(OperationRequest):
     runs: tuple[str, ...] = setting((), "Only this run; may be repeated.", flag="--run")
     trees: tuple[str, ...] = setting((), "Only this tree; may be repeated.", flag="--tree")
     arenas: tuple[str, ...] = setting((), "Only this arena; may be repeated.", flag="--arena")
-    most: int = setting(20_000, "Maximum number of pages.", ge=1)
+    max_pages: int = setting(20_000, "Maximum number of pages.", ge=1)
 
 
 class McpRequest(OperationRequest):
@@ -1877,7 +1879,7 @@ class DoctorRequest(OperationRequest):
       foretell doctor --contact you@example.org
     """
 
-    reach: bool = setting(False, "Also send one cheap request to every service you set up, and compare clocks.")
+    online: bool = setting(False, "Also send one cheap request to every service you set up, and compare clocks.")
     repair: bool = setting(False, "Rebuild damaged databases from what is readable; the damaged files are kept.")
     contact: str | None = setting(
         None,

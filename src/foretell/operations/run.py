@@ -49,7 +49,7 @@ from foretell.runs.runner import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, parse_yaml, read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.spec import RunSpec, current_names, parse_yaml, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
@@ -143,7 +143,7 @@ async def run_spec(
     settings = settings or load_settings()
     prepared = prepare(request, settings)
     done = await _carried_out(prepared, settings, request, watch=watch, tell=tell)
-    return done if request.out is None else replace(done, tables=write_tables(prepared, settings, request.out))
+    return done if request.folder is None else replace(done, tables=write_tables(prepared, settings, request.folder))
 
 
 async def _carried_out(
@@ -233,8 +233,9 @@ def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
     """The spec of a run with some fields changed, such as budget.run; None removes a field."""
     if not changes:
         return spec_from_json(row.spec)
-    written = {name: value for name, value in json.loads(json.dumps(row.spec)).items() if name not in FOUND_OUT}
-    for name, value in changes.items():
+    stored = current_names(json.loads(json.dumps(row.spec)))
+    written = {name: value for name, value in stored.items() if name not in FOUND_OUT}
+    for name, value in current_names(changes).items():
         field, *rest = name.partition(".")
         rest = rest[1]
         if field == "questions":
@@ -616,5 +617,5 @@ def backtest(request: BacktestRequest, progress: BacktestProgress | None = None)
     if series is None and benchmark.series is None and request.fetch_series:
         series = SeriesOnDemand(load_settings())
     result = run_backtest(request.forecasters, benchmark, series=series, progress=progress)
-    written = {} if request.tables is None else write_backtest(result, result.resolutions, request.tables)
+    written = {} if request.folder is None else write_backtest(result, result.resolutions, request.folder)
     return BacktestResult(backtest=result, tables=tuple(written.values()))

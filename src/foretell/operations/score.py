@@ -238,7 +238,7 @@ def with_runs(request: Scoring, settings: Settings | None = None) -> Scoring:
 
 
 def _table(request: TablesRequest) -> ForecastTable:
-    reading = ReadOptions(trials=request.combine_trials, weights=request.weights, drop_unknown=request.drop_unknown)
+    reading = ReadOptions(trials=request.combine, weights=request.weights, drop_unknown=request.drop_unknown)
     return read_table(request.forecasts, request.outcomes, reading)
 
 
@@ -464,7 +464,7 @@ def compare(request: CompareRequest, settings: Settings | None = None) -> Compar
     for name in (reference, *others):
         table.require(name)
     pairs = tuple(compare_pair(table, name, reference, options) for name in others)
-    return CompareResult(reference=reference, pairs=pairs, correction=request.correct)
+    return CompareResult(reference=reference, pairs=pairs, correction=request.correction)
 
 
 # Errors of one forecaster.

@@ -185,7 +185,7 @@ async def submit(
     try:
         async with open_submitter(request, settings, found, at) as submitter:
             plan = submitter.plan(found.forecasts, found.questions)
-            sender = SubmissionSender(submitter, ledger, clock, SendOptions(again=request.again, **pause))
+            sender = SubmissionSender(submitter, ledger, clock, SendOptions(resend=request.resend, **pause))
             fresh, before = sender.preview(plan)
             preview = SubmissionPreview(plan=plan, fresh=tuple(fresh), before=tuple(before), notes=notes)
             for message in preview.messages():
@@ -249,7 +249,7 @@ def _combining(
 ) -> CombinationSettings:
     """A named combination, or that of the run."""
     with closing(RunStore(settings.store)) as store:
-        return combining_of_run(store, replace(spec, aggregate=combine or spec.aggregate), rates)
+        return combining_of_run(store, replace(spec, combine=combine or spec.combine), rates)
 
 
 def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
@@ -359,7 +359,9 @@ async def _metaculus(
 ) -> Submitter:
     ids = {forecast.question_id for forecast in found.forecasts}
     if request.post is not None and len(ids) != 1:
-        raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
+        raise InputError(
+            f"one post cannot be the answer to {len(ids)} questions", column="--post", hint="--question ID"
+        )
     named = {} if request.post is None else {ids.pop(): request.post}
     options = MetaculusOptions(comment=request.comment, clip=request.clip, named=named)
     _, writer = wire.metaculus()
@@ -396,7 +398,7 @@ async def _round(
         reasoning=request.reasoning,
         incomplete=request.incomplete,
         uploader=uploader,
-        replaces=await replaced_upload(team, day, uploader, open_ledger(settings), anyway=request.again),
+        replaces=await replaced_upload(team, day, uploader, open_ledger(settings), overwrite=request.resend),
     )
 
 
@@ -419,14 +421,14 @@ async def open_bucket(bucket: str | None, settings: Settings, day: str) -> Async
 
 
 async def replaced_upload(
-    team: ForecastBenchTeam, day: str, uploader: BucketUploader | None, ledger: SubmissionLedger, *, anyway: bool
+    team: ForecastBenchTeam, day: str, uploader: BucketUploader | None, ledger: SubmissionLedger, *, overwrite: bool
 ) -> str:
-    """The generation of the uploaded file that may be replaced: this machine's own, or with `anyway` any."""
+    """The generation of the uploaded file that may be replaced: this machine's own, or with `overwrite` any."""
     if uploader is None:
         return NOT_THERE
     name, key = team.file_name(day), (PLATFORM, team.organization, f"{PLATFORM}/{day}#{team.number}", "upload")
     own = SubmissionHistory.of(ledger.entries()).taken.get(key, [])
-    if anyway or (own and await uploader.holds(name, str(own[-1].content.get("md5")))):
+    if overwrite or (own and await uploader.holds(name, str(own[-1].content.get("md5")))):
         return await uploader.generation(name)
     told = [
         cast("dict[str, Any]", entry.content.get("answer") or {}).get("generation")
@@ -446,7 +448,7 @@ def forecastbench_team(request: ForecastBenchTeamFields) -> ForecastBenchTeam:
         organization=request.organization,
         model=request.model,
         model_organization=request.model_organization,
-        number=request.number,
+        number=request.file_number,
     )
 
 

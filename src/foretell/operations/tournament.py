@@ -340,7 +340,7 @@ def due_again(policy: VisitFields, last: datetime, closes: datetime | None, now:
     >>> [due_again(policy, monday, friday, monday + timedelta(days=days)) for days in (1, 3.5)]
     [False, True]
     """
-    if policy.again is not None and now - last >= timedelta(days=policy.again):
+    if policy.update_after is not None and now - last >= timedelta(days=policy.update_after):
         return True
     if policy.before_close is None or closes is None:
         return False

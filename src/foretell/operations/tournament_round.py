@@ -201,7 +201,7 @@ async def _alone(
         if not request.when_open:
             raise
         return RoundResult(round=request.round, organization=team.organization, entry=team.model, notes=(str(error),))
-    name = f"{day}-{request.number}" + ("-rehearsal" if request.rehearse else "")
+    name = f"{day}-{request.file_number}" + ("-rehearsal" if request.rehearse else "")
     folder = tournament_folder(settings, PLATFORM, name)
     try:
         with locked(folder / "lock", wait=False):
@@ -225,7 +225,7 @@ def _team(request: ForecastBenchRoundRequest) -> ForecastBenchTeam:
         organization=request.organization or "rehearsal",
         model=request.entry or f"foretell {request.model or STACK}",
         model_organization=request.model_organization,
-        number=request.number,
+        number=request.file_number,
     )
 
 
@@ -249,7 +249,7 @@ async def pull_rounds(
             problem = f"the question set could not be fetched: {error}"
             raise InputError(problem, hint="with a network, start it again") from None
         due = date.fromisoformat(day)
-        before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past + 1))
+        before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past_rounds + 1))
         notes = await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
         read = [one.state for one in await keep_due_prices(cache, [day], settings) if not one.bytes]
         notes += [f"prices of the due moment: {state}; the published ones stand" for state in read]
@@ -368,8 +368,8 @@ class RoundVisit:
         if not asks_models(spec):
             raise InputError("it asks no model", path=self.request.spec, hint="without --spec the stack answers")
         # Earlier rounds have taught how much to trust agents compared with price and stack.
-        rule = "default" if spec.aggregate == RunSpec(questions=self._asked()).aggregate else spec.aggregate
-        spec = replace(spec, questions=self._asked(), mode=self._mode, aggregate=rule)
+        rule = "default" if spec.combine == RunSpec(questions=self._asked()).combine else spec.combine
+        spec = replace(spec, questions=self._asked(), mode=self._mode, combine=rule)
         check_run(spec, self.settings)
         return spec
 
@@ -508,10 +508,10 @@ class RoundVisit:
                 reasoning=self.request.reasoning,
                 incomplete=self.request.incomplete,
                 uploader=uploader,
-                replaces=await replaced_upload(self.team, self.day, uploader, ledger, anyway=self.request.again),
+                replaces=await replaced_upload(self.team, self.day, uploader, ledger, overwrite=self.request.overwrite),
             )
             plan = submitter.plan(forecasts, questions)
-            sender = SubmissionSender(submitter, ledger, clock, SendOptions(again=self.request.again))
+            sender = SubmissionSender(submitter, ledger, clock, SendOptions(resend=self.request.overwrite))
             results = await sender.hand_in(plan)
         item = plan.items[0]
         problems = [*self.problems, *item.problems]

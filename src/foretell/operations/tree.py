@@ -97,7 +97,7 @@ def tree_rows(tree: Tree) -> list[dict[str, Any]]:
     ]
 
 
-def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
+def print_tree(tree: Tree, console: "Console", systematic_error: float = 0.0) -> None:
     """Print the outline of a tree, one claim per line with its probability and remarks, and its error bar."""
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
@@ -108,7 +108,7 @@ def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
         console.print(Text.assemble(head, (p, "bold"), " ", first), highlight=False)
         for line in more:
             console.print(Text.assemble(" " * indent, line), highlight=False)
-    if (bar := error_bar(tree, lasting=lasting)) is not None:
+    if (bar := error_bar(tree, systematic_error=systematic_error)) is not None:
         show_text(console, f"The answer lies {bar}.\n")
 
 
@@ -352,7 +352,7 @@ class ShownTree(Result):
         """The claims with their probabilities, and inputs and paths if requested."""
         tree = self.file.tree
         body: dict[str, Any] = {"root": tree.root, "p": tree.nodes[tree.root].p, "claims": self.rows()}
-        if (bar := error_bar(tree, lasting=self.request.lasting)) is not None:
+        if (bar := error_bar(tree, systematic_error=self.request.systematic_error)) is not None:
             body["error_bar"] = asdict(bar)
         if self.request.inputs:
             body["inputs"] = [asdict(one) for one in sensitivities(tree)]
@@ -366,7 +366,7 @@ class ShownTree(Result):
 
     def print(self, console: "Console") -> None:
         """The outline, then a table of inputs and a line per path."""
-        print_tree(self.file.tree, console, self.request.lasting)
+        print_tree(self.file.tree, console, self.request.systematic_error)
         if self.request.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
             for row in sensitivities(self.file.tree):
@@ -482,14 +482,14 @@ def _report(found: TreeFile, facts: ReportFacts | None) -> ReportDocument:
     return tree_report(found.tree, compare_scenarios(found.tree, found.scenarios.values()), facts)
 
 
-def report_facts(path: Path, lasting: float = 0.0) -> ReportFacts:
+def report_facts(path: Path, systematic_error: float = 0.0) -> ReportFacts:
     """What a report says about a tree's file beside the tree itself."""
     return ReportFacts(
         file=path.name,
         versions=tuple(read_history(path)),
         made_at=datetime.now(UTC),
         program=f"foretell {version('foretell')}",
-        lasting=lasting,
+        systematic_error=systematic_error,
     )
 
 
@@ -539,7 +539,7 @@ class SignedReport(Result):
 def report(request: TreeReportRequest, settings: Settings | None = None) -> SignedReport:
     """The report on the tree in a file: the answer, what it depends on, every claim, and how it was made."""
     found = read_tree_file(request.file)
-    return SignedReport(tree=found.tree, document=_report(found, report_facts(request.file, request.lasting)))
+    return SignedReport(tree=found.tree, document=_report(found, report_facts(request.file, request.systematic_error)))
 
 
 report_tree = operation(TreeReportRequest)(report)

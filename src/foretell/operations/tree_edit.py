@@ -193,7 +193,7 @@ async def edit(request: TreeEditRequest, settings: Settings | None = None) -> Tr
             "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
         )
     file = read_tree_file(request.tree)
-    base = file.tree if request.base is None else tree_at(request.tree, request.base)
+    base = file.tree if request.base_version is None else tree_at(request.tree, request.base_version)
     edits = edits_of(request, base)
     after = resynthesize(base, edits)
     if request.plan:
@@ -201,7 +201,7 @@ async def edit(request: TreeEditRequest, settings: Settings | None = None) -> Tr
     path = request.save_as or request.tree
     if request.save_as is not None:
         write_tree(path, file.tree, file.scenarios)
-    start = request.base if request.save_as is None else None
+    start = request.base_version if request.save_as is None else None
     author = TreeAuthor(who=editor(request.who), why=request.why)
     done = commit_edits(path, edits, author, base=start, as_of=known_at(file.tree) if edits else None)
     result = _result(path, file.tree, done.after, version=done.version, merged=done.merged)

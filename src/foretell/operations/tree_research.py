@@ -219,11 +219,11 @@ async def _open_work(
     request: TreeResearchRequest, options: TreeOptions, settings: Settings, watch: EmitEvent, tell: Tell
 ) -> AsyncGenerator[_TreeWork]:
     tree, version = open_version(request.tree)
-    if request.base is not None and request.base != version:
+    if request.base_version is not None and request.base_version != version:
         raise InputError(
-            f"is at version {version}, not at {request.base}",
+            f"is at version {version}, not at {request.base_version}",
             path=request.tree,
-            hint=f"see what changed with foretell tree diff {request.tree} --from {request.base}",
+            hint=f"see what changed with foretell tree diff {request.tree} --from {request.base_version}",
         )
     as_of = _as_of(request, tree)
     spec = _spec(request, options, as_of)
@@ -294,8 +294,8 @@ async def ground(
     settings = settings or load_settings()
     tree, planner = read_tree_file(request.tree).tree, _Planner(request=request)
     bought = None
-    if request.spend is not None:
-        bought = _trials_for(request.spend, planner.ground("", request.grounder, 1).dollars)
+    if request.allocate is not None:
+        bought = _trials_for(request.allocate, planner.ground("", request.grounder, 1).dollars)
     if bought is None:
         given = dict.fromkeys(leaves_to_ground(tree, request.claims), request.trials)
         why = f"examined {', '.join(given)} by {request.grounder}"
@@ -319,7 +319,7 @@ async def ground(
             jobs = [_examined(work, id, times, turn=turn) for id, times in given.items()]
             for id, results in zip(given, await asyncio.gather(*jobs), strict=True):
                 node = now.nodes[id]
-                new = combined_grounding(node, results, more=request.more or bought is not None)
+                new = combined_grounding(node, results, keep=request.keep_trials or bought is not None)
                 if new.p is None:
                     failed.append(f"{id} could not be examined: {new.grounding.error}")
                 if new.p is not None or node.p is None:
@@ -334,17 +334,19 @@ ground_leaves = operation(TreeGroundRequest)(ground)
 def _trials_for(dollars: float, price: float | None) -> int:
     """How many trials a sum of money buys."""
     if price is None:
-        raise InputError("nobody knows what a trial costs", column="--spend", hint="state it with --model-price 0.5/2")
+        raise InputError(
+            "nobody knows what a trial costs", column="--allocate", hint="state it with --model-price 0.5/2"
+        )
     if price == 0:
-        raise InputError("a trial costs nothing", column="--spend", hint="say how many with --trials")
+        raise InputError("a trial costs nothing", column="--allocate", hint="say how many with --trials")
     count = min(int(dollars / price + 1e-9), MOST_TRIALS)
     if count < 1:
-        raise InputError(f"a trial costs about ${price:.4f}", column="--spend", hint="spend more")
+        raise InputError(f"a trial costs about ${price:.4f}", column="--allocate", hint="allocate more")
     return count
 
 
 MOST_TRIALS = 1_000
-"""The most trials that `--spend` may buy."""
+"""The most trials that `--allocate` may buy."""
 
 
 def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
@@ -352,7 +354,7 @@ def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
     chosen = {_leaf(tree, id).id for id in named}
     trials = {id: one for id, one in leaf_trials(tree).items() if not chosen or id in chosen}
     if not trials:
-        raise InputError("no leaf has a number yet", hint="examine them first, without --spend")
+        raise InputError("no leaf has a number yet", hint="examine them first, without --allocate")
     given = next_trials(root_slopes(tree), trials, count)
     return {id: times for id, times in given.items() if times}
 
@@ -365,7 +367,7 @@ def leaves_to_ground(tree: Tree, named: Sequence[str]) -> list[str]:
 
 
 def _options(request: TreeResearchRequest, **fields: Any) -> TreeOptions:
-    common = ("at_once", "retries", "leaf_seconds", "kernels", "unsandboxed")
+    common = ("concurrency", "retries", "leaf_seconds", "kernels", "unsandboxed")
     return TreeOptions(**{name: getattr(request, name) for name in common}, **fields)
 
 
@@ -388,10 +390,10 @@ async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> 
     return found
 
 
-def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *, more: bool = False) -> SetGrounding:
-    """Combine several estimates of a leaf into one edit; with `more`, earlier ones count too."""
+def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *, keep: bool = False) -> SetGrounding:
+    """Combine several estimates of a leaf into one edit; with `keep`, earlier ones count too."""
     earlier: tuple[float, ...] = ()
-    if more and node.p is not None:
+    if keep and node.p is not None:
         earlier = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
     found = combined_results(results, earlier)
     return SetGrounding(id=node.id, p=found.p, grounding=found.grounding)

@@ -172,14 +172,14 @@ class ReportFacts:
     made_at: datetime | None = None
     program: str = ""
     """Name and version of the program."""
-    lasting: float = 0.0
+    systematic_error: float = 0.0
     """Standard deviation of what the grounder gets wrong every time."""
 
 
 def tree_report(tree: Tree, outcomes: Sequence[WhatIfResult] = (), facts: ReportFacts | None = None) -> ReportDocument:
     """The report on a tree whose numbers are worked out; outcomes of scenarios are compared where given."""
     facts = facts or ReportFacts()
-    found, bar = drivers(tree), error_bar(tree, lasting=facts.lasting)
+    found, bar = drivers(tree), error_bar(tree, systematic_error=facts.systematic_error)
     top = tree.nodes[tree.root]
     sections: list[Section] = [
         ("reliance", "Before you rely on it", list(_reliance(tree))),
@@ -320,8 +320,8 @@ def _sureness(tree: Tree, bar: ErrorBar | None, facts: ReportFacts) -> Iterator[
         ("examinations", f"{sum(often.values())} of {len(often)} leaves"),
         ("errors of one trial go together by", f"{bar.correlation:.2f}"),
     ]
-    if facts.lasting:
-        pairs.append(("lasting error of the grounder", f"{facts.lasting:g}"))
+    if facts.systematic_error:
+        pairs.append(("systematic error of the grounder", f"{facts.systematic_error:g}"))
     largest = sorted(bar.contributions.items(), key=lambda one: -one[1])[:5]
     total = sum(bar.contributions.values())
     if total > 0:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from foretell.data.datasets.rows import read_text
 from foretell.questions.errors import InputError, known_names
-from foretell.runs.spec import RunSpec, parse_yaml, spec_from_mapping
+from foretell.runs.spec import FORMER_NAMES, RunSpec, parse_yaml, spec_from_mapping
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
 SECTIONS = ("questions", "options", "models", "sampling", "prices", "budget")
@@ -131,6 +131,7 @@ def field_path(name: str) -> str:
     >>> field_path("rule"), field_path("model"), field_path("trials"), field_path("temperature")
     ('options.rule', 'models.agent', 'trials', 'sampling.temperature')
     """
+    name = FORMER_NAMES.get(name, name)
     if name in SHORT:
         return SHORT[name]
     if name in {one.name for one in fields(RunSpec)} or name.partition(".")[0] in SECTIONS:
@@ -264,16 +265,17 @@ def factors_of_specs(specs: Mapping[str, RunSpec]) -> dict[str, dict[str, str]]:
 
 
 def _flat(spec: RunSpec) -> dict[str, str]:
-    from foretell.forecasters.forecaster import make_forecaster
+    from foretell.forecasters.forecaster import current_options, make_forecaster
     from foretell.runs.runtime import forecaster_name, forecaster_options
 
     written = asdict(spec)
     try:
         made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
         usual = asdict(made) if is_dataclass(made) and not isinstance(made, type) else {}
+        given = current_options(forecaster_name(spec), written["options"])
     except (InputError, TypeError):
-        usual = {}
-    written["options"] = {**{k: v for k, v in usual.items() if _plain(v)}, **written["options"]}
+        usual, given = {}, written["options"]
+    written["options"] = {**{k: v for k, v in usual.items() if _plain(v)}, **given}
     found: dict[str, str] = {}
     for name, value in written.items():
         inner = cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -253,7 +253,7 @@ def money_notices(spec: RunSpec) -> tuple[str, ...]:
 
 def has_panel(spec: RunSpec) -> bool:
     """Whether a model reads what the trials wrote, in one more cell per question."""
-    return spec.aggregate == "judged" and spec.trials > 1
+    return spec.combine == "judged" and spec.trials > 1
 
 
 @asynccontextmanager

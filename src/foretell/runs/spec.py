@@ -74,8 +74,8 @@ class RunSpec:
     search: tuple[str, ...] = ()
     """Engines, in the order they are asked."""
     trials: int = 1
-    aggregate: str = "logit-mean"
-    """How trials become one: one of `COMBINATIONS`, or the file of a fitted rule."""
+    combine: str = "logit-mean"
+    """How trials are combined: one of `COMBINATIONS`, or the file of a fitted rule."""
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False
     """Refuse questions that opened before a model's knowledge ends, instead of warning."""
@@ -102,8 +102,8 @@ class RunSpec:
             read_price(written)
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
-        if self.aggregate not in COMBINATIONS and Path(self.aggregate).suffix != ".json":
-            raise ValueError(f"there is no way to combine called {self.aggregate!r}; write {', '.join(COMBINATIONS)}")
+        if self.combine not in COMBINATIONS and Path(self.combine).suffix != ".json":
+            raise ValueError(f"there is no way to combine called {self.combine!r}; write {', '.join(COMBINATIONS)}")
 
     @property
     def id(self) -> str:
@@ -123,8 +123,12 @@ class RunSpec:
         return replace(self, questions=replace(self.questions, digest=digest))
 
     def to_json(self) -> str:
-        """Canonical JSON. What came in later is left out where it is the usual: older runs keep their id."""
+        """Canonical JSON, the same as earlier versions wrote, so that a run keeps its id.
+
+        Fields added later are left out at their default, and `combine` has its former name, `aggregate`.
+        """
         fields = asdict(self)
+        fields["aggregate"] = fields.pop("combine")
         for name in ("sampling", "prices", "efforts", "marked", "archive_check"):
             if not fields[name]:
                 del fields[name]
@@ -188,4 +192,16 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
 
 def spec_from_json(data: Any) -> RunSpec:
     """A spec from parsed JSON or YAML; a wrong field raises an `InputError` that names it."""
-    return checked_fields(data, RunSpec)
+    return checked_fields(current_names(cast("dict[str, Any]", data)) if isinstance(data, dict) else data, RunSpec)
+
+
+FORMER_NAMES = {"aggregate": "combine"}
+"""Field of a spec in earlier versions, and still in stored ones → its current name."""
+
+
+def current_names(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a spec under their current names."""
+    for former, current in FORMER_NAMES.items():
+        if former in data and current in data:
+            raise InputError(f"is the former name of {current}; write only {current}", column=former)
+    return {FORMER_NAMES.get(name, name): value for name, value in data.items()}

@@ -56,8 +56,8 @@ class DefaultByDay:
 
 def combining_of_run(store: RunStore, spec: RunSpec, rates: Rates | None = None) -> CombinationSettings:
     """How a run's trials are combined, as its spec says: the default is taught by earlier runs where there are any."""
-    how = combining_by_name(spec.aggregate, rates)
-    if spec.aggregate != TAUGHT:
+    how = combining_by_name(spec.combine, rates)
+    if spec.combine != TAUGHT:
         return how
     examples = past_trials(store, spec)
     return how if examples is None else replace(how, fitted=DefaultByDay(examples=examples))

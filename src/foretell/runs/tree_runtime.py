@@ -36,6 +36,7 @@ class GroundingOptions(GroundSettings):
     """By whom leaves are examined, beside how: what a run needs to open."""
 
     asks_models: ClassVar[bool] = True
+    former_names: ClassVar[dict[str, str]] = {"at_once": "concurrency", "most_leaves": "max_leaves"}
 
     grounder: str = "search"
     deep_model: str | None = None
@@ -56,7 +57,7 @@ class GroundingOptions(GroundSettings):
     def limits(self, usual: ModelLimits | None = None) -> ModelLimits:
         """What the provider is asked to bear: every leaf at once, and long researches."""
         limits = usual or ModelLimits()
-        limits = replace(limits, at_once=max(limits.at_once, 2 * self.at_once))
+        limits = replace(limits, at_once=max(limits.at_once, 2 * self.concurrency))
         if self.deep_model is None:
             return limits
         return replace(limits, seconds=RESEARCH_SECONDS, total_seconds=2 * RESEARCH_SECONDS)

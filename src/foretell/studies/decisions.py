@@ -47,7 +47,7 @@ CLAIM_NOTES = (
 class DecisionOptions(TableOptions):
     """Tables, which of them is the base, and which factors make rows, columns and groups."""
 
-    base: str | None = setting(
+    reference: str | None = setting(
         None, "The configuration that improvement is measured from; without it, the one without a rule.", metavar="NAME"
     )
     rows: str = setting(ROW_FACTOR, "The factor whose levels are the rows of the crossed table.", metavar="FACTOR")
@@ -101,11 +101,13 @@ class TableLayout:
 
     def base(self, group: Sequence[str]) -> str:
         """Whom the others of a group are compared with: the one named, the one without a rule, else the first."""
-        if self.options.base is not None:
-            if self.options.base not in self.names:
+        if self.options.reference is not None:
+            if self.options.reference not in self.names:
                 hint = f"there are {', '.join(self.names[:12])}"
-                raise InputError(f"no configuration is called {self.options.base!r}", column="--base", hint=hint)
-            return self.options.base
+                raise InputError(
+                    f"no configuration is called {self.options.reference!r}", column="--reference", hint=hint
+                )
+            return self.options.reference
         ruled = [name for name in group if self.level(name, self.options.rows)]
         plain = [name for name in group if name not in ruled]
         return plain[0] if plain and ruled else group[0]

@@ -308,10 +308,10 @@ BAR_RULES: tuple[WorldRule, ...] = ("linear", "logic")
 START, MORE = 2, 3
 """Trials of every leaf at first, and how many more per leaf the budget allows."""
 UNCERTAINTY_NOTES = (
-    "A grounder says chance + lasting error + passing error, held within [0, 1]. Passing errors differ between the "
+    "A grounder says chance + systematic error + passing error, held within [0, 1]. Passing errors differ between the "
     "trials of a leaf and may go together between leaves; leaves differ in how large theirs are. Lasting errors are "
     "the same in every trial.",
-    "No repetition shows a lasting error: bars that do not know of it cover too rarely. How large it is has to be "
+    "No repetition shows a systematic error: bars that do not know of it cover too rarely. How large it is has to be "
     "known from claims that came out; the last rows have it.",
     "Chances near 0 and 1 cannot be missed on both sides, so that even the mean of many trials is off there. Bars from "
     "many trials are narrow enough to feel it.",
@@ -328,7 +328,7 @@ class RepeatedGrounder:
     correlation: float = 0.0
     """Between the passing errors of two leaves in the same trial."""
     slant: float = 0.0
-    """Standard deviation of the lasting error."""
+    """Standard deviation of the systematic error."""
 
     def ask(self, chance: Floats, trials: int, rng: np.random.Generator) -> Floats:
         """Leaves × trials."""
@@ -337,8 +337,8 @@ class RepeatedGrounder:
         own *= self.sd / np.sqrt(np.mean(own**2))
         shared, apart = rng.standard_normal((1, trials)), rng.standard_normal((size, trials))
         passing = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * apart
-        lasting = self.slant * rng.standard_normal((size, 1))
-        return np.clip(chance[:, None] + lasting + own * passing, 0.0, 1.0)
+        systematic_error = self.slant * rng.standard_normal((size, 1))
+        return np.clip(chance[:, None] + systematic_error + own * passing, 0.0, 1.0)
 
 
 def root_and_slopes(world: TreeWorld, numbers: Mapping[str, float]) -> tuple[float, dict[str, float]]:
@@ -355,7 +355,12 @@ def _means(trials: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def covered(
-    world: TreeWorld, grounder: RepeatedGrounder, trials: int, rng: np.random.Generator, *, lasting: float = 0.0
+    world: TreeWorld,
+    grounder: RepeatedGrounder,
+    trials: int,
+    rng: np.random.Generator,
+    *,
+    systematic_error: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """For several questions of a world, whether the bar covers the true probability, and its width."""
     asked = draw_questions(world, QUESTIONS, rng)
@@ -363,7 +368,7 @@ def covered(
     for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
         said = dict(zip(world.leaves, grounder.ask(leaf, trials, rng).tolist(), strict=True))
         p, slope = root_and_slopes(world, _means(said))
-        spread = leaf_spread(slope, said, lasting=lasting)
+        spread = leaf_spread(slope, said, systematic_error=systematic_error)
         low, high = bar_ends(p, float(np.sqrt(spread.variance)), spread.freedom, LEVEL)
         found.append((bool(low - 1e-9 <= truth <= high + 1e-9), high - low))
     held, width = np.array(found).T
@@ -401,7 +406,7 @@ def uncertainty_study(inputs: DataInputs, options: UncertaintyOptions) -> StudyR
     """Does a tree's error bar cover the truth as it says?
 
     And do extra trials help more where the answer depends on them most? Linear and logic worlds, with independent,
-    correlated and lasting errors of the grounder.
+    correlated and systematic errors of the grounder.
     """
     data = inputs.data(options)
     coverage = coverage_table(options, data.resampling)
@@ -429,8 +434,8 @@ CASES: Mapping[str, tuple[RepeatedGrounder, int, float]] = {
     "3 trials, correlated": (RepeatedGrounder(correlation=0.5), 3, 0.0),
     "5 trials, correlated": (RepeatedGrounder(correlation=0.5), 5, 0.0),
     "10 trials, correlated": (RepeatedGrounder(correlation=0.5), 10, 0.0),
-    "5 trials, lasting errors unknown": (RepeatedGrounder(slant=0.1), 5, 0.0),
-    "5 trials, lasting errors known": (RepeatedGrounder(slant=0.1), 5, 0.1),
+    "5 trials, systematic errors unknown": (RepeatedGrounder(slant=0.1), 5, 0.0),
+    "5 trials, systematic errors known": (RepeatedGrounder(slant=0.1), 5, 0.1),
 }
 
 
@@ -444,11 +449,14 @@ def coverage_table(options: SimulationOptions, how: Resampling) -> StudyTable:
     """How often the bar covers the truth, and how wide it is, by kind of world and grounder."""
     cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
     rows: dict[str, list[CellValue]] = {}
-    for name, (grounder, trials, lasting) in CASES.items():
+    for name, (grounder, trials, systematic_error) in CASES.items():
         rows[name] = []
         for rule in BAR_RULES:
             worlds = _worlds(rule, options)
-            held, width = zip(*(covered(w, grounder, trials, rng, lasting=lasting) for w, rng in worlds), strict=True)
+            held, width = zip(
+                *(covered(w, grounder, trials, rng, systematic_error=systematic_error) for w, rng in worlds),
+                strict=True,
+            )
             share = bootstrap_score(100 * np.concatenate(held), cluster, resampling=how)
             rows[name] += [share, float(np.mean(width))]
     columns = [
@@ -481,11 +489,11 @@ def spending_table(options: SimulationOptions, how: Resampling) -> tuple[StudyTa
 
 
 def _coverage_sentence(grid: StudyTable) -> str:
-    measured = [name for name in CASES if "lasting" not in name]
+    measured = [name for name in CASES if "systematic" not in name]
     found = [
         value for kind in BAR_RULES for name, value in grid.numbers(f"{kind}: covered").items() if name in measured
     ]
-    unknown = grid.numbers("linear: covered")["5 trials, lasting errors unknown"]
+    unknown = grid.numbers("linear: covered")["5 trials, systematic errors unknown"]
     return (
         f"Bars of {LEVEL:.0%} from repeated leaves cover the truth in {number(min(found), 1)} to "
         f"{number(max(found), 1)} % of questions; where a grounder errs the same way every time and nobody knows, in "

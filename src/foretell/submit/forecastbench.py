@@ -141,7 +141,7 @@ class BucketUploader:
                 return self._answer(name, await self.found(name))
             problem = f"{self.folder.address(name)} is there already and was not written by this machine"
             raise SubmissionRefused(
-                f"{problem}: look at it, then say --again to replace it", url=error.url, status=error.status
+                f"{problem}: look at it, then replace it with --overwrite", url=error.url, status=error.status
             ) from None
         if row.words("md5Hash") not in ("", md5_of(content)):
             raise SubmissionRefused("what arrived is not what was sent", url=address)
@@ -196,7 +196,7 @@ class ForecastBenchTeam:
             problem = f"{self.organization!r} cannot stand in a file name"
             raise InputError(problem, column="--organization", hint="write a name of letters, without slashes")
         if not 1 <= self.number <= MOST_FILES:
-            raise InputError(f"{self.number} is not 1 to {MOST_FILES}", column="--number")
+            raise InputError(f"{self.number} is not 1 to {MOST_FILES}", column="--file-number")
 
     @property
     def _stem(self) -> str:
@@ -482,7 +482,7 @@ class ForecastBenchSubmitter:
         for other, text in self.found.items():
             organization, model = _signed(text)
             if other == name and model != self.sender.model:
-                found.append(f"{name} holds another model, {model!r}: take another --number")
+                found.append(f"{name} holds another model, {model!r}: take another --file-number")
             elif other != name and (organization, model) == (self.sender.organization, self.sender.model):
                 found.append(f"{other} holds this model already: one file for a model")
         return found

@@ -333,7 +333,7 @@ class SendOptions:
     """How often a thing is sent whose answers are lost, each time only after it was not found there."""
     pause: float = 5.0
     """Seconds before reading back: what was lost may still be on its way."""
-    again: bool = False
+    resend: bool = False
     """Send also what was sent before."""
 
 
@@ -388,7 +388,7 @@ class SubmissionSender:
         """What is to be said of an item without sending it; None where it is to be sent."""
         if not set(item.follows) <= good:
             return ItemResult(item=item, fate="held back", reason="its forecast does not stand")
-        if self._patience.again:
+        if self._patience.resend:
             return None
         if item.standing:
             return ItemResult(item=item, fate="already", reason=f"{submission.platform} shows it")

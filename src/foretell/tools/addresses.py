@@ -61,6 +61,7 @@ def address_of(url: str) -> Address | None:
     return Address(host=host, path=plain_path(parts.path), params=frozenset(parse_qsl(parts.query.lower())))
 
 
+@lru_cache(maxsize=4096)
 def plain_host(host: str) -> str:
     """One spelling per host: decoded, lower case, Latin look-alikes, no trailing dot, no `www.` or `m.`."""
     text = normalize("NFKC", unquote(host)).replace("。", ".").lower().strip(".")

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
 
@@ -21,19 +21,24 @@ class AddressPatterns:
         self._by_host: dict[str, list[Address]] = {}
         for address in dict.fromkeys(addresses):
             self._by_host.setdefault(address.host, []).append(address)
+        self._at_or_above = lru_cache(maxsize=1024)(self._places_at_or_above)
 
     def __len__(self) -> int:
         return sum(map(len, self._by_host.values()))
 
     def over(self, address: Address) -> Address | None:
         """The place an address belongs to: its host or a host above, at or below the path, with the same parameters."""
-        labels = address.host.split(".")
-        for start in range(len(labels)):
-            for place in self._by_host.get(".".join(labels[start:]), ()):
-                below = address.path == place.path or address.path.startswith(place.path + "/")
-                if below and place.params <= address.params:
-                    return place
+        for place in self._at_or_above(address.host):
+            below = address.path == place.path or address.path.startswith(place.path + "/")
+            if below and place.params <= address.params:
+                return place
         return None
+
+    def _places_at_or_above(self, host: str) -> list[Address]:
+        """The places of a host and of those above it, nearest first."""
+        labels = host.split(".")
+        hosts = (".".join(labels[start:]) for start in range(len(labels)))
+        return [place for above in hosts for place in self._by_host.get(above, ())]
 
     def over_any(self, addresses: Iterable[Address]) -> Address | None:
         """The first place any of the addresses belongs to."""

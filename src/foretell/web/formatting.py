@@ -99,7 +99,7 @@ def setting_label(name: str) -> str:
         "models": f"Model: {part}",
         "prices": f"Price of {part}, read/written per million tokens",
         "budget": "Spend at most, dollars" if part == "run" else "Spend at most on a question, dollars",
-        "aggregate": "Trials become one by",
+        "combine": "Combine trials by",
         "search": "Search with",
     }
     return words.get(field) or (part or field).replace("_", " ").capitalize()

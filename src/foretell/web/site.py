@@ -143,7 +143,7 @@ class _Crawl:
     async def run(self) -> None:
         waiting = [START_PAGES]
         seen = {START_PAGES}
-        while waiting and len(self.bodies) < self.request.most:
+        while waiting and len(self.bodies) < self.request.max_pages:
             address = waiting.pop(0)
             found = await self._get(address)
             for link in links_in(found) if found else ():

@@ -29,7 +29,7 @@ def test_two_services_share_the_work_of_a_week(site: Site, tmp_path: Path):
     async def main(second: RunStore) -> None:
         arena, stop = site.arena(), asyncio.Event()
         services = [
-            ArenaService(arena=one, look=0.01, tell=lambda stage, _: told.append(stage))
+            ArenaService(arena=one, poll_interval=0.01, tell=lambda stage, _: told.append(stage))
             for one in (arena, site.arena(second))
         ]
         tasks = [asyncio.create_task(service.run(stop)) for service in services]
@@ -78,7 +78,7 @@ def test_an_exchange_that_is_down_is_read_when_it_is_back(site: Site):
 
     async def main() -> None:
         stop = asyncio.Event()
-        task = asyncio.create_task(ArenaService(arena=arena, look=0.01).run(stop))
+        task = asyncio.create_task(ArenaService(arena=arena, poll_interval=0.01).run(stop))
         await asyncio.sleep(0.1)
         assert arena_status(arena, site.now).waiting == 1
         site.exchange.down = False
@@ -106,7 +106,7 @@ def test_a_stage_that_breaks_is_tried_again(site: Site):
 
     async def main() -> None:
         stop = asyncio.Event()
-        task = asyncio.create_task(ArenaService(arena=arena, look=0.01).run(stop))
+        task = asyncio.create_task(ArenaService(arena=arena, poll_interval=0.01).run(stop))
         await until(lambda: arena_status(arena, site.now).entries["one"].failed == 1)
         while not arena_status(arena, site.now).entries["one"].forecasts:
             await asyncio.sleep(0.05)

@@ -80,12 +80,12 @@ class Babble:
 
 @pytest.mark.parametrize("variant", list(VARIANTS))
 @pytest.mark.parametrize("question", [BINARY, DATES, OPTIONS, NUMBER], ids=lambda question: question.id)
-@given(script=st.lists(lines, min_size=1, max_size=4), asking=st.sampled_from(["tools", "schema"]))
+@given(script=st.lists(lines, min_size=1, max_size=4), reply_format=st.sampled_from(["tools", "schema"]))
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_garbage_ends_in_a_forecast_or_a_failure(new_desk, variant, question, script, asking):
-    limits = AgentSettings(steps=3, retries=1, asking=asking)
+def test_garbage_ends_in_a_forecast_or_a_failure(new_desk, variant, question, script, reply_format):
+    limits = AgentSettings(steps=3, retries=1, reply_format=reply_format)
     desk = new_desk(question=question, agent=BeliefAgent(variant=VARIANTS[variant], settings=limits))
     model = Babble(script)
     answer = desk.run(model)

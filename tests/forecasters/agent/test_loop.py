@@ -183,7 +183,7 @@ def test_what_was_found_is_told_when_the_numbers_alone_are_asked_for(desk, say):
 
 
 def test_a_reply_cut_off_in_its_lists_has_told_its_number(desk):
-    desk = desk.with_agent(settings=AgentSettings(retries=0, asking="schema"))
+    desk = desk.with_agent(settings=AgentSettings(retries=0, reply_format="schema"))
     forecast = desk.run(
         [Reply(text='{"updated_belief": {"reason": "r", "percent": 30, "evidence_for": [{"cl', finish="length")]
     )
@@ -339,7 +339,7 @@ def test_a_call_written_out_as_text_is_understood(desk, say, think):
 
 
 def test_models_without_tools_answer_by_schema(desk, think):
-    desk = desk.with_agent(settings=AgentSettings(asking="schema", steps=2))
+    desk = desk.with_agent(settings=AgentSettings(reply_format="schema", steps=2))
     action = {"tool": "web_search", "query": "strait"}
     first = json.dumps({"updated_belief": think(0.4), "action": action})
     last = json.dumps({"updated_belief": think(0.5), "action": {"tool": "submit", "percent": 50, "reason": "r"}})

@@ -19,9 +19,9 @@ def asked(desk, **agent):
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda variant: variant.kind)
-@pytest.mark.parametrize("asking", ["tools", "schema"])
-def test_criteria_and_background_reach_the_prompt(desk, variant, asking):
-    words, _ = asked(desk, variant=variant, settings=AgentSettings(asking=asking))
+@pytest.mark.parametrize("reply_format", ["tools", "schema"])
+def test_criteria_and_background_reach_the_prompt(desk, variant, reply_format):
+    words, _ = asked(desk, variant=variant, settings=AgentSettings(reply_format=reply_format))
     assert desk.question.text in words
     assert desk.question.criteria in words
     assert desk.question.background in words
@@ -34,9 +34,9 @@ def test_missing_criteria_are_said_to_be_missing(desk):
 
 
 @pytest.mark.parametrize("variant", [NOBELIEF, ZERO_SHOT, BATCH], ids=lambda variant: variant.kind)
-@pytest.mark.parametrize("asking", ["tools", "schema"])
-def test_without_belief_no_prompt_and_no_schema_mentions_one(desk, variant, asking):
-    words, request = asked(desk, variant=variant, settings=AgentSettings(asking=asking))
+@pytest.mark.parametrize("reply_format", ["tools", "schema"])
+def test_without_belief_no_prompt_and_no_schema_mentions_one(desk, variant, reply_format):
+    words, request = asked(desk, variant=variant, settings=AgentSettings(reply_format=reply_format))
     everything = (words + repr(request.tools) + repr(request.schema)).lower()
     for word in ("belief", "believe", "evidence_for", "open_questions", "retract"):
         assert word not in everything

@@ -56,7 +56,7 @@ def test_a_linear_tree_by_hand():
     assert found.contributions["P3"] == pytest.approx(0.01 * single[2]), "examined once: the spread of the others"
     assert found.once == ("P3",)
     assert 0 <= found.low < found.p < found.high <= 1
-    wider = error_bar(tree(), lasting=0.1)
+    wider = error_bar(tree(), systematic_error=0.1)
     assert wider is not None
     assert wider.sd == pytest.approx(sqrt(found.sd**2 + 0.01 * (0.25 + 0.04 + 0.01)))
     assert error_bar(tree(trials={id: (0.5,) for id in TRIALS})) is None
@@ -135,17 +135,17 @@ def test_spending_and_showing(tmp_path: Path):
     write_tree(file, tree())
     fields = {"grounder": "plain", "settings": Settings(home=tmp_path / "home"), "model_price": "1/2"}
     model = playing()
-    plan = ground_leaves(file, spend=0.03, plan=True, model=model_name(model), **fields)
+    plan = ground_leaves(file, allocate=0.03, plan=True, model=model_name(model), **fields)
     assert plan.steps[0].claim == "P1"
     assert (plan.dollars or 0) <= 0.03
-    done = ground_leaves(file, spend=0.03, model=model_name(model), **fields)
+    done = ground_leaves(file, allocate=0.03, model=model_name(model), **fields)
     after = read_tree(file)
     assert done.failed == ()
     extra = {id: len(node.grounding.trials) for id, node in after.nodes.items() if node.grounding is not None}
     assert extra["P1"] > 4
     assert sum(extra.values()) - 8 in (8, 9), "P3 had one trial, which counts once more trials are there"
     with pytest.raises(InputError, match="a trial costs nothing"):
-        ground_leaves(file, spend=0.03, model=model_name(model), grounder="plain", settings=fields["settings"])
+        ground_leaves(file, allocate=0.03, model=model_name(model), grounder="plain", settings=fields["settings"])
     bar = error_bar(after)
     assert bar is not None
     shown = show_tree(TreeShowRequest(file=file))

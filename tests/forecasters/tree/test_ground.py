@@ -143,14 +143,14 @@ def test_no_more_leaves_at_once_than_allowed():
     setup, moody = TreeSetup(), Moody()
 
     async def run() -> None:
-        hands = GroundingPool(moody, GroundSettings(at_once=3))
+        hands = GroundingPool(moody, GroundSettings(concurrency=3))
         await asyncio.gather(*(hands.ground(setup.leaf(f"Claim {n}."), setup.context) for n in range(20)))
 
     asyncio.run(run())
     assert moody.peak == 3
     for wrong in (0, 1001):
         with pytest.raises(InputError, match="leaves at once"):
-            GroundSettings(at_once=wrong)
+            GroundSettings(concurrency=wrong)
 
 
 def test_a_leaf_keeps_the_fence_of_its_question():

@@ -179,7 +179,7 @@ def test_the_budget_of_nodes_is_shared_out_equally():
 
 
 def test_the_budget_of_leaves_and_the_depth_are_kept():
-    tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, most_leaves=20)
+    tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, max_leaves=20)
     assert len(leaves(tree)) <= 20
     tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, depth=1)
     assert len(tree.nodes) == 5
@@ -246,7 +246,7 @@ def test_what_a_person_must_mend_ends_everything_at_once():
 
     broken = Broken()
     with pytest.raises(InputError, match="no key"):
-        grown(TreeSetup(name="scripted:planner-8"), broken, rounds=2, at_once=1)
+        grown(TreeSetup(name="scripted:planner-8"), broken, rounds=2, concurrency=1)
     assert broken.started < 64
 
 

@@ -179,7 +179,7 @@ def test_a_leaf_is_examined_several_times_and_a_dead_grounder_costs_nothing(file
     assert len(leaf.grounding.trials) == 3
     assert leaf.p == pytest.approx(sum(leaf.grounding.trials) / 3)
     assert isinstance(done, TreeEditResult)
-    grounded(file, "P2", trials=2, more=True, model=playing())
+    grounded(file, "P2", trials=2, keep_trials=True, model=playing())
     more = read_tree(file).nodes["P2"].grounding
     assert more is not None
     assert more.trials[:3] == leaf.grounding.trials
@@ -271,21 +271,21 @@ def test_children_come_go_and_move(file: Path):
 def test_two_people_edit_one_tree(file: Path):
     _, base = open_version(file)
     do(edit_tree, file, claim={"P2": NEWS}, why="first")
-    merged = edit_tree(file, set={"P1.1": 0.9}, base=base, who="bob")
+    merged = edit_tree(file, set={"P1.1": 0.9}, base_version=base, who="bob")
     assert [one.version for one in merged.merged] == [2]
     tree = read_tree(file)
     assert (tree.nodes["P2"].claim, tree.nodes["P1.1"].p) == (NEWS, 0.9)
     written = file.read_bytes()
     with pytest.raises(ConflictingEdits, match=r"P2 by ann in version 2: first\. Nothing was written"):
-        edit_tree(file, set={"P2": 0.1}, base=base, who="bob")
+        edit_tree(file, set={"P2": 0.1}, base_version=base, who="bob")
     do(edit_tree, file, remove=["P1.2"])
     with pytest.raises(ConflictingEdits, match=r"P1\.2"):
-        edit_tree(file, report={"P1.2": "Seen."}, base=base)
+        edit_tree(file, report={"P1.2": "Seen."}, base_version=base)
     assert written != file.read_bytes()
     # A rule that was judged while somebody reworded a child is stale from the start.
     _, base = open_version(file)
     do(edit_tree, file, claim={"P1.1": "The bank of Oslo agrees by 1 May 2026."})
-    edit_tree(file, weights={"P1": "0.9*P1.1"}, base=base)
+    edit_tree(file, weights={"P1": "0.9*P1.1"}, base_version=base)
     assert read_tree(file).nodes["P1"].stale == "the statement of P1.1 was changed in the meantime"
 
 

@@ -109,13 +109,13 @@ class BeliefAgent:
         toolbox = context.tools_for(question)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
-        by_schema = self.settings.asking == "schema"
+        by_schema = self.settings.reply_format == "schema"
         form = AnswerFormat.of(question, percent=by_schema)
         # The tools that suit the source; one the policy has never heard of is offered to all.
         usual = offered_tools(question.source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
         research = tuple(spec for spec in toolbox.specs() if spec.name in usual or spec.name not in ANY_SOURCE)
         offer = AgentToolset(form=form, variant=self.variant, research=research)
-        laid_down = self.settings.fixed and question.source in FIXED
+        laid_down = self.settings.source_steps and question.source in FIXED
         signals = self._signals(question, context)
         slot = f"{question.id}/trial {context.trial}"
         trial = AgentTrial(

@@ -150,7 +150,7 @@ class AgentTrial:
         self.messages = list(self.request.messages)
         given = self.settings.seconds
         self.clock = WorkClock(USUAL_SECONDS, replies=self.steps) if given is None else WorkClock(given)
-        self.by_schema = self.settings.asking == "schema"
+        self.by_schema = self.settings.reply_format == "schema"
 
     @property
     def steps(self) -> int:

@@ -44,7 +44,7 @@ class Clamp:
         return scaled({target: min(self.high, max(low, value)) for target, value in p.items()}, exclusivity)
 
 
-Asking = Literal["tools", "schema"]
+ReplyFormat = Literal["tools", "schema"]
 USUAL_SECONDS = 600.0
 """How long a trial may work where nobody says: more where the model is seen to be slow."""
 
@@ -63,12 +63,12 @@ class AgentSettings:
     retries: int = 2
     """How often a reply that cannot be used is asked for again, within one step."""
     clamp: Clamp = field(default_factory=Clamp)
-    asking: Asking = "tools"
+    reply_format: ReplyFormat = "tools"
     """`schema` for models that cannot call tools: the same action and belief as one JSON answer."""
     sampling: ModelSettings | None = None
     """None: what the run says for the agent's role."""
-    fixed: bool = True
-    """Obey sources whose tools are laid down step by step."""
+    source_steps: bool = True
+    """Follow the research steps that some sources prescribe."""
     closing_time: bool = False
     """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
 
@@ -123,6 +123,9 @@ class AgentOptions:
     """The options of the forecaster `agent`, as a run, the command line or a page gives them."""
 
     asks_models: ClassVar[bool] = True
+    former_names: ClassVar[dict[str, str]] = {
+        "asking": "reply_format", "bypass": "series_sources", "fixed": "source_steps"
+    }  # fmt: skip
 
     variant: Literal["full", "nobelief", "zero-shot", "batch"] = "full"
     """Variant of the agent: its prompt, its tools and whether it keeps a belief."""
@@ -134,14 +137,14 @@ class AgentOptions:
     """Maximum number of model replies; in the last one it must answer."""
     seconds: float | None = None
     """Seconds that one trial may work (default: 600, and more for a slow model)."""
-    asking: Asking = "tools"
+    reply_format: ReplyFormat = "tools"
     """How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools."""
     clamp: tuple[float, float] = (0.05, 0.95)
     """Lowest and highest probability that is submitted."""
-    bypass: tuple[str, ...] = ("dbnomics",)
+    series_sources: tuple[str, ...] = ("dbnomics",)
     """Sources whose questions are answered from their time series, without a model."""
-    fixed: bool = True
-    """Follow the fixed steps that some sources have."""
+    source_steps: bool = True
+    """Follow the research steps that some sources prescribe."""
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -155,8 +158,8 @@ class AgentOptions:
         return AgentSettings(
             steps=self.steps,
             seconds=self.seconds,
-            asking=self.asking,
-            fixed=self.fixed,
+            reply_format=self.reply_format,
+            source_steps=self.source_steps,
             clamp=Clamp.read(self.clamp),
         )
 
@@ -166,4 +169,6 @@ class AgentOptions:
         from foretell.forecasters.series.forecasters import Auto
 
         variant = VARIANTS[self.variant].with_signals(crowd=self.crowd, prior=self.prior)
-        return BeliefAgent(variant=variant, settings=self.settings, bypass={source: Auto() for source in self.bypass})
+        return BeliefAgent(
+            variant=variant, settings=self.settings, bypass={source: Auto() for source in self.series_sources}
+        )

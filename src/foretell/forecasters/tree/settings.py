@@ -10,14 +10,14 @@ from foretell.forecasters.tree.links import INTERCEPT_LIMIT
 from foretell.plugins import load
 from foretell.questions.errors import InputError
 
-MOST_AT_ONCE = 1000
+MAX_CONCURRENCY = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroundSettings:
     """How claims are examined, and what a forecast makes of them: what trees and thoughts share."""
 
-    at_once: int = 20
+    concurrency: int = 20
     """Leaves that are examined at the same time."""
     retries: int = 3
     """How often a failed leaf is tried again, from its beginning."""
@@ -31,8 +31,8 @@ class GroundSettings:
     """Of two options of which exactly one comes true only the first is analysed; the other has what is left."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.at_once <= MOST_AT_ONCE:
-            raise InputError(f"{self.at_once} leaves at once is outside 1 to {MOST_AT_ONCE}")
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            raise InputError(f"{self.concurrency} leaves at once is outside 1 to {MAX_CONCURRENCY}")
         if self.retries < 0 or self.trials < 1 or self.leaf_seconds <= 0:
             raise InputError("grounding needs a count of retries >= 0, a trial and some time")
         try:
@@ -56,7 +56,7 @@ class TreeSettings(GroundSettings):
     """How often leaves are taken apart again: n of Analyticaⁿ."""
     leaves: int = 10
     """Enough leaves for one analysis."""
-    most_leaves: int | None = None
+    max_leaves: int | None = None
     """About how many leaves the whole tree may have."""
     nodes: int = 5_000
     """Most claims of the whole tree."""
@@ -78,7 +78,7 @@ class TreeSettings(GroundSettings):
         load("synthesis_rules", self.rule)
         if self.rounds < 1 or self.leaves < 2 or self.nodes < 1 or self.steps < 1:
             raise InputError("a tree needs at least one round, one step, two leaves for an analysis, and one node")
-        if (self.most_leaves is not None and self.most_leaves < 1) or (self.depth is not None and self.depth < 0):
+        if (self.max_leaves is not None and self.max_leaves < 1) or (self.depth is not None and self.depth < 0):
             raise InputError("a tree needs at least one leaf, and its depth cannot be negative")
         if self.scaling is not None and self.scaling not in SCALINGS:
             raise InputError(f"there is no scaling {self.scaling!r}", hint=f"scalings are {', '.join(SCALINGS)}")

@@ -19,19 +19,18 @@ from foretell.models.model import (
 )
 from foretell.models.providers.wire import Json, arguments_text, bearer, call_ids, count, counted, nudge, seal, unseal
 
+PLAIN_ENDINGS = ("", "stop", "tool_calls", "function_call", "end_turn", "tool_use", "stop_sequence", "eos", "eos_token")
 FINISH: Mapping[str, FinishReason] = {
     "length": "length",
+    "max_tokens": "length",
     "model_length": "length",
     "model_context_window_exceeded": "length",
     "content_filter": "refusal",
     "refusal": "refusal",
+    "safety": "refusal",
     "sensitive": "refusal",
-    "error": "malformed",
-    "abort": "malformed",
-    "network_error": "malformed",
-    "insufficient_system_resource": "malformed",
 }
-"""Words of OpenAI, Mistral, Z.ai, DeepSeek, OpenRouter and vLLM; every other is a plain stop."""
+"""Words of OpenAI, Mistral, Z.ai, OpenRouter and others. Those of faults, and those nobody knows, read as malformed."""
 REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
 """Where servers put what the model thought. It goes back in the same field, or the next turn may be refused."""
 KEPT_FIELDS = (*REASONING_FIELDS, "extra_content", "thought_signature")
@@ -69,7 +68,9 @@ class ChatWire:
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
         """What to post."""
         marked = name.startswith(self.cache_marks) if self.cache_marks else False
-        messages = [_message(message, marked) for message in request.messages]
+        # Never the last message: with a mark there, some servers behind OpenRouter bill the prompt twice.
+        last = len(request.messages) - 1
+        messages = [_message(message, marked and place < last) for place, message in enumerate(request.messages)]
         body: Json = {"model": name, "messages": messages}
         if self.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -99,6 +100,8 @@ class ChatWire:
     def _settings(self, request: Request, facts: ModelFacts) -> Json:
         settings = request.settings
         effort = facts.effort(settings.effort) if facts.efforts else settings.effort
+        if request.force is not None and facts.force != "no" and not facts.while_thinking:
+            effort = None
         sent: Json = {
             "temperature": settings.temperature if facts.samples(settings.effort) else None,
             self.seed: settings.seed,
@@ -132,7 +135,9 @@ class ChatWire:
         )
         text, inline = _content(message.get("content"))
         refusal = message.get("refusal") or ""
-        finish = FINISH.get(str(choice.get("finish_reason") or ""), "tool" if calls else "stop")
+        reason = str(choice.get("finish_reason") or "").lower()
+        plain: FinishReason = "tool" if calls else "stop"
+        finish = plain if reason in PLAIN_ENDINGS else FINISH.get(reason, "malformed")
         usage = body.get("usage")
         reply = Reply(
             text=text or str(refusal),
@@ -142,6 +147,7 @@ class ChatWire:
             thinking=inline or _thinking(message),
             sealed=_sealed(message, raw_calls, ids),
             dollars=stated_dollars(usage),
+            detail="" if finish == plain else reason,
         )
         read, written = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
         reasoning = count(usage, "completion_tokens_details", "reasoning_tokens")
@@ -160,33 +166,47 @@ class ChatWire:
         """The body that a streamed reply adds up to."""
         body: Json = {}
         message: Json = {"role": "assistant"}
-        calls: dict[int, Json] = {}
+        calls: list[Json] = []
         finish: Any = None
         for event in events:
             body |= {k: v for k, v in event.items() if k not in ("choices", "object") and v is not None}
             for choice in event.get("choices") or ():
                 finish = choice.get("finish_reason") or finish
-                delta: Json = choice.get("delta") or {}
-                for name, value in delta.items():
-                    if name == "tool_calls":
-                        for place, part in enumerate(value or ()):
-                            _add_call(calls, part, part.get("index", len(calls) if part.get("id") else place))
-                    elif name != "role" and value is not None:
-                        message[name] = _grown(message.get(name), value)
+                if choice.get("usage"):  # As Moonshot writes it.
+                    body["usage"] = choice["usage"]
+                _add_delta(message, calls, choice.get("delta") or {})
         if calls:
-            message["tool_calls"] = [calls[place] for place in sorted(calls)]
+            message["tool_calls"] = calls
         if not (message.keys() - {"role"}) and finish is None and "error" not in body:
             raise ValueError("the stream holds no reply")
-        if finish is None and not body.get("usage"):
+        if finish is None:
             finish = "length"  # The connection ended first: what is there was cut off.
         return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
-def _add_call(calls: dict[int, Json], part: Json, place: int) -> None:
-    call = calls.setdefault(place, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
+def _add_delta(message: Json, calls: list[Json], delta: Json) -> None:
+    for name, value in delta.items():
+        if name == "tool_calls":
+            for part in value or ():
+                _add_call(calls, part)
+        elif name != "role" and value is not None:
+            message[name] = _grown(message.get(name), value)
+
+
+def _add_call(calls: list[Json], part: Json) -> None:
+    """Add a piece of a call to the one it belongs to. Some servers leave its index out, or give all calls the same."""
     function: Json = part.get("function") or {}
-    call["id"] = call["id"] or part.get("id")
-    call["function"]["name"] += function.get("name") or ""
+    id, name, index = part.get("id"), function.get("name") or "", part.get("index")
+    call = next((one for one in reversed(calls) if index is None or one["index"] == index), None)
+    if call is not None:
+        another = bool(id) and id != call["id"]
+        begins = another and bool(name and call["function"]["name"])
+        call = None if begins or (index is None and (another or (name and not id))) else call
+    if call is None:
+        call = dict[str, Any](index=index, id=None, type="function", function={"name": "", "arguments": ""})
+        calls.append(call)
+    call["id"] = call["id"] or id
+    call["function"]["name"] += name if name != call["function"]["name"] else ""  # Some repeat it in every piece.
     given = function.get("arguments")
     call["function"]["arguments"] += given if isinstance(given, str) else json.dumps(given) if given is not None else ""
     if part.get("extra_content"):
@@ -206,16 +226,21 @@ def _grown(before: Any, piece: Any) -> Any:
 
 
 def _joined_parts(parts: Sequence[Any]) -> list[Any]:
-    """Pieces of one part of a list, such as one reasoning detail, put together again."""
+    """Pieces of one part of a list, such as one reasoning detail and its signature, put together again."""
     joined: list[Any] = []
     for part in parts:
-        last: Any = joined[-1] if joined else {}
-        same = isinstance(part, dict) and isinstance(last, dict) and "text" in part and "text" in last
-        if same and all(part.get(key) == last.get(key) for key in ("type", "index")) and "index" in part:
-            joined[-1] = {**last, **{k: v for k, v in part.items() if v}, "text": last["text"] + part["text"]}
+        last: Any = joined[-1] if joined else None
+        both = isinstance(part, dict) and isinstance(last, dict) and "index" in part
+        if both and all(part.get(key) == last.get(key) for key in ("type", "index")):
+            grown = {key: _text(last.get(key)) + _text(part.get(key)) for key in GROWING if part.get(key)}
+            joined[-1] = {**last, **{k: v for k, v in part.items() if v}, **grown}
         else:
             joined.append(part)
     return joined
+
+
+GROWING = ("text", "summary", "data")
+"""Fields of a reasoning detail that come in pieces."""
 
 
 def _text(value: Any) -> str:

@@ -103,7 +103,9 @@ class HttpModel:
             try:
                 return await self._ask(request, name)
             except SettingRefused as refused:
-                if not self._step_down(request, name, refused):
+                if refused.setting == "signature":
+                    request = _without(request, frozenset({"sealed"}))
+                elif not self._step_down(request, name, refused):
                     raise
         return await self._ask(request, name)
 
@@ -204,8 +206,9 @@ class HttpModel:
             with suppress(RecursionError):
                 parsed = self._parsed(answer)
         failure = HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
-        if answer.good and isinstance(failure, ModelBusy) and answer.body.count(b"data:") > 1:
-            # A stream that had begun: what came before the error may be billed.
+        begun = answer.body.count(b"data:") > 1 or (isinstance(parsed, dict) and isinstance(parsed.get("usage"), dict))
+        if answer.good and isinstance(failure, ModelBusy) and begun:
+            # What came before the error, or was counted beside it, may be billed.
             return ReplyLost(str(failure), wait=failure.wait)
         return failure
 
@@ -338,7 +341,7 @@ async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply, lon
 
 
 def _is_error(body: Json) -> bool:
-    if body.get("error"):
+    if body.get("error") or body.get("object") == "error":
         return True
     choices: Any = body.get("choices")
     return bool(isinstance(choices, list) and choices and isinstance(choices[0], dict) and choices[0].get("error"))

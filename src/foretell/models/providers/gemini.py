@@ -31,20 +31,26 @@ from foretell.models.providers.wire import (
     unseal,
 )
 
+REFUSALS = (
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MODEL_ARMOR",
+    "JAILBREAK",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+)
 FINISH: Mapping[str, FinishReason] = {
     "STOP": "stop",
-    "FINISH_REASON_UNSPECIFIED": "stop",
     "MAX_TOKENS": "length",
     "CONTINUATION": "length",
-    "MALFORMED_FUNCTION_CALL": "malformed",
-    "MALFORMED_RESPONSE": "malformed",
-    "MISSING_THOUGHT_SIGNATURE": "malformed",
-    "NO_CANDIDATES": "malformed",
-    "UNEXPECTED_TOOL_CALL": "malformed",
-    "TOO_MANY_TOOL_CALLS": "malformed",
-    "OTHER": "malformed",
+    **dict.fromkeys(REFUSALS, "refusal"),
 }
-"""Everything else (SAFETY, RECITATION, PROHIBITED_CONTENT, …) is a refusal."""
+"""Everything else (MALFORMED_FUNCTION_CALL, TOO_MANY_TOOL_CALLS, OTHER, what is new) is a fault."""
 BUDGETS: Mapping[str, int] = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
 """Tokens of thinking by level, for the models before Gemini 3."""
 
@@ -65,7 +71,7 @@ class GeminiWire:
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
         """What to post."""
         settings = request.settings
-        contents = _contents(request)
+        contents = _contents(request, signing=UNSIGNED.search(name) is None)
         body: Json = {"contents": contents}
         system = "\n\n".join(message.text for message in request.messages if isinstance(message, SystemMessage))
         if system:
@@ -114,8 +120,8 @@ class GeminiWire:
             ToolCall(id=id, name=str(call.get("name") or ""), arguments=arguments_text(call.get("args")))
             for id, call in zip(ids, made, strict=True)
         )
-        reason = str(candidate.get("finishReason") or (blocked or "STOP"))
-        finish = FINISH.get(reason, "refusal")
+        reason = str(candidate.get("finishReason") or "STOP")
+        finish = "refusal" if blocked and not candidates else FINISH.get(reason, "malformed")
         signed = any(part.keys() - {"text", "functionCall"} for part in parts)
         reply = Reply(
             text="".join(str(part.get("text") or "") for part in parts if not part.get("thought")),
@@ -123,7 +129,7 @@ class GeminiWire:
             finish="tool" if calls and finish == "stop" else finish,
             model=str(body.get("modelVersion") or ""),
             thinking="\n\n".join(str(part["text"]) for part in parts if part.get("thought") and part.get("text")),
-            sealed=seal("gemini", [part for part in parts if not part.get("thought")]) if signed else "",
+            sealed=seal("gemini", parts) if signed else "",
             detail="" if reason == "STOP" else str(candidate.get("finishMessage") or reason),
             tier=answered_tier(usage.get("serviceTier") if isinstance(usage, dict) else None, request),
         )
@@ -209,7 +215,11 @@ def _thinking(request: Request, facts: ModelFacts) -> Json | None:
     return {"thinkingBudget": BUDGETS.get(effort, BUDGETS["high"])}
 
 
-def _contents(request: Request) -> list[Json]:
+UNSIGNED = re.compile(r"gemini-[12]\b")
+"""Models that take calls without a signature."""
+
+
+def _contents(request: Request, *, signing: bool) -> list[Json]:
     contents: list[Json] = []
     for message in request.messages:
         match message:
@@ -225,11 +235,11 @@ def _contents(request: Request) -> list[Json]:
                     contents, "user", "parts", [{"functionResponse": answer | ({} if own else {"id": message.call_id})}]
                 )
             case AssistantMessage():
-                add_turn(contents, "model", "parts", _assistant(message))
+                add_turn(contents, "model", "parts", _assistant(message, signing=signing))
     return contents
 
 
-def _assistant(message: AssistantMessage) -> list[Json]:
+def _assistant(message: AssistantMessage, *, signing: bool) -> list[Json]:
     """The parts as they came, signatures included; calls that Google did not make itself get the mark for those."""
     sealed: Any = unseal("gemini", message)
     calls = list(message.calls)
@@ -243,11 +253,11 @@ def _assistant(message: AssistantMessage) -> list[Json]:
         if match is not None:
             calls.remove(match)
             parts.append({**part, "functionCall": {**made, "args": arguments_object(match)}})
-    if message.text and not any("text" in part for part in parts):
+    if message.text and not any("text" in part and not part.get("thought") for part in parts):
         parts.insert(0, {"text": message.text})
     signed = any("thoughtSignature" in part for part in parts if "functionCall" in part)
     for number, call in enumerate(calls):
         id = {} if call.id.startswith("call_") else {"id": call.id}
         part: Json = {"functionCall": {"name": call.name, "args": arguments_object(call), **id}}
-        parts.append(part if signed or number else {**part, "thoughtSignature": SKIP_SIGNATURE})
+        parts.append(part if signed or number or not signing else {**part, "thoughtSignature": SKIP_SIGNATURE})
     return parts

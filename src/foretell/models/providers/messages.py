@@ -1,5 +1,6 @@
 """Anthropic's Messages format."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from foretell.models.providers.wire import (
     call_ids,
     count,
     counted,
+    json_object,
     nudge,
     seal,
     unseal,
@@ -47,12 +49,15 @@ BUDGETS: Mapping[str, int] = {
 LEAST_BUDGET = 1_024
 ROOM_TO_ANSWER = 8_000
 """Tokens kept beside the thinking where nobody set a limit."""
+PLAIN_ENDINGS = ("", "end_turn", "tool_use", "stop_sequence")
 FINISH: Mapping[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
     "pause_turn": "paused",
 }
+"""A reason that nobody knows reads as malformed."""
+THOUGHTS = ("thinking", "redacted_thinking")
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -116,14 +121,15 @@ class MessagesWire:
         stop = str(body.get("stop_reason") or "")
         details = body.get("stop_details")
         category = details.get("category") if isinstance(details, dict) else None
+        plain: FinishReason = "tool" if calls else "stop"
         reply = Reply(
             text="".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text"),
             calls=calls,
-            finish=FINISH.get(stop, "tool" if calls else "stop"),
+            finish=plain if stop in PLAIN_ENDINGS else FINISH.get(stop, "malformed"),
             model=str(body.get("model") or ""),
             thinking="\n\n".join(str(block["thinking"]) for block in blocks if block.get("thinking")),
-            sealed=seal("messages", blocks) if any(b.get("type") not in ("text", "tool_use") for b in blocks) else "",
-            detail=str(category or ("" if stop in ("end_turn", "tool_use", "stop_sequence") else stop)),
+            sealed=seal("messages", blocks) if _worth_keeping(blocks) else "",
+            detail="" if stop in PLAIN_ENDINGS else str(category or stop),
         )
         usage = body.get("usage")
         fresh, cached, stored = (
@@ -150,7 +156,8 @@ class MessagesWire:
                     _add_delta(blocks.setdefault(event["index"], {}), event["delta"], inputs, event["index"])
                 case "message_delta":
                     body |= {k: v for k, v in (event.get("delta") or {}).items() if v is not None}
-                    body["usage"] = {**(body.get("usage") or {}), **(event.get("usage") or {})}
+                    more = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+                    body["usage"] = {**(body.get("usage") or {}), **more}
                 case "error":
                     return event
                 case _:
@@ -158,11 +165,17 @@ class MessagesWire:
         if not body:
             raise ValueError("the stream holds no reply")
         for place, text in inputs.items():
-            call = ToolCall(id="", name="", arguments=text)
-            blocks[place]["input"] = arguments_object(call) if text.strip() else {}
+            # What is no JSON, such as a call that was cut off, comes back as the model wrote it.
+            blocks[place]["input"] = json_object(text) if json_object(text) is not None else text
         if body.get("stop_reason") is None:
             body["stop_reason"] = "max_tokens"  # the connection ended first: what is there was cut off
         return {**body, "content": [blocks[place] for place in sorted(blocks)]}
+
+
+def _worth_keeping(blocks: list[Json]) -> bool:
+    """Whether the text and the calls of a reply, the text first, would not be all of it."""
+    kinds = [str(block.get("type")) for block in blocks]
+    return kinds != sorted(kinds) or kinds.count("text") > 1 or not set(kinds) <= {"text", "tool_use"}
 
 
 DELTAS: Mapping[str, str] = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -209,13 +222,17 @@ def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
 def _may_think(request: Request) -> bool:
     """Older models want their thoughts back with the calls they made; a turn put together anew has none."""
     turns = [message for message in request.messages if isinstance(message, AssistantMessage) and message.calls]
-    return all(unseal("messages", turn) for turn in turns)
+    return all(any(block.get("type") in THOUGHTS for block in unseal("messages", turn) or ()) for turn in turns)
+
+
+OPUS_4_5 = re.compile(r"opus-4[.-]5")
+"""Takes a budget of thinking and an effort; the other models take one of them."""
 
 
 def _output_config(request: Request, facts: ModelFacts) -> Json:
     effort = facts.effort(request.settings.effort)
     config: Json = {}
-    if effort not in (None, "none") and (facts.thinking == "adaptive" or "opus-4" in request.model):
+    if effort not in (None, "none") and (facts.thinking == "adaptive" or OPUS_4_5.search(request.model)):
         config["effort"] = effort
     if request.schema is not None and facts.schema == "yes":
         config["format"] = {"type": "json_schema", "schema": plain_schema(request.schema)}
@@ -278,6 +295,8 @@ def _assistant(message: AssistantMessage) -> list[Json]:
     blocks: list[Json] = []
     seen: set[str] = set()
     for block in unseal("messages", message) or []:
+        if block.get("type") == "text" and not str(block.get("text") or "").strip():
+            continue  # Anthropic writes such blocks and does not take them back.
         if block.get("type") != "tool_use":
             blocks.append(block)
         elif block.get("id") in calls:
@@ -285,8 +304,11 @@ def _assistant(message: AssistantMessage) -> list[Json]:
             seen.add(block["id"])
     if message.text.strip() and not any(block.get("type") == "text" for block in blocks):
         blocks.append({"type": "text", "text": message.text})
-    return blocks + [
+    blocks += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)}
         for call in message.calls
         if call.id not in seen
     ]
+    while blocks and blocks[-1].get("type") in THOUGHTS:  # A turn may not end in a thought.
+        blocks.pop()
+    return blocks

@@ -119,20 +119,23 @@ class ResponsesWire:
         )
         parts = [part for item in items if item.get("type") == "message" for part in _parts(item.get("content"))]
         refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
-        text = "".join(str(part.get("text") or "") for part in parts)
+        text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
         reason = str((body.get("incomplete_details") or {}).get("reason") or "")
+        status = str(body.get("status") or "completed")
         finish: FinishReason = "tool" if calls else "refusal" if refusal else "stop"
-        if body.get("status") in ("incomplete", "cancelled"):
-            finish = ENDINGS.get(reason, "length")
+        if status in ("incomplete", "cancelled"):
+            finish = ENDINGS.get(reason, "malformed") if reason else "length"
+        elif status != "completed":
+            finish = "malformed"
         usage = body.get("usage")
         reply = Reply(
-            text=text or refusal,
+            text=text,
             calls=calls,
             finish=finish,
             model=str(body.get("model") or ""),
             thinking=_thinking(items),
             sealed=seal("responses", [_kept(item) for item in items]) if _worth_keeping(items) else "",
-            detail=reason,
+            detail=reason or ("" if status == "completed" else status),
             tier=answered_tier(body.get("service_tier"), request),
             dollars=stated_dollars(usage),
         )
@@ -174,6 +177,8 @@ PIECES: Mapping[str, tuple[str, str]] = {
     "response.output_text.delta": ("message", "text"),
     "response.refusal.delta": ("message", "refusal"),
     "response.function_call_arguments.delta": ("function_call", "arguments"),
+    "response.reasoning_text.delta": ("reasoning", "content"),
+    "response.reasoning_summary_text.delta": ("reasoning", "summary"),
 }
 """Which item a piece belongs to, and its field there. Items that come to their end replace their pieces."""
 
@@ -183,6 +188,9 @@ def _add_piece(item: Json, kind: str, field: str, event: Json) -> None:
     piece = str(event.get("delta") or "")
     if kind == "function_call":
         item[field] = str(item.get(field) or "") + piece
+    elif kind == "reasoning":
+        earlier = "".join(str(part.get("text") or "") for part in item.get(field) or ())
+        item[field] = [{"type": "reasoning_text" if field == "content" else "summary_text", "text": earlier + piece}]
     else:
         part = {"type": "refusal" if field == "refusal" else "output_text", field: piece}
         item["content"] = [*(item.get("content") or ()), part]
@@ -226,6 +234,8 @@ def _assistant(message: AssistantMessage) -> list[Json]:
     seen: set[str] = set()
     sealed: list[Json] = unseal("responses", message) or []
     for item in sealed:
+        if item.get("type") == "reasoning" and not (item.get("encrypted_content") or item.get("content")):
+            continue  # Nothing of it is stored at the provider, and its id alone is refused.
         if item.get("type") not in CALLS:
             items.append(item)
         elif (id := item.get("call_id") or item.get("id")) in calls:
@@ -245,18 +255,18 @@ def _assistant(message: AssistantMessage) -> list[Json]:
     ]
 
 
-SENT_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "reasoning": ("type", "id", "summary", "content", "encrypted_content"),
-    "function_call": ("type", "id", "call_id", "name", "arguments"),
-    "message": ("type", "id", "role", "content", "status", "phase"),
-}
+NEVER_SENT = ("created_by", "status")
+"""Fields of calls and thoughts that only replies have, or that mean nothing in a request."""
 
 
 def _kept(item: Json) -> Json:
-    """An item as it goes back; of those we know, without the fields that only replies have."""
-    names = SENT_FIELDS.get(str(item.get("type")))
-    kept = item if names is None else {name: item[name] for name in names if item.get(name) is not None}
-    if item.get("type") == "reasoning":
+    """An item as it goes back; calls and thoughts without the fields that only replies have."""
+    kind = item.get("type")
+    if kind not in ("reasoning", "function_call", "message"):
+        return item
+    dropped = () if kind == "message" else NEVER_SENT
+    kept = {name: value for name, value in item.items() if value is not None and name not in dropped}
+    if kind == "reasoning":
         kept.setdefault("summary", [])
         if not kept.get("content"):
             kept.pop("content", None)
@@ -264,7 +274,10 @@ def _kept(item: Json) -> Json:
 
 
 def _worth_keeping(items: list[Json]) -> bool:
-    return any(item.get("type") not in ("function_call", "message") or item.get("phase") for item in items)
+    """Whether the text and the calls of a reply, the text first, would not be all of it."""
+    kinds = [str(item.get("type")) for item in items]
+    plain = kinds == sorted(kinds, reverse=True) and set(kinds) <= {"message", "function_call"}
+    return not plain or kinds.count("message") > 1 or any(item.get("phase") or item.get("namespace") for item in items)
 
 
 def _thinking(items: list[Json]) -> str:

@@ -128,8 +128,12 @@ SETTINGS = {
         "reasoning_content",
         "reasoning_details",
         "'reasoning'",
-        "encrypted_content",
         "messages.reasoning",
+    ),
+    # Thoughts that cannot be checked, as after a change of account: other conversations may keep theirs.
+    "signature": (
+        "encrypted_content",
+        "encrypted content",
         "thought_signature",
         "thought signature",
         "`signature`",
@@ -185,12 +189,12 @@ class HttpFailure:
         """The status that counts: OpenRouter answers 200 and puts the one behind it into the error."""
         if not 200 <= self.status < 300:
             return self.status
-        inner = _get(self._error, "code")
-        if isinstance(inner, int) and inner >= 400:
+        inner = count(self._error or self.body, "code")
+        if inner is not None and 400 <= inner < 600:
             return inner
         words = self.words
         # Faults of the request are named so, within a stream too; all else may pass when it is sent again.
-        ours = any(word in words for word in ("invalid", "policy", *TOO_LONG))
+        ours = any(word in words for word in ("invalid", "policy", "data_residency", *TOO_LONG))
         return ERROR_STATUS.get(str(_get(self._error, "type")), 400 if ours else 502)
 
     @property
@@ -229,9 +233,10 @@ class HttpFailure:
         again = self.headers.get("x-should-retry")
         if again != "false" and (status in BUSY or status >= 500 or again == "true"):
             return ModelBusy(text, wait=self.wait)
-        if again != "false" and any(word in words for word in OVERLOADED):
-            return ModelBusy(text, wait=self.wait)
         setting = _refused_setting(words, request) if status in (400, 404, 422) else None
+        # DeepSeek calls a response format "unavailable": only what is not about a setting is about the load.
+        if setting is None and again != "false" and any(word in words for word in OVERLOADED):
+            return ModelBusy(text, wait=self.wait)
         about_output = setting == "max_tokens" and "context" not in words
         if status == 413 or (status in (400, 422) and not about_output and any(word in words for word in TOO_LONG)):
             return ContextTooLong(text)
@@ -243,6 +248,7 @@ class HttpFailure:
 def _refused_setting(words: str, request: Request) -> str | None:
     """The setting that a message complains about, if the request sent it."""
     settings = request.settings
+    sealed = any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages)
     sent = {
         "tool_choice": request.force is not None,
         "schema": request.schema is not None,
@@ -254,7 +260,8 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "stream": True,
         "routing": True,
         "max_tokens": request.max_tokens is not None,
-        "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
+        "sealed": sealed,
+        "signature": sealed,
     }
     return next((name for name, clues in SETTINGS.items() if sent[name] and any(clue in words for clue in clues)), None)
 
@@ -363,23 +370,30 @@ def answered_tier(named: Any, request: Request) -> ServiceTier | None:
 
 
 def arguments_text(given: Any) -> str:
-    """Arguments as the text the model wrote, or as JSON where the provider has parsed them."""
-    return given if isinstance(given, str) else json.dumps(given if given is not None else {}, separators=(",", ":"))
+    """Arguments as the text the model wrote, or as JSON where the provider has parsed them.
+
+    >>> arguments_text({"a": 1}), arguments_text('{"a": 1'), arguments_text(None), arguments_text("")
+    ('{"a":1}', '{"a": 1', '{}', '{}')
+    """
+    if isinstance(given, str):
+        return "{}" if given.strip() in ("", "null") else given  # A call of a tool without parameters.
+    return json.dumps(given if given is not None else {}, separators=(",", ":"))
 
 
 def arguments_object(call: ToolCall) -> Json:
     """Arguments as an object, for providers that take no text; what is no object goes back under one key."""
-    try:
-        parsed = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        parsed = None
-    return cast("Json", parsed) if isinstance(parsed, dict) else {"arguments": call.arguments}
+    parsed = json_object(call.arguments or "{}")
+    return {"arguments": call.arguments} if parsed is None else parsed
 
 
 def call_ids(ids: Sequence[Any], request: Request) -> list[str]:
-    """The ids of a reply's calls. Where the provider gives none, the place in the conversation is one that repeats."""
+    """The ids of a reply's calls. Where the provider gives none, or one twice, the place in the conversation is one."""
     before = sum(len(message.calls) for message in request.messages if isinstance(message, AssistantMessage))
-    return [given if isinstance(given, str) and given else f"call_{before + n}" for n, given in enumerate(ids)]
+    found: list[str] = []
+    for place, given in enumerate(ids, before):
+        id = given if isinstance(given, str) and given else f"call_{place}"
+        found.append(f"{id}_{place}" if id in found else id)
+    return found
 
 
 # Sealed turns: the provider's own form of what it said, tagged with the wire that can read it.
@@ -441,13 +455,14 @@ def server_events(text: str) -> Iterator[Json]:
         lines = [
             line.removeprefix("data:").lstrip(" ") for line in block.split("\n") if line.startswith(("data:", "{"))
         ]
-        whole = _object("\n".join(lines))
-        yield from [whole] if whole is not None else filter(None, map(_object, lines if len(lines) > 1 else ()))
+        whole = json_object("\n".join(lines))
+        yield from [whole] if whole is not None else filter(None, map(json_object, lines if len(lines) > 1 else ()))
 
 
-def _object(data: str) -> Json | None:
+def json_object(text: str) -> Json | None:
+    """The object that a text is; None where it is something else."""
     try:
-        found = json.loads(data) if data.startswith("{") else None
+        found = json.loads(text) if text.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return None
     return cast("Json", found) if isinstance(found, dict) else None

@@ -273,7 +273,7 @@ class AuditOptions(StudyOptions):
         flag="-o/--outcomes",
         metavar="FILE",
     )
-    same: bool = setting(False, "Allow the model that filtered the run to audit it.")
+    allow_same_model: bool = setting(False, "Allow the model that filtered the run to audit it.")
 
 
 async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
@@ -289,7 +289,7 @@ async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
     """
     with inputs.store() as store:
         run = _run_with_model(store, options.run)
-        name = chosen_auditor(run.spec, options.auditor, same=options.same)
+        name = chosen_auditor(run.spec, options.auditor, same=options.allow_same_model)
         questions, notes = _questions(store, run)
         arms = _arms(store, run, options, questions)
         settings = models_of_run(run.spec).with_model("auditor", name).setting("auditor")
@@ -337,7 +337,7 @@ def chosen_auditor(spec: RunSpec, given: str | None, *, same: bool) -> str:
     if bare_name(name) == bare_name(models_of_run(spec).name("filter")) and not same:
         raise InputError(
             f"{name} was the filter of this run: it would repeat its own mistakes",
-            hint="choose another model for --auditor, or pass --same to do it anyway",
+            hint="choose another model for --auditor, or pass --allow-same-model to do it anyway",
         )
     return name
 
@@ -379,7 +379,7 @@ def _arms(
     if len(arms) > 1 and not questions.resolutions and options.outcomes is None:
         raise InputError("how the questions came out is unknown", hint="give --outcomes, a table as for foretell score")
     return {
-        arm: combine_trials(store.answers(one.id), questions.questions, combining_by_name(one.spec.aggregate))
+        arm: combine_trials(store.answers(one.id), questions.questions, combining_by_name(one.spec.combine))
         for arm, one in arms.items()
     }
 
@@ -390,7 +390,9 @@ def _caveats(spec: RunSpec, auditor: str) -> list[str]:
     if spec.clairvoyant:
         caveats.append("This run was clairvoyant: nothing was withheld from it, and it is no forecast.")
     if bare_name(auditor) == bare_name(models.name("filter")):
-        caveats.append("The auditor filtered this run: what it overlooked then it overlooks again (--same).")
+        caveats.append(
+            "The auditor filtered this run: what it overlooked then it overlooks again (--allow-same-model)."
+        )
     if bare_name(auditor) == bare_name(models.agent):
         caveats.append("The auditor is the agent's own model: it may take what it remembers for common knowledge.")
     return caveats

@@ -28,6 +28,8 @@ _SPACED = re.compile(r"(?<!\d)(\d{1,2}) (\d{1,2}) (20\d\d)(?!\d)")
 _OLDEST = 2015
 _DIGIT = re.compile(r"\d")
 _SEPARATORS = re.compile(r"[-_+./?&=#,%]+")
+_MAY_BE_DATED = re.compile(r"\d(?:[a-z]|(?<=[a-z].)|\D*\d\D*\d\D*\d)|[^\x00-\x7f]|'")
+"""What words of an address hold if they hold a date: four digits, or a number right beside letters (5jun24, q224)."""
 
 
 def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
@@ -52,6 +54,8 @@ def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
     if (moment := _late_moment(address.params, as_of) or _late_number(address.host, place, as_of)) is not None:
         return moment
     words = f"{_SEPARATORS.sub(' ', place)} "
+    if _MAY_BE_DATED.search(words) is None:
+        return None
     late = _late_words(place, words, as_of)
     if late is None or any(plan.search(text) for plan in _PLANS for text in (words, lower(fold(title)))):
         return None

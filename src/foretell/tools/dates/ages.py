@@ -102,7 +102,9 @@ def _age_of(plain: str) -> str | None:
     words = _words(piece)
     if "{}" not in words and not any(one in piece for one in ("ago", *_WITHOUT_NUMBER)):
         return None
-    for start in range(len(words)):
+    for start, first in enumerate(words):
+        if first not in _first_words():
+            continue
         for end in range(min(len(words), start + _MOST_WORDS), start, -1):
             if _is_age(words[start:end]):
                 name = plain[
@@ -111,6 +113,13 @@ def _age_of(plain: str) -> str | None:
                 before, after = " ".join(words[:start]), " ".join(words[end:])
                 return _by_the_rest(piece, " ".join(words[start:end]), before, after, name=name)
     return None
+
+
+@cache
+def _first_words() -> frozenset[str]:
+    """What an age may begin with."""
+    named = (name.split()[0] for name in _WITHOUT_NUMBER)
+    return frozenset(("{}", "a", "an", "one", *named, *(way[0] for way in _spaced() if way)))
 
 
 def _is_age(words: list[str]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Literal
 
 from foretell.tools.dates.folding import fold, lower
@@ -56,7 +57,7 @@ Order = Literal["day first", "month first", "unknown"]
 # Each pattern begins with one rare character and is checked for its surroundings afterwards: a search for a character
 # is several times quicker than for anything else, a repeated one (`\d{1,4}`) among it.
 _DIGIT = re.compile(r"[0-9]")
-_YEAR = re.compile(r"[12][0-9]{3}(?!\d|%|[.,]\d{3}(?!\d))")
+_YEARS = tuple(re.compile(rf"{first}[0-9]{{3}}(?!\d|%|[.,]\d{{3}}(?!\d))") for first in "12")
 _NUMERIC = re.compile(
     r"[0-9][0-9]{0,3}[ \t]{0,2}(?P<s>[-/._~·:])[ \t]{0,2}[0-9]{1,2}[ \t]{0,2}(?P=s)[ \t]{0,2}[0-9]{1,4}(?![0-9])"
 )
@@ -94,6 +95,7 @@ _ERA_START = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
 _VIETNAMESE = re.compile(
     r"(?:(?P<d>\d{1,2})\s*)?(?:thang|thg|th\.?)\s*(?P<m>\d{1,2})\s*(?:,|nam|/)?\s*(?:nam\s*)?(?P<y>20\d\d)"
 )
+_VIETNAMESE_SEEN = re.compile(r"th(?:ang|g|\.)?\s*\d")
 _VIETNAMESE_MONTHS = ("thang", "thg", " th ", " th.", " th1", "0th", "1th", "2th")
 _TOKEN = re.compile(r"\d+|[^\W\d_]+")
 _GAP = re.compile(r"[\s.,'/()\-ºª°*_~]{0,5}\Z")
@@ -145,7 +147,7 @@ def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
             found[one.start] = one
             end = one.end
     taken = {place for one in found.values() for place in range(one.start, one.end)}
-    for year in _YEAR.finditer(low):
+    for year in sorted(chain.from_iterable(years.finditer(low) for years in _YEARS), key=re.Match.start):
         number, before = int(year[0]), low[max(0, year.start() - 1) : year.start()]
         known = 1900 <= number < 2100 or 1300 <= number < 1500 or 2550 <= number < 2600
         if not known or before.isdigit() or before in _NO_YEAR_BEFORE:
@@ -165,9 +167,8 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
         for one in _ERA.finditer(low):
             year = _ERA_START[one["era"]] + (1 if one["n"] == "元" else int(one["n"]))
             yield _signed(one, year)
-    for pattern in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * any(
-        map(low.__contains__, _VIETNAMESE_MONTHS)
-    ):
+    vietnamese = _VIETNAMESE_SEEN.search(low) is not None and any(map(low.__contains__, _VIETNAMESE_MONTHS))
+    for pattern in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * vietnamese:
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
     for one in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():

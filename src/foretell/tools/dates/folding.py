@@ -112,7 +112,8 @@ _ORDINAL_ENDS = ("irst", "econd", "hird", "ifth", "ixth", "hth", "inth", "enth",
 _ORDINAL_SEEN = re.compile(rf"(?:{'|'.join(_ORDINAL_ENDS)})(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)")
 """Something that a day in words could belong to."""
 _SPACED_OUT_SEEN = re.compile(r" \S \S \S \S")
-_LETTER_DIGITS_SEEN = re.compile(r"[12][0-9oOlI]{3}[-/.][0-9oOlI]{1,2}[-/.]")
+_LETTER_DIGITS_SEEN = tuple(re.compile(rf"{first}[0-9oOlI]{{3}}[-/.][0-9oOlI]{{1,2}}[-/.]") for first in "12")
+"""Two patterns: a search for one letter is several times quicker than for either of two."""
 _SPACES = re.compile(r"[\s-]+")
 
 
@@ -138,7 +139,7 @@ def fold(text: str) -> str:
         text = _plain_letters(text)
     if _SPACED_OUT_SEEN.search(text) is not None:
         text = _SPACED_OUT.sub(lambda found: _SPACES_ONLY.sub("", found[0]), text)
-    if _LETTER_DIGITS_SEEN.search(text) is not None:
+    if any(seen.search(text) for seen in _LETTER_DIGITS_SEEN):
         text = _LETTER_DIGITS.sub(lambda found: found[0].translate(_DIGIT_LIKE), text)
     if any(map(text.__contains__, _SPELT)):
         text = _WORDED_YEAR.sub(lambda found: str(_YEAR_WORDS[_SPACES.sub(" ", found[0].lower())]), text)

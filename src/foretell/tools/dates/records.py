@@ -7,8 +7,9 @@ from datetime import date
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower, written
+from foretell.tools.dates.own_dates import NUMBER_BEFORE
 from foretell.tools.dates.periods import EXPECTED, RESULT, unfinished_periods
-from foretell.tools.dates.places import NUMBER_BEFORE, DatePlace, looks_ahead
+from foretell.tools.dates.places import DatePlace, looks_ahead
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_late, settled_by
 from foretell.tools.dates.tenses import is_plan
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
@@ -38,6 +39,7 @@ _STATE_WORDS = (
     "risult", "результат", "итог", "結果", "结果", "결과",
 )  # fmt: skip
 """One of them is in every state."""
+_LATIN_STATE_WORDS = tuple(filter(str.isascii, _STATE_WORDS))
 _STATE_SIGNS = (":", "=", "resolved", "settled")
 """And one of these."""
 _AROUND = 80
@@ -164,7 +166,8 @@ def told_state(text: str) -> str | None:
     low = lower(fold(text))
     if not any(map(low.__contains__, _STATE_SIGNS)):
         return None
-    for place in sorted(place for word in _STATE_WORDS for place in _places(low, word)):
+    words = _LATIN_STATE_WORDS if low.isascii() else _STATE_WORDS
+    for place in sorted(place for word in words for place in _places(low, word)):
         start, end = max(0, place - _AROUND), place + _AROUND
         signed = any(map(low[start:end].__contains__, _STATE_SIGNS))
         if signed and (found := _STATE.search(low, start, end)) is not None:

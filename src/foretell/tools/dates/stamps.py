@@ -11,7 +11,9 @@ from datetime import UTC, date, datetime
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, Order, find_in_folded
 from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.own_dates import dates_its_text
 from foretell.tools.dates.places import DatePlace
+from foretell.tools.dates.stamp_words import has_stamp_word_before
 
 MOST_LATE_DATES = 300
 """Dates after the cutoff that are looked at in one text; what names more cannot be judged, and counts as late."""
@@ -65,7 +67,7 @@ def late_stamps(
     for found in late[:MOST_LATE_DATES]:
         if not settled_by(found, published) and not _read_otherwise(found, plain, as_of):
             place = DatePlace(plain, low, found, text, far=is_far(found, as_of))
-            if place.is_stamp():
+            if dates_its_text(place):
                 yield found.start, place.shown()
     if len(late) > MOST_LATE_DATES:
         yield late[MOST_LATE_DATES].start, f"more than {MOST_LATE_DATES} dates after the cutoff"
@@ -116,15 +118,23 @@ def _late_year(plain: str, low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
     for one in _LATE_YEAR.finditer(low):
         if int(one[0]) > year:
             place = DatePlace(plain, low, FoundDate(one.start(), one.end(), (date(int(one[0]), 1, 1),), "year"))
-            if place.stamp_word_before():
+            if has_stamp_word_before(place):
                 yield one.start(), place.shown()
     for near in _ANY_YEAR.finditer(plain):
-        cited = _CITED.search(plain, max(0, near.start() - 90), near.end() + 1) if int(near[0]) > year else None
+        first = max(0, near.start() - 90)
+        if int(near[0]) <= year or not _may_be_cited(plain[first : near.start()]):
+            continue
+        cited = _CITED.search(plain, first, near.end() + 1)
         if cited is not None and int(cited["y"]) > year:
             yield cited.start(), cited[0]
     for one in _ARXIV.finditer(low) if "arxiv" in low else ():
         if is_after(date(2000 + int(one["y"]), int(one["m"]), 1), as_of):
             yield one.start(), one[0]
+
+
+def _may_be_cited(before: str) -> bool:
+    """Whether an author or a title may stand before a year: most years in prose follow neither."""
+    return before.rstrip(" ([")[-1:] in (".", ",", "l") or any(map(before.__contains__, ("(", "doi:", "Journal ")))
 
 
 _COPYRIGHT = re.compile(

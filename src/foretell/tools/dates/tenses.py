@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -143,10 +144,11 @@ def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
     codes = _of_script(sample, len(words))
     scores = dict.fromkeys(codes, 0.0)
     votes = _votes()
-    for word in words:
-        for code, weight in votes.get(word, ()):
+    counts = Counter(words)
+    for word in counts.keys() & votes.keys():
+        for code, weight in votes[word]:
             if code in scores:
-                scores[code] += weight
+                scores[code] += weight * counts[word]
     if not sample.isascii():
         seen = frozenset(sample)
         for code in codes:

@@ -229,11 +229,16 @@ class AnyOf:
     def __init__(self, alternatives: str) -> None:
         words = alternatives.split("|")
         self._plain = tuple(word for word in words if word.replace(" ", "").isalpha())
+        self._latin = tuple(word for word in self._plain if word.isascii())
         self._pattern = re.compile("|".join(word for word in words if word not in self._plain))
+        self.search = lru_cache(maxsize=64)(self._search)
 
-    def search(self, text: str) -> bool:
+    def _search(self, text: str) -> bool:
         """Whether one of them is there."""
-        return any(map(text.__contains__, self._plain)) or self._pattern.search(text) is not None
+        if not text:
+            return False
+        plain = self._latin if text.isascii() else self._plain
+        return any(map(text.__contains__, plain)) or self._pattern.search(text) is not None
 
 
 SCHEDULED = AnyOf(

@@ -12,6 +12,7 @@ from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower, written
 from foretell.tools.dates.places import DatePlace
+from foretell.tools.dates.stamp_words import has_stamp_word_before
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.dates.tenses import is_told_as_done
 
@@ -65,7 +66,7 @@ def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
             following = _following(published, month, day)
             if following is not None and is_after(following, as_of):
                 place = DatePlace(low, low, FoundDate(start, end, (following,)))
-                if place.stamp_word_before():
+                if has_stamp_word_before(place):
                     return place.shown()
         meant = _meant(low, start, published, month, day)
         if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
@@ -84,10 +85,8 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
         before = low[one.start() - 1 : one.start()]
         if before.isalnum() or before in ("-", "/", ".", ",", ":", "$", "€", "£") or not 1 <= int(one[0]) <= 31:
             continue
-        after, ahead = (
-            _MONTH_AFTER.match(low, one.end()),
-            _MONTH_BEFORE.search(low, max(0, one.start() - 18), one.start()),
-        )
+        after = _MONTH_AFTER.match(low, one.end())
+        ahead = _MONTH_BEFORE.search(low, max(0, one.start() - 18), one.start()) if before == " " else None
         for name, start, end in (
             (after, one.start(), after and after.end()),
             (ahead, ahead and ahead.start(), one.end()),

@@ -122,7 +122,7 @@ class AnswerFilters:
         return wanted and flagged and self.find.casefold() in one.question.text.casefold()
 
 
-class RunBody(body_of(RunRequest, "out", "where", "spec")):
+class RunBody(body_of(RunRequest, "folder", "where", "spec")):
     """A run as it is sent to the server: the spec itself, because a name would be that of a file on the server."""
 
     spec: dict[str, Any] = setting(help="The spec as a mapping: questions, models, search, trials, …")
@@ -277,7 +277,8 @@ def _settings_of(row: RunRow) -> dict[str, str]:
         shown |= {f"{field}.{name}": _setting_text(value) for name, value in (spec.get(field) or {}).items()}
     named = [str(name) for name in (spec.get("models") or {}).values()]
     shown |= {f"prices.{name}": "" for name in named if f"prices.{name}" not in shown}
-    shown |= {name: _setting_text(spec.get(name)) for name in ("search", "trials", "aggregate")}
+    shown |= {name: _setting_text(spec.get(name)) for name in ("search", "trials")}
+    shown["combine"] = _setting_text(spec.get("aggregate"))
     budget = spec.get("budget") or {}
     return shown | {f"budget.{name}": _setting_text(budget.get(name)) for name in ("run", "question")}
 

@@ -38,7 +38,17 @@ ON_THE_PAGE: dict[TreeWorkKind, tuple[str, ...]] = {
     "resynthesize": ("model", "rule", "claims", "budget", "who", "why"),
 }
 """What a form asks for at once; the rest is folded."""
-HIDDEN: tuple[str, ...] = ("tree", "claim", "base", "plan", "unsandboxed", "kernels", "at_once", "spend", "late_text")
+HIDDEN: tuple[str, ...] = (
+    "tree",
+    "claim",
+    "base_version",
+    "plan",
+    "unsandboxed",
+    "kernels",
+    "concurrency",
+    "allocate",
+    "late_text",
+)
 """What the page knows by itself, or leaves to the command line."""
 RUNS_LOOKED_AT = 50
 """Newest runs whose models are offered."""
@@ -86,7 +96,7 @@ async def change_claim_by_form(
     file = known_tree(here, name)
     node = known_claim(file, claim)
     report = node.report or (node.grounding.report if node.grounding is not None else "")
-    values: dict[str, Any] = {field: given[field] for field in ("who", "why", "base") if field in given}
+    values: dict[str, Any] = {field: given[field] for field in ("who", "why", "base_version") if field in given}
     if given.get("statement", node.claim) != node.claim:
         values["claim"] = {claim: given["statement"]}
     # A browser sends line ends of its own.
@@ -112,7 +122,7 @@ async def change_claim_by_form(
 async def keep_numbers_by_form(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
     """The numbers of a what-if, as the tree's next version."""
     form = {field: values[0].strip() for field, values in (await form_of(request)).items() if values}
-    values: dict[str, Any] = {field: form[field] for field in ("who", "why", "base") if form.get(field)}
+    values: dict[str, Any] = {field: form[field] for field in ("who", "why", "base_version") if form.get(field)}
     try:
         await _edited(here, name, {**values, "set": numbers_by_name(form.get("set", "").split())})
     except ConflictingEdits as error:
@@ -251,7 +261,7 @@ def _form_page(
         "title": work_title(what, [claim] if claim and what != "resynthesize" else ()),
         "claim": claim,
         "statement": node.claim if node is not None else "",
-        "base": file.version,
+        "base_version": file.version,
         "first": [field for wanted in ON_THE_PAGE[what] for field in fields if field.name == wanted],
         "more": [field for field in fields if field.name not in ON_THE_PAGE[what]],
     }
@@ -287,7 +297,7 @@ async def send_work(request: Request, here: CurrentState, _: TokenRequired, what
         "what": what,
         "title": work_title(what, [claim] if claim and what != "resynthesize" else ()),
         "claim": claim,
-        "base": current_version(tree_path(here.settings, name)),
+        "base_version": current_version(tree_path(here.settings, name)),
         "kept": kept,
         "plan": plan,
     }

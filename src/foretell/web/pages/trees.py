@@ -360,7 +360,7 @@ def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str)
         "causality": node.causality,
         "key_factor": node.key_factor or grounding.key_factor,
         "report": node.report,
-        "base": file.version,
+        "base_version": file.version,
         "grounder": grounding.grounder,
         "grounding": grounding.report,
         "error": grounding.error,

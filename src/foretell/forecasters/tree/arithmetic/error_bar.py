@@ -58,11 +58,11 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
-def error_bar(tree: Tree, *, level: float = LEVEL, lasting: float = 0.0) -> ErrorBar | None:
-    """The error bar of the root; None where no leaf was examined more than once, or all trials came to the same.
+def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0) -> ErrorBar | None:
+    """The error bar of the root; None if no leaf has several trials, or all trials agree.
 
-    `lasting` is the standard deviation of what a grounder gets wrong about a claim every time: repetition does not show
-    it. It is known only from claims that came out.
+    `systematic_error` is the standard deviation of errors that a grounder repeats in every trial. Trials cannot reveal
+    it; it can only be estimated from resolved claims.
     """
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[tree.root])
@@ -70,7 +70,7 @@ def error_bar(tree: Tree, *, level: float = LEVEL, lasting: float = 0.0) -> Erro
     if all(len(one) < 2 for one in trials.values()):
         return None
     own = {id: slope[circuit.input_places[id]] for id in trials}
-    spread = leaf_spread(own, trials, lasting=lasting)
+    spread = leaf_spread(own, trials, systematic_error=systematic_error)
     judged = 0.0
     sd_of = dict(zip(trials, spread.sd.tolist(), strict=True))
     for node in tree.nodes.values():
@@ -125,7 +125,7 @@ class LeafSpread:
 
 
 def leaf_spread(
-    slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], *, lasting: float = 0.0
+    slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], *, systematic_error: float = 0.0
 ) -> LeafSpread:
     """The spread of every leaf and of the answer that moves with them by these slopes."""
     import numpy as np
@@ -140,13 +140,13 @@ def leaf_spread(
     squares = float(parts @ parts)
     alone, shared = (1 - rho) * squares, rho * float(parts.sum() ** 2)
     shift = own * _edge_shift(np.array(means), np.sqrt(single))
-    steady = float(((own * lasting) ** 2).sum()) + float(shift.sum()) ** 2 + float(shift @ shift)
+    steady = float(((own * systematic_error) ** 2).sum()) + float(shift.sum()) ** 2 + float(shift @ shift)
     # The part that leaves share in a trial is known only by as many trials as there are.
     fewest = float(max(freedom.max(), 1.0))
     known = alone**2 / max(float(freedom.sum()), 1.0) + shared**2 / fewest
     total = alone + shared
     return LeafSpread(
-        sd=np.sqrt(single / count + lasting**2),
+        sd=np.sqrt(single / count + systematic_error**2),
         single=np.sqrt(single),
         variance=total + steady,
         freedom=(total + steady) ** 2 / known if known > 0 else 1e6,

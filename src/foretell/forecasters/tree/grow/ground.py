@@ -247,7 +247,7 @@ class GroundingPool:
         self.settings = settings
         self.fall_backs = fall_backs
         """Who takes over, in order, where the grounder has failed for good."""
-        self._places = asyncio.Semaphore(settings.at_once)
+        self._places = asyncio.Semaphore(settings.concurrency)
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The leaf's grounding, or after the last attempt one that holds the error in place of a probability."""

@@ -75,7 +75,7 @@ class TreeGrowth:
         whole = SubtreeBudget(
             rounds=self.settings.rounds,
             nodes=self.settings.nodes - 1,
-            leaves=self.settings.most_leaves,
+            leaves=self.settings.max_leaves,
             dollars=None if self.dollars is None else FOR_LEAVES * self.dollars,
             each=cost_of_leaf(self.context) * self.settings.trials,
         )

@@ -1,0 +1,169 @@
+"""Datelines, bylines, posts, captions, mails, deeds and minutes: layouts that tell when something was written."""
+
+import re
+
+from foretell.tools.dates.day_results import holds_score
+from foretell.tools.dates.find import weekdays
+from foretell.tools.dates.places import CLOCK_AFTER, LONGEST_HEAD_LINE, LONGEST_LEAD, WORDS, DatePlace, looks_ahead
+from foretell.tools.dates.words import FIXTURE, SCHEDULED, SMALL, TOKEN, WILL
+
+_CITY_BEFORE = re.compile(
+    r"^[\W_]{0,8}(?:\([^)\n]{2,30}\)\s?)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s?[,/:-]?\s?"
+    r"(?:[^\W\d_]{2,12}\.?,?\s+)?$|^[^\W\d_]{3,20}(?: [^\W\d_]{3,20})?(?:\. |--?\([^)\n]{2,25}\)--?)$"
+)
+_BRACKETED_CITY, _BRACKETED_AGENCY = (
+    re.compile(r"^\W{0,3}\([a-z][\w .-]{2,30}, $"),
+    re.compile(r"^,? [a-z][\w ]{1,20}\)"),
+)
+_AGENCY_AFTER = re.compile(
+    r"^[\s,.]{0,4}(?:\([^)\n]{2,30}\)\s?(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s?\([^)\n]{2,30}\)|\s--?\s|--\s|(?<=\.)\s[^\W\d_]{2,10}\.\s)"
+)
+_BYLINE = re.compile(
+    r"^[\W_]{0,8}(?:by|von|par|por|di|door|av|af|od|autor|auteur|author|oleh|автор|от|yazan|ecrit par|text|reporter"
+    r"|記者|기자)\s?:?\s+[^\n]{2,60}$"
+)
+_BRACKET_BEFORE = re.compile(r"^[^\n(\[]{0,30}[(\[]\s*$")
+_BRACKET_AFTER = re.compile(r"^(?:[,\s]{1,2}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?)?\s{0,3}[)\]]\s{0,3}\S[^(]*$")
+_SEPARATOR_BEFORE, _SEPARATOR_AFTER = re.compile(r"[|·•]\s{0,4}$"), re.compile(r"^\s{0,4}[|·•]")
+_HEAD_LINES, _HEAD_CHARACTERS = 3, 300
+_META = re.compile(
+    r"\b(?:views?|likes?|comments?|repl(?:y|ies)|\d shares?|\d points?|\d plays?|re(?:post|tweet)s?|followers"
+    r"|subscribers|min read"
+    r"|\d+ min(?:utes?|s)?\b|episode|ep\.|transcript|podcast|show notes|newsletter|press release|immediate release"
+    r"|statement"
+    r"|photo\w*|foto\w*|image|picture|bild|credit|letter|remarks|graphic|chart|figure|source|quelle|fuente|fonte"
+    r"|box score|match report|duration|listen|watch"
+    r"|permalink|edited|attendance|joined|member since|current draft|this version|working paper|official journal"
+    r"|notice|memo"
+    r"|s\d{1,2} ?e\d{1,3})\b|источник|фото|出所|来源|來源|출처|@\w{3,}|・|件の"
+)
+_REPORT_BEFORE = re.compile(
+    r"\b(?:ranking|rankings|standings|turnout|statement|minutes|transcript|call|newsletter|snapshot|report|box score"
+    r"|show notes|spieltag|kurs|schlusskurs|cours|result|results|episode|journal|release|gazette|bulletin|revision"
+    r"|cached"
+    r"|verdict|decision|ruling|judgment|order|opinion|medal|match|photo|price|close|quote|version|status|value"
+    r"|observation|page|final|score|settled|dated|crawl|crawled|brief|briefing|notes|review|chart|data|verdict)"
+    r"(?:\W{0,3}\b(?:of|after|vom|du|del|dated|as of|as at|from|at|in)\b|\s?[:,-])\W{0,4}(?:[a-z]{3,9},?\s)?$"
+    r"|\b(?:history|results?|outcome|status|decision|price|close|quote|chart|data|graphic|version"
+    r"|approved)[^(\n]{0,20}\($"
+    r"|\b(?:verdict|ranking|standings|turnout|attendance|kurs|schlusskurs|medal|snapshot|minutes|transcript"
+    r"|current date) $"
+)
+_NOW = re.compile(
+    r"(?:\btoday(?:'s date)?|\bit is(?: now|(?= (?:mon|tues|wednes|thurs|fri|satur|sun)day))"
+    r"|\bcurrent date|\bserver time|\bsession started|\bheute ist|\bnous sommes"
+    r"|\boggi e"
+    r"|\bhoy es|\bhoje e|\bdzis jest|сегодня|今日は|今天是|오늘은)[\s,':a-z]{0,16}$"
+)
+_LONGEST_NOW = 40
+_VERSION_BEFORE = re.compile(
+    r"(?:\bv?\d{1,4}(?:\.\d{1,6}){1,3}\S{0,8}|\bversion|\brelease notes?|\bwhat's new"
+    r"|\bchangelog)[\])]?[\s:,/(-]{0,4}(?:(?:on|vom|du|del|of|from|van|от|z dnia)\s)?$"
+)
+_ROUND_CLOCK_AFTER = re.compile(r"^,? (?:at |um |a las |kl\.? )?\d{1,2}[:.][0134][05](?! ?[ap]m\b)\b")
+"""A time of day for which events are set, where no report would name one."""
+_CHAT_AFTER = re.compile(
+    r"^,?\s\d{1,2}:\d{2}(?::\d{2})?(?:\s?[APap][Mm])?\]?\s?[->]?\s?[A-Z][a-z]+(?: [A-Z][a-z]+)?:\s"
+)
+_HEADING = re.compile(r"^\s{0,3}(?:#{1,6}|\*\*|==+)\s?$")
+_AUTHOR_AFTER = re.compile(r"^[\s,]{1,4}[^\n<]{2,40}<[^\s<>@]{1,40}@")
+_WROTE_AFTER = re.compile(
+    r"^[^\n:]{0,60}(?:\d:\d[^\n:]{0,60})?\b(?:wrote|ha scritto|schrieb|escribio|scrisse|a ecrit|escreveu|schreef|skrev"
+    r"|napisal\w*|napsal\w*|kirjoitti|yazdi|написал\w*|написав\w*|a scris|irta|viet|menulis)\b[^\n:]{0,60}:"
+)
+_NAME_AFTER = re.compile(r"^[^\n:\d]{0,14}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?,?\s[^\n:]{1,60}:\s?$")
+"""How a mail names the one it answers to, in any language: "14 окт. 2024 г. в 09:05, Lee:"."""
+_CITY_ALONE = re.compile(
+    r"^\W{0,4}(?:(?:fait|done|dado|given) (?:a|at|en) )?[A-Z][\w.'-]{2,20}(?: [A-Z][\w.'-]{2,20}){0,2}, (?:den |am "
+    r"|this |le "
+    r"|a |the |el |il )?$"
+)
+_CLOCK_BEFORE = re.compile(r"(?<![\d:-])\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?(?: uhr)?(?:,| -| ·| \||)\s$")
+_ODD_MINUTE_AFTER = re.compile(r",? (?:at |um |a |в |as |kl\.? ?)?\d{1,2}:\d[1-46-9](?: ?[ap]m)?(?=\n|$)")
+"""A time of day that ends its line and that nobody chooses for an event."""
+_DATED = re.compile(
+    r"[†✝]\s{0,2}$|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
+    r"|\b(?:fait|done|given|hecho|dado|dato|fatto|feito|geschehen|gedaan|sporzadzono|dano) (?:a|at|en|zu|te|em|w|v|in)"
+    r" [a-z][\w .'-]{2,30}, (?:le |on |this |el |am |den |op |il |dne |dnia |em )?$"
+)
+"""The sign of death, the Dutch "of the day", and how deeds are dated: "this 5th day of", "Fait a Lyon, le"."""
+_REPORT_OF = re.compile(
+    r"^\W{0,4}(?:approved |draft |official )?(?:minutes|transcript|results?|recap|proceedings|resultats|compte rendu"
+    r"|resultados|acta|ata|risultati|verbale|protokoll|niederschrift|ergebnisse?|notulen|uitslagen|protokol|wyniki|zapis|vysledky"
+    r"|(?:climate|daily|weekly|situation|market|weather|status|auction|sale) report for|sale of|auction of"
+    r"|протокол|результаты|итоги|sonuclari|tutanak|referat|poytakirja|jegyzokonyv)\b[^\n\d]{0,60}$"
+)
+
+
+def heads_a_report(place: DatePlace) -> bool:
+    """Datelines, bylines, lines of date and time alone, and dates between separators at the head of a text."""
+    if not place.opens_line:
+        return False
+    before, after = place.before, place.after
+    ahead = looks_ahead(before)
+    in_head = place.line_start <= _HEAD_CHARACTERS and place.low.count("\n", 0, place.line_start) <= _HEAD_LINES
+    if in_head and not ahead and _BYLINE.match(before):
+        return True
+    if ahead or SCHEDULED.search(before) or FIXTURE.search(before):
+        return False
+    if _AGENCY_AFTER.match(after) and (_CITY_BEFORE.match(before) or after.lstrip()[:1] in ("(", "/")):
+        return True
+    if _BRACKETED_CITY.match(before) and _BRACKETED_AGENCY.match(after):
+        return True
+    if _BRACKET_BEFORE.match(before) and _BRACKET_AFTER.match(after):
+        return True
+    if (in_head or CLOCK_AFTER.match(after)) and _stands_alone(place):
+        return True
+    separated = _SEPARATOR_BEFORE.search(before) or _SEPARATOR_AFTER.match(after)
+    line = place.low[place.line_start : place.line_end]
+    return in_head and bool(separated) and len(line) < LONGEST_HEAD_LINE and not SCHEDULED.search(line)
+
+
+def _stands_alone(place: DatePlace) -> bool:
+    """Whether the line holds nothing but day and time, and what follows is no entry of an agenda."""
+    words = WORDS.findall(f"{place.before} {CLOCK_AFTER.sub('', place.after, count=1)}")
+    if not all(word in SMALL or word in weekdays() for word in words):
+        return False
+    follows = place.low[place.line_end : place.line_end + 120].split(".")[0]
+    if FIXTURE.search(follows[:80]) and not holds_score(follows):
+        return False
+    ahead = SCHEDULED.search(follows[:40]) or WILL.intersection(TOKEN.findall(follows))
+    return not (ahead or place.under_a_plan)
+
+
+def is_posted(place: DatePlace) -> bool:
+    """Lines of posts, podcasts, captions, press releases, versions, letters and mails, and what says "today"."""
+    if _NOW.search(place.before, max(0, len(place.before) - _LONGEST_NOW)):
+        return True
+    if not place.opens_line or place.planned or FIXTURE.search(f"{place.before} {place.after}"):
+        return False
+    if _VERSION_BEFORE.search(place.before) or _AUTHOR_AFTER.match(place.after) or _WROTE_AFTER.match(place.after):
+        return True
+    if len(TOKEN.findall(place.before)) <= 1 and _NAME_AFTER.match(place.after):
+        return True
+    if not place.before.strip(" [") and _CHAT_AFTER.match(place.plain[place.found.end : place.line_end]):
+        return True
+    if _HEADING.match(place.before) and len(place.after) < 40:
+        return True
+    if not place.short_line:
+        return False
+    beside = place.low[place.line_end : min(place.wide_end, place.line_end + LONGEST_LEAD)]
+    if _ROUND_CLOCK_AFTER.match(place.after) and not holds_score(place.after):
+        return False
+    if _REPORT_BEFORE.search(place.before) or _META.search(f"{place.before} {place.after} {beside}"):
+        return True
+    alone = not place.after.strip(" .")
+    return alone and _CITY_ALONE.match(place.plain[place.line_start : place.found.start]) is not None
+
+
+def is_signed(place: DatePlace) -> bool:
+    """Whether the time of day stands before the date, as in logs and signatures: "14:26, 16. Juni 2022"."""
+    clock = _CLOCK_BEFORE.search(place.before) or _ODD_MINUTE_AFTER.match(place.low, place.found.end)
+    return clock is not None and not (place.planned or looks_ahead(place.before[-40:]))
+
+
+def dates_a_deed(place: DatePlace) -> bool:
+    """Whether a deed, a death or minutes are dated so: "Fait à Lyon, le", "Minutes of the meeting of"."""
+    if _DATED.search(place.before):
+        return True
+    return place.opens_line and _REPORT_OF.match(place.before) is not None and not looks_ahead(place.before)
