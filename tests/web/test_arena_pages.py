@@ -36,7 +36,7 @@ def test_events_are_found_by_their_titles(arena: RunStore, client: TestClient):
     assert client.get("/api/arena/made/events", params={"state": "open"}).json()["total"] == 2
     sports = client.get("/api/arena/made/events", params={"category": "Sports"}).json()
     assert (sports["total"], sports["of"]) == (8, 24)
-    assert "No event is like that" in client.get("/arena/made/events", params={"find": "nothing"}).text
+    assert "No event matches" in client.get("/arena/made/events", params={"find": "nothing"}).text
 
 
 def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore, client: TestClient):

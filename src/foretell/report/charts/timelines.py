@@ -127,8 +127,11 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         bold = "bold" if name in shown.held else "line"
         parts += [polyline(drawn, f"{style.stroke} {bold}")] if len(drawn) > 1 else []
         parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.held)
-        last = f"{shorten(name, max(6, int(room / 7) - 7))} {shown.told(points[-1][1])}"
-        ends.append(EndLabel(name=last, style=style, x=places[-1][0], y=places[-1][1]))
+        last = f"{name} {shown.told(points[-1][1])}"
+        # Where there is room for one of them only, the name; the number is read out at the last mark.
+        ends.append(
+            EndLabel(name=last if len(last) * LETTER < room else name, style=style, x=places[-1][0], y=places[-1][1])
+        )
     more = len(lines) - NAMED
     return figure(
         width,
