@@ -15,11 +15,11 @@ from foretell.forecasters.tree.tree_file import write_tree as write_tree
 from foretell.inspect_tasks.logs import read_inspect_log as read_inspect_log
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.grid import KeptGrids as KeptGrids
-from foretell.operations.requests import AskRequest as AskRequest
-from foretell.operations.requests import RunRequest as RunRequest
-from foretell.operations.requests import ShowRequest as ShowRequest
-from foretell.operations.requests import TreeRequest as TreeRequest
-from foretell.operations.requests import WhatIfRequest as WhatIfRequest
+from foretell.operations.requests.asking import AskRequest as AskRequest
+from foretell.operations.requests.runs import RunRequest as RunRequest
+from foretell.operations.requests.runs import ShowRequest as ShowRequest
+from foretell.operations.requests.trees import TreeRequest as TreeRequest
+from foretell.operations.requests.trees import WhatIfRequest as WhatIfRequest
 from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult

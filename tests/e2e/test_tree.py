@@ -65,7 +65,7 @@ def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
     run = re.search(r"foretell show (\w+) (\S+)", " ".join(told.stdout.split()))
     assert run
     steps = house.foretell("show", run[1], run[2])
-    assert "was taken apart into" in steps.stdout
+    assert "was broken down into" in steps.stdout
     assert "grounded by search" in steps.stdout
 
 

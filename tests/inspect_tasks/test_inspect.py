@@ -234,7 +234,7 @@ def test_the_real_command_works_without_a_network(tmp_path: Path):
     assert metrics(log)["answered"]["mean"] == 0
     used = log.stats.model_usage["mockllm/model"]
     assert used.input_tokens > 200
-    with pytest.raises(InputError, match="no sample holds a forecast"):
+    with pytest.raises(InputError, match="no sample contains a forecast"):
         read_inspect_log(log.location)
 
 

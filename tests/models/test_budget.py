@@ -262,7 +262,7 @@ Place = Path | str
 def test_all_together_never_spend_more(place: Place):
     rng = random.Random(0)
     journals = [Journal(place) for _ in range(3)]
-    budgets = [SharedBudget("run", journal.database, "r", dollars=10.0) for journal in journals]
+    budgets = [SharedBudget("run", journal, "r", dollars=10.0) for journal in journals]
     spent, refused = 0.0, 0
     for _ in range(600):
         budget = Budget("question", within=rng.choice(budgets))
@@ -284,17 +284,34 @@ def test_all_together_never_spend_more(place: Place):
 
 def test_what_was_not_spent_is_given_back(place: Place):
     with closing(Journal(place)) as one, closing(Journal(place)) as other:
-        first = SharedBudget("run", one.database, "r", dollars=1.0)
+        first = SharedBudget("run", one, "r", dollars=1.0)
         first.hold(0.9)
         first.release(0.9, Cost(calls=1, dollars=0.25))
-        second = SharedBudget("run", other.database, "r", dollars=1.0)
+        second = SharedBudget("run", other, "r", dollars=1.0)
         with pytest.raises(BudgetExceeded):
             second.hold(0.7)
         second.give_back()
         first.give_back()
         second.hold(0.7)
-        another_run = SharedBudget("run", other.database, "s", dollars=1.0)
+        another_run = SharedBudget("run", other, "s", dollars=1.0)
         another_run.hold(1.0)
+
+
+def test_what_a_killed_process_drew_and_did_not_use_is_free_again(tmp_path: Path):
+    with closing(Journal(tmp_path / "journal.db")) as killed:
+        SharedBudget("run", killed, "r", dollars=1.0).hold(0.9)
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        SharedBudget("run", journal, "r", dollars=1.0).hold(1.0)
+
+
+def test_what_counted_runs_have_paid_is_not_booked_twice():
+    around = Budget("tournament", dollars=1.0, counted=["earlier"])
+    budget = Budget("run", dollars=2.0, within=around, run="now")
+    for payer in ("earlier", "now", "another"):
+        budget.hold(0.25)
+        budget.release(0.25, Cost(calls=1, dollars=0.25), paid_by=payer)
+    assert (budget.spent.dollars, around.spent.dollars) == (0.5, 0.25)
+    assert around.spent.calls == 3
 
 
 # The contract as a whole: fifty cells at once, long replies, lost replies and retries.

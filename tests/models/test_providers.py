@@ -314,10 +314,16 @@ FULL = Request(
         (403, OutOfCredit, {"code": "x", "error": "Your team doesn't have any credits or licenses yet"}),
         (429, OutOfCredit, {"error": "used all available credits or reached its monthly spending limit"}),
         (429, OutOfCredit, {"error": {"type": "rate_limit_error", "details": {"error_code": "spend_limit_reached"}}}),
+        (400, OutOfCredit, {"error": {"message": "You have reached your specified API usage limits."}}),
+        (429, OutOfCredit, {"error": {"message": "Your project has exceeded its monthly spending cap."}}),
         (403, ModelRefused, {"error": {"message": "Input was flagged by moderation"}}),
         (403, KeyRefused, {"error": {"message": "no"}}),
         (413, ContextTooLong, {"error": {"type": "request_too_large", "message": "exceeds the maximum size"}}),
         (400, ContextTooLong, {"error": {"message": "The input token count (9) exceeds the maximum allowed (8)"}}),
+        (429, ContextTooLong, {"error": {"message": "Request too large for m on tokens per min (TPM): Limit 9"}}),
+        (400, ContextTooLong, {"error": {"message": "Invalid request: Your request exceeded model token limit: 8192"}}),
+        (400, ContextTooLong, {"error": {"message": "Range of input length should be [1, 129024]"}}),
+        (400, SettingRefused, {"error": {"message": "Encrypted content is not supported with this model."}}),
         (400, ContextTooLong, {"error": {"message": "input length and `max_tokens` exceed context limit: 9 + 8 > 10"}}),
         (400, SettingRefused, {"error": {"message": "max_tokens is too large: 16384. At most 4096 are supported"}}),
         (400, SettingRefused, {"error": "Invalid tool_choice type: 'object'"}),
@@ -336,6 +342,29 @@ FULL = Request(
 )
 def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
     assert type(HttpFailure(status=status, headers={}, body=error).error(FULL, KEY)) is kind
+
+
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("Thinking level is not supported for this model.", "effort"),
+        ("Budget 0 is invalid. This model only works in thinking mode.", "effort"),
+        ("adaptive thinking is not supported on this model", "effort"),
+        ("This model does not support the effort parameter.", "effort"),
+        ('"llama3" does not support thinking', "effort"),
+        ("JSON mode is not enabled for models/gemma-3", "schema"),
+        ("output_config: Extra inputs are not permitted", "schema"),
+        ("The `reasoning_content` in the thinking mode must be passed back to the API.", "sealed"),
+        ("tool_choice is not supported in thinking mode", "tool_choice"),
+        ("Thinking may not be enabled when tool_choice forces tool use.", "tool_choice"),
+        ("No endpoints found that support the provided 'tool_choice' value.", "tool_choice"),
+        ("messages.1: `thinking` blocks do not match their prefix: Invalid `signature`", "signature"),
+    ],
+)
+def test_which_setting_a_refusal_is_about(words: str, setting: str):
+    refused = HttpFailure(status=400, headers={}, body={"error": {"message": words}}).error(FULL, KEY)
+    assert isinstance(refused, SettingRefused)
+    assert refused.setting == setting
 
 
 @pytest.mark.parametrize(

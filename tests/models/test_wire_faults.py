@@ -83,10 +83,8 @@ EVENTS: dict[str, list[dict[str, Any]]] = {
     ],
     "gemini": [
         {"candidates": [{"content": {"parts": [{"text": HALVES[0], "novel": 1}]}}]},
-        {
-            "candidates": [{"content": {"parts": [{"text": HALVES[1], "novel": 2}]}, "finishReason": "STOP"}],
-            "usageMetadata": BODIES["gemini"]["usageMetadata"],
-        },
+        {"candidates": [{"content": {"parts": [{"text": HALVES[1], "novel": 2}]}}]},
+        {"candidates": [{"finishReason": "STOP"}], "usageMetadata": BODIES["gemini"]["usageMetadata"]},
     ],
 }
 STREAM = {"content-type": "text/event-stream"}
@@ -182,6 +180,13 @@ def test_an_error_within_a_stream_may_have_been_billed(wire: str):
     with pytest.raises(ModelBusy) as caught:
         read(wire, broken, content_type="text/event-stream")
     assert not isinstance(caught.value, ReplyLost)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_error_after_the_ending_undoes_nothing(wire: str):
+    late: dict[str, Any] = {"type": "error", "error": {"code": 400, "message": "Token limit reached"}}
+    reply = read(wire, stream([*EVENTS[wire], late]), content_type="text/event-stream")
+    assert (reply.text, reply.finish, reply.tokens.output) == (SAID, "stop", 5)
 
 
 NESTED = b'{"error":' + b"[" * 100_000

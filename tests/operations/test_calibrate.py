@@ -93,7 +93,7 @@ def test_a_rule_refuses_what_it_was_fitted_on(rounds, tmp_path: Path):
         result = run("apply", tmp_path / "rule.json", "-f", f, "-o", o, "--out", tmp_path / "x.csv", "--check", check)
         assert isinstance(result.exception, InputError)
         assert "must not judge these forecasts" in str(result.exception)
-        assert "askings it was fitted on" in str(result.exception)
+        assert "dated questions it was fitted on" in str(result.exception)
     assert not (tmp_path / "x.csv").exists()
 
 

@@ -54,7 +54,7 @@ def test_a_folder_with_something_else_is_never_replaced(tmp_path: Path):
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     result = CliRunner().invoke(cli, ["demo", "--home", str(tmp_path)])
     assert isinstance(result.exception, InputError)
-    assert "something else" in str(result.exception)
+    assert "something other" in str(result.exception)
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
 
 

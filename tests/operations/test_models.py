@@ -144,10 +144,10 @@ def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.Mo
     result = asyncio.run(update("/models.toml"))
     assert (result.models, result.date) == (1, "2027-01-01")
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
-    for path, problem in (("/gone", "404"), ("/away", "over https alone")):
+    for path, problem in (("/gone", "404"), ("/away", "only read over https")):
         with pytest.raises(InputError, match=problem):
             asyncio.run(update(path))
-    with pytest.raises(InputError, match="over https alone"):
+    with pytest.raises(InputError, match="only read over https"):
         asyncio.run(update_models(ModelsUpdateRequest(source="http://203.0.113.1/m.toml"), Settings(home=home)))
     monkeypatch.setattr(operations, "LARGEST_TABLE", 20)
     with pytest.raises(InputError, match="cannot be read"):

@@ -79,7 +79,7 @@ def test_hard_questions_score_worse(tables: Any):
 
 def test_several_are_compared_with_the_last_and_corrected(tables: Any):
     common = {"forecasts": tables[0], "outcomes": tables[1], "draws": 200, "metric": "brier", "forecasters": NAMES}
-    plain = score.compare(CompareRequest.read({**common, "correct": "none"}))
+    plain = score.compare(CompareRequest.read({**common, "correction": "none"}))
     holm = score.compare(CompareRequest.read(common))
     assert plain.reference == "poor"
     assert plain.corrected == plain.p_values == holm.p_values
@@ -217,7 +217,7 @@ def test_questions_are_sorted_by_topic(tmp_path: Path):
     found = asyncio.run(check_questions(request))
     assert [row["topic"] for row in found.rows()] == ["Geopolitics & Conflict", "Financial Markets"]
     assert "2 questions" in str(found)
-    with pytest.raises(InputError, match="say --topics"):
+    with pytest.raises(InputError, match="add --topics"):
         asyncio.run(check_questions(QuestionsRequest.read({"dataset": str(file), "model": "openai:x"})))
 
 

@@ -76,7 +76,7 @@ class World:
         return load_settings({**self.environment, **more})
 
     def visit(self, settings: Settings | None = None, **fields: Any) -> RoundResult:
-        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past": 2, **fields}
+        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past_rounds": 2, **fields}
         return asyncio.run(enter_round(ForecastBenchRoundRequest.read(given), settings or self.settings()))
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
@@ -126,7 +126,7 @@ def test_a_round_is_answered_checked_written_and_uploaded_once(world: World):
     other = world.visit(entry="another")
     assert other.exit_code == 3
     assert any("take another --file-number" in problem for problem in other.problems)
-    assert world.visit(entry="another", number=2).exit_code == 0
+    assert world.visit(entry="another", file_number=2).exit_code == 0
     assert len(world.bucket.files) == 2
 
 
@@ -226,7 +226,7 @@ def test_agents_answer_within_a_budget_and_the_stack_stands_for_the_rest(world: 
     assert world.bucket.uploads == [PLACE]
     # Half an hour before the end nobody is asked any more.
     world.at(datetime(2026, 11, 15, 23, 45, tzinfo=UTC))
-    late = world.visit(paid, model=MODEL, budget=2.0, trials=2, number=2, entry="late")
+    late = world.visit(paid, model=MODEL, budget=2.0, trials=2, file_number=2, entry="late")
     assert any("out of time" in problem for problem in late.problems)
     assert (late.by_agents, late.answered) == (0, QUESTIONS)
     assert provider.stats()["arrived"] == calls

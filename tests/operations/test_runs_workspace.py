@@ -113,9 +113,9 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
         assert [row.id for row in list_runs(settings=settings, **wanted).stored] == [id]
     assert [row.id for row in list_runs(settings=settings, state="running").stored] == []
     for unsafe in ("a\0b", "a\x1b[31m", "a\u202eb"):
-        with pytest.raises(InputError, match="cannot be shown"):
+        with pytest.raises(InputError, match="cannot be displayed"):
             rename_run(other, unsafe, settings=settings)
-        with pytest.raises(InputError, match="cannot be shown"):
+        with pytest.raises(InputError, match="cannot be displayed"):
             tag_run(other, (unsafe,), settings=settings)
     with pytest.raises(InputError, match="answers to 'autumn'"):
         rename_run(other, "autumn", settings=settings)

@@ -123,7 +123,7 @@ def test_absent_file_and_unknown_ending(tmp_path: Path):
 
 
 def test_scoring_nothing_raises(tmp_path: Path):
-    with pytest.raises(InputError, match="no forecast meets"):
+    with pytest.raises(InputError, match="no forecast belongs to"):
         read_table(*written(tmp_path, forecasts="forecaster,question,target,p\nA,q3,yes,0.5\n"))
 
 

@@ -161,7 +161,7 @@ def test_three_arms_give_an_estimate_in_score_units(home: Path):
         audited(fenced, "--auditor", "scripted:auditor.jsonl", "--closed-book", unfenced)
     with pytest.raises(InputError, match="was fenced"):
         audited(fenced, "--auditor", "scripted:auditor.jsonl", "--unfenced", closed)
-    with pytest.raises(InputError, match="came out is unknown"):
+    with pytest.raises(InputError, match="outcomes of the questions are unknown"):
         audited(fenced, "--auditor", "scripted:auditor.jsonl", "--closed-book", closed)
 
 

@@ -42,7 +42,7 @@ def test_whole_forecasts_with_their_questions(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "holds no forecast"),
+        ("", "contains no forecast"),
         ("nonsense", "row 1: is not JSON"),
         ("[1]", "row 1: expected an object with fields"),
         ('{"question": "q", "prob": 0.2}', "row 1, column prob: is not a field"),

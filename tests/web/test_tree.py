@@ -323,7 +323,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.get_by_role("link", name="Show the tree as it is now").click()
     expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · k = 2")
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_have_count(0)
-    page.get_by_role("link", name="Judge again what is out of date above").click()
+    page.get_by_role("link", name="Update stale judgements above").click()
     page.locator("#model").fill("openai:gpt-5-mini")
     page.get_by_role("button", name="See plan and price").click()
     page.get_by_role("button", name="Do it for about").click()
@@ -358,7 +358,7 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         assert fake.stats()["billed"] == {}
         apart = done(client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3}))
         assert apart["state"] == "ended"
-        assert any("P2.1 taken apart into P2.1.1" in line for line in apart["told"])
+        assert any("P2.1 broken down into P2.1.1" in line for line in apart["told"])
         assert apart["result"]["version"] == 2
         assert read_tree_file(settings.home / "trees" / "nvda.json").tree.nodes["P2.1"].children
         # Somebody else has written in the meantime: nothing is asked, paid or written, and it is said.

@@ -52,7 +52,10 @@ class ArenaContexts:
 
 
 def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> AnswerCell:
-    """The same answer, refused where it comes too late, and coherent where exactly one outcome comes true."""
+    """The same answer, coherent where exactly one outcome comes true.
+
+    Refused, and tried again until the deadline, is what comes too late or rests on a failure.
+    """
 
     async def ruled(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
         if (late := await _late(book, cell.question, clock(), "no forecast was made by then")) is not None:
@@ -63,6 +66,8 @@ def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> Answ
         # Whatever was asked for in time and came too late is not taken for what was said in time.
         if (late := await _late(book, cell.question, clock(), "the forecast came later")) is not None:
             return _refused(cell, late, emit)
+        if found.degraded:
+            return _refused(cell, f"degraded: {found.problem}", emit)
         if set(found.p) != {target.id for target in cell.question.targets}:
             return _refused(cell, "it answered about other outcomes than were asked", emit)
         if found.stated is None and (fitted := fit(cell.question, found.p)).p != found.p:
@@ -88,6 +93,8 @@ def _refused(cell: RunCell, error: str, emit: EmitEvent) -> Failure:
     return Failure(question_id=cell.question.id, forecaster="refused", as_of=as_of, trial=cell.trial, error=error)
 
 
+MOST_REASONS = 8
+"""Reasons of failures that a report names."""
 GRACE = timedelta(minutes=10)
 """How long after a deadline a forecast that a worker made before it may still turn up in the store."""
 
@@ -107,6 +114,8 @@ class ForecastReport:
     sent: int = 0
     """Handed to workers."""
     dollars: float = 0.0
+    at_risk: float = 0.0
+    """Dollars that lost replies may have cost, over all rounds."""
     calls: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
     """Of failures."""
@@ -119,6 +128,7 @@ class ForecastReport:
     def __str__(self) -> str:
         """For people."""
         head = f"{self.made} forecasts, {self.failed} failed, ${self.dollars:.4f} in {self.calls} calls"
+        head += f", ${self.at_risk:.4f} at risk" if self.at_risk else ""
         for number, words in (
             (self.sent, "with workers"),
             (self.elsewhere, "at work elsewhere"),
@@ -126,12 +136,16 @@ class ForecastReport:
             (self.missed, "missed"),
         ):
             head += f"; {number} {words}" if number else ""
-        return "\n".join([head, *(f"  failed: {n} × {reason}" for reason, n in self.reasons.items())])
+        often = Counter(self.reasons).most_common(MOST_REASONS)
+        lines = [f"  failed: {n} × {reason}" for reason, n in often]
+        lines += [f"  and {len(self.reasons) - len(often)} other reasons"] if len(self.reasons) > len(often) else []
+        return "\n".join([head, *lines])
 
     def __add__(self, other: "ForecastReport") -> "ForecastReport":
-        numbers = [one.name for one in fields(self) if one.name != "reasons"]
+        numbers = [one.name for one in fields(self) if one.name not in ("reasons", "at_risk")]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         reasons = dict(Counter(self.reasons) + Counter(other.reasons))
-        return ForecastReport(**{name: getattr(self, name) + getattr(other, name) for name in numbers}, reasons=reasons)
+        return ForecastReport(**sums, reasons=reasons, at_risk=max(self.at_risk, other.at_risk))
 
 
 async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[str] = ()) -> ForecastReport:
@@ -145,7 +159,9 @@ async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[s
         *(_EntryForecaster(arena, entry, run, progress, slots).answer(now) for entry, run in chosen)
     )
     missed = await _close_out(arena, arena.clock(), everybody)
-    return sum(found, ForecastReport(missed=missed, made=caught, dollars=progress.dollars, calls=progress.calls))
+    at_risk = sum([(await book.db.aside(arena.money, run.id)).open.at_risk for _, run in chosen])
+    report = ForecastReport(missed=missed, made=caught, dollars=progress.dollars, calls=progress.calls, at_risk=at_risk)
+    return sum(found, report)
 
 
 OpenForecast = tuple[Moment, int]

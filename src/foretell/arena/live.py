@@ -12,6 +12,7 @@ from foretell.data.markets.listing import EventSource
 from foretell.data.markets.prices import PriceSource
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.prompt.builder import ContextBuild
+from foretell.models.journal import RunMoney
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
 from foretell.runs.claims import ClaimTable
@@ -92,6 +93,8 @@ class LiveArena:
     """Whose keys there are; noted with every run."""
     concurrency: int = 50
     watch: Callable[[RunProgress], None] = lambda progress: None
+    money: Callable[[str], RunMoney] = lambda run: RunMoney()
+    """What a run has cost, by its id."""
     retries: RetrySchedule = field(default_factory=RetrySchedule)
     claims: ClaimTable = field(init=False)
 

@@ -58,6 +58,8 @@ class ContextSpec:
     compared: int = 24
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     """`question` for one context, `run` for all of them."""
+    prices: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By model: dollars per million tokens, read/written, where the price is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,10 @@ class EntrySpec:
     """How its trials become one: their mean, or the default rule as markets that came out before have taught it."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How its models are sampled, as in the spec of a run: effort, temperature, max_tokens, tier, reply_seconds."""
+    prices: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By model: dollars per million tokens, read/written, where the price is not known."""
 
     def __post_init__(self) -> None:
         if self.forecaster == "context" and self.context is not False:
@@ -97,6 +103,8 @@ class EntrySpec:
             mode="live",
             budget=self.budget,
             seed=self.seed,
+            sampling=self.sampling,
+            prices=self.prices,
         )
         # An averaged entry keeps the name of its run from before entries could learn.
         return replace(run, combine=self.combine) if self.combine == "default" else run

@@ -15,6 +15,7 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Snapshot
+from foretell.runs.executor import RunProgress
 from foretell.runs.store import CELL_COLUMNS, stored_answer
 
 # Everything about one event of an arena: prices, moments, forecasts, results.
@@ -145,6 +146,11 @@ class EntryStatus:
     open: int
     """Forecasts that could be made now."""
     dollars: float
+    """Spent on all replies, also those that came to no forecast."""
+    reserved: float
+    """Dollars set aside for calls under way."""
+    at_risk: float
+    """Dollars that lost replies may have cost."""
     seconds: float
     """Spent on forecasts, one after the other."""
 
@@ -202,7 +208,8 @@ class ArenaStatus:
         ]
         for name, entry in self.entries.items():
             told = f"{entry.forecasts} forecasts, {entry.open} open, {entry.failed} failed, {entry.missed} missed"
-            lines.append(f"  {name} ({entry.run}): {told}, ${entry.dollars:.4f}")
+            money = RunProgress(total=0, dollars=entry.dollars, reserved=entry.reserved, at_risk=entry.at_risk)
+            lines.append(f"  {name} ({entry.run}): {told}, {money.money(4)}")
         for head, reasons in (
             ("rejected", self.rejected),
             ("missed", self.missed),
@@ -253,6 +260,7 @@ def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
     found: dict[str, EntryStatus] = {}
     for entry, run in arena.entries():
         forecasts, dollars, seconds = totals.get(entry.id, (0, 0.0, 0.0))
+        money = arena.money(run.id)
         ((failed, late),) = book.db.read(_FAILED, (f'%"error":"{MISSED_PREFIX}%', run.id))
         found[entry.name] = EntryStatus(
             run=run.id,
@@ -260,7 +268,9 @@ def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
             failed=failed - int(late),
             missed=int(late),
             open=sum((moment.id, entry.id, trial) not in said for moment in fresh for trial in range(run.trials)),
-            dollars=dollars,
+            dollars=max(dollars, money.spent),
+            reserved=money.open.reserved,
+            at_risk=money.open.at_risk,
             seconds=seconds,
         )
     return found

@@ -149,7 +149,7 @@ class TreeLiveView(LiveView):
             case NodeAnalyzed():
                 self.claims += len(event.added)
                 self.parents |= {(event.tree, id) for id in _parents(event)}
-                self.lines.append(f"{event.node} taken apart into {len(event.added)} claims")
+                self.lines.append(f"{event.node} broken down into {len(event.added)} claims")
             case NodeGrounded():
                 self.grounded += 1
                 self.failed += event.p is None
@@ -174,7 +174,7 @@ class TreeLiveView(LiveView):
         >>> view.add(NodeAnalyzed(node="P0", added=("P1", "P2"), claims={"P1": "a", "P2": "b"}))
         >>> view.add(NodeGrounded(node="P1", p=0.4, grounder="search"))
         >>> print(view.text(10.0))
-        P0 taken apart into 2 claims
+        P0 broken down into 2 claims
         P1 grounded by search: 40%
         3 claims · 1 of 2 leaves grounded · 0 of 1 put together · 0 calls · $0.0000 · 0 withheld · about 20 s left
         """

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.cli.commands import request_command
 from foretell.cli.progress import progress_bar
-from foretell.operations import requests
+from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.runs import WorkerRequest
+from foretell.operations.requests.setup import McpRequest, PracticeRequest, ServeRequest, SiteRequest
+from foretell.operations.requests.tournaments import ArenaRunRequest
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.terminal import echo
 
@@ -52,7 +55,7 @@ def _web_extra(what: str) -> Any:
 # foretell serve and site.
 
 
-def _serve(request: requests.ServeRequest) -> None:
+def _serve(request: ServeRequest) -> None:
     from foretell.runs.settings import load_settings
 
     with _web_extra("foretell serve"):
@@ -70,7 +73,7 @@ def _serve(request: requests.ServeRequest) -> None:
 
 
 @contextlib.contextmanager
-def _example(request: requests.ServeRequest) -> "Generator[Settings]":
+def _example(request: ServeRequest) -> "Generator[Settings]":
     """The settings of the example, which is created first if needed; nothing of the user's is visible in it."""
     from foretell.operations.example import example_home, is_complete, make_example, serving_example
     from foretell.operations.practice import practice_environment
@@ -88,7 +91,7 @@ def _example(request: requests.ServeRequest) -> "Generator[Settings]":
         yield load_settings()
 
 
-def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None:
+def _run_app(app: "FastAPI", request: ServeRequest, token: str) -> None:
     import uvicorn
 
     from foretell.data.connections import server_config
@@ -119,7 +122,7 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
         Leaving(server_config(app, app.state.serving.connections)).run(sockets=[listening])
 
 
-def _site(request: requests.SiteRequest) -> Any:
+def _site(request: SiteRequest) -> Any:
     from foretell.runs.settings import load_settings
 
     with _web_extra("foretell site"):
@@ -129,14 +132,14 @@ def _site(request: requests.SiteRequest) -> Any:
         return asyncio.run(write_site(request, load_settings(), **reporting))
 
 
-serve = request_command(requests.ServeRequest, _serve, name="serve", service=True)
-site = request_command(requests.SiteRequest, _site, name="site")
+serve = request_command(ServeRequest, _serve, name="serve", service=True)
+site = request_command(SiteRequest, _site, name="site")
 
 
 # foretell mcp.
 
 
-async def _mcp(request: requests.McpRequest) -> None:
+async def _mcp(request: McpRequest) -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
@@ -161,7 +164,7 @@ async def _mcp(request: requests.McpRequest) -> None:
     await serve_http(permissions, listening, token)
 
 
-def _permissions(request: requests.McpRequest) -> "ServerPermissions":
+def _permissions(request: McpRequest) -> "ServerPermissions":
     from dataclasses import replace
 
     from foretell.mcp.permissions import ReadableFiles, ServerPermissions
@@ -172,7 +175,7 @@ def _permissions(request: requests.McpRequest) -> "ServerPermissions":
     from foretell.runs.settings import load_settings
 
     dollars, settings = request.allow_spending, load_settings()
-    usual = environment_values(requests.AskRequest)
+    usual = environment_values(AskRequest)
     models = request.models or tuple(filter(None, [usual.get("model")]))
     for model in models:
         ModelName.read(model)
@@ -190,13 +193,13 @@ def _permissions(request: requests.McpRequest) -> "ServerPermissions":
     )
 
 
-mcp = request_command(requests.McpRequest, _mcp, name="mcp", service=True)
+mcp = request_command(McpRequest, _mcp, name="mcp", service=True)
 
 
 # foretell worker and foretell arena run.
 
 
-async def _worker(request: requests.WorkerRequest) -> None:
+async def _worker(request: WorkerRequest) -> None:
     from foretell.operations.shared_runs import cluster_status, drop_run, run_worker, shared_url
     from foretell.runs.settings import load_settings
     from foretell.runs.worker import WorkerCapacity, WorkerSignals
@@ -229,7 +232,7 @@ async def _worker(request: requests.WorkerRequest) -> None:
     echo(f"{done.done} cells, {done.failed} failed, ${done.dollars:.4f} in {done.calls} calls")
 
 
-async def _arena_run(request: requests.ArenaRunRequest) -> None:
+async def _arena_run(request: ArenaRunRequest) -> None:
     from foretell.operations.arena import run_arena
 
     def begin(arena: "LiveArena", stop: asyncio.Event) -> None:
@@ -239,14 +242,14 @@ async def _arena_run(request: requests.ArenaRunRequest) -> None:
     await run_arena(request, echo, begin)
 
 
-worker = request_command(requests.WorkerRequest, _worker, name="worker", service=True)
-arena_run = request_command(requests.ArenaRunRequest, _arena_run, name="run", service=True)
+worker = request_command(WorkerRequest, _worker, name="worker", service=True)
+arena_run = request_command(ArenaRunRequest, _arena_run, name="run", service=True)
 
 
 # foretell practice.
 
 
-async def _practice(request: requests.PracticeRequest) -> None:
+async def _practice(request: PracticeRequest) -> None:
     from foretell.operations.practice import run_in_practice
     from foretell.runs.settings import load_settings
 
@@ -256,7 +259,7 @@ async def _practice(request: requests.PracticeRequest) -> None:
     await _serve_practice(request, settings)
 
 
-async def _serve_practice(request: requests.PracticeRequest, settings: "Settings") -> None:
+async def _serve_practice(request: PracticeRequest, settings: "Settings") -> None:
     from foretell.data.files import write_atomically
     from foretell.operations.practice import TRY_NEXT, open_practice, shell_lines
 
@@ -274,4 +277,4 @@ async def _serve_practice(request: requests.PracticeRequest, settings: "Settings
         await stopped.wait()
 
 
-practice = request_command(requests.PracticeRequest, _practice, name="practice", service=True)
+practice = request_command(PracticeRequest, _practice, name="practice", service=True)

@@ -1,4 +1,4 @@
-"""Question sets as Inspect AI tasks, our scores as its scorers, and its logs as forecasts."""
+"""Inspect AI: question sets as tasks, proper scores as scorers, and logs as tables of forecasts."""
 
 from foretell.interface import offer
 
@@ -8,6 +8,6 @@ HOMES = {
         "answered brier brier_index_stderr clustered_stderr estimate_tokens_of foretell_questions log_score"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Inspect's logs as tables of forecasts and outcomes."""
+"""Convert Inspect logs to tables of forecasts and outcomes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foretell.inspect_tasks.samples import CLUSTER_KEY, outcomes_of, probabilities_in, question_in
 from foretell.models.structured_output import UnusableReply
-from foretell.operations.requests import InspectLogRequest
+from foretell.operations.requests.data import InspectLogRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.resolution import Resolution
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
 UNNEEDED = {"messages", "events", "store", "attachments"}
-"""Parts of a sample that are large and tell nothing about its forecast."""
+"""Large parts of a sample that are not needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedForecasts(Result):
-    """What logs say, as `foretell score` reads it."""
+    """Forecasts and outcomes of logs, in the format of `foretell score`."""
 
     forecasts: tuple[Row, ...]
     outcomes: tuple[Row, ...]
@@ -33,21 +33,21 @@ class LoggedForecasts(Result):
     """Files that were written."""
 
     def write(self, folder: Path) -> list[Path]:
-        """forecasts.csv, outcomes.csv and, if any, failures.csv."""
+        """Write forecasts.csv, outcomes.csv and, if any, failures.csv."""
         folder.mkdir(parents=True, exist_ok=True)
         tables = {"forecasts": self.forecasts, "outcomes": self.outcomes, "failures": self.failures}
         return [write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Samples that hold no forecast."""
+        """Samples without a forecast."""
         if not self.failures:
             return ()
         first = self.failures[0]
         return (f"{len(self.failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
 
     def to_dict(self) -> Any:
-        """How many there are, and where."""
+        """Counts, and the files written."""
         counts = {"forecasts": len(self.forecasts), "outcomes": len(self.outcomes)}
         return counts | {"failures": list(self.failures), "tables": [str(path) for path in self.tables]}
 
@@ -82,7 +82,7 @@ def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedFore
             outcomes |= {(row["question"], row["target"], str(row.get("due"))): row for row in happened}
     if not forecasts:
         reason = f": {failures[0]['error']}" if failures else ""
-        raise InputError(f"no sample holds a forecast{reason}", path=path)
+        raise InputError(f"no sample contains a forecast{reason}", path=path)
     # All rows with the same columns, as a table needs them.
     columns = dict.fromkeys(column for row in outcomes.values() for column in row)
     rows = tuple({column: row.get(column) for column in columns} for row in outcomes.values())
@@ -98,7 +98,7 @@ def _logs(path: Path) -> "Iterator[EvalLog]":
         raise InputError("no such file", path=path)
     files = sorted(file for ending in ("*.eval", "*.json") for file in path.glob(ending)) if path.is_dir() else [path]
     if not files:
-        raise InputError("the folder holds no log", path=path, hint="Inspect's logs end in .eval or .json")
+        raise InputError("the folder contains no log", path=path, hint="Inspect's logs end in .eval or .json")
     for file in files:
         try:
             yield read_eval_log(str(file), exclude_fields=UNNEEDED)

@@ -1,4 +1,4 @@
-"""What a model answered to a sample: probabilities by target, from our own samples and from those of others."""
+"""Read probabilities and outcomes from Inspect samples, of our tasks and of others."""
 
 import json
 import re
@@ -13,9 +13,9 @@ from foretell.questions.question import Question
 QUESTION_KEY = "foretell_question"
 """The whole question, in the metadata of a sample."""
 CLUSTER_KEY = "question"
-"""Samples that share it rise and fall together: the same question in several rounds, or a question's own cluster."""
+"""Metadata key of the cluster: samples about the same question or from the same group of questions are correlated."""
 ONLY = "yes"
-"""The target of a question that is not ours: whether it comes true."""
+"""Target of questions from other tasks."""
 NAMES = ("probability", "p", "probabilities", "prediction", "forecast", "answer")
 _LAST_WORDS = re.compile(
     r"(?:probability|forecast|answer|estimate|prediction)\b[^0-9\n]{0,40}?(\d+(?:\.\d+)?|\.\d+)\s*(%?)[^0-9]*\Z", re.I
@@ -24,13 +24,13 @@ _NUMBER = re.compile(r"\s*\**\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*\**\s*\.?\s*")
 
 
 def question_in(metadata: Mapping[str, Any] | None) -> Question | None:
-    """The question of a sample of ours; None for any other."""
+    """The question of one of our samples; None for others."""
     text = (metadata or {}).get(QUESTION_KEY)
     return from_json(text, Question) if isinstance(text, str) else None
 
 
 def outcomes_of(target: str) -> dict[str, int]:
-    """The outcomes a sample's target tells: ours as JSON, others as a word for yes or no. Raises `UnusableReply`.
+    """The outcomes in a sample's target: JSON in our samples, yes or no in others. Raises `UnusableReply`.
 
     >>> outcomes_of('{"A": 1, "B": 0}'), outcomes_of("No"), outcomes_of("1.0")
     ({'A': 1, 'B': 0}, {'yes': 0}, {'yes': 1})
@@ -51,7 +51,7 @@ def outcomes_of(target: str) -> dict[str, int]:
 
 
 def probabilities_in(text: str, metadata: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """One probability for every target, or `UnusableReply` with what is wrong. Nothing is guessed.
+    """One probability per target; raises `UnusableReply` rather than guess.
 
     >>> probabilities_in("I weighed both sides.  Probability: 37%"), probabilities_in('{"p": 0.2}')
     ({'yes': 0.37}, {'yes': 0.2})

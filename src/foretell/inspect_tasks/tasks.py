@@ -37,7 +37,7 @@ from foretell.runs.question_sets import open_benchmark
 
 @metric
 def brier_index() -> Metric:
-    """100·(1 − √Brier) of all samples together, never a mean of parts; 50 is always saying 0.5, higher is better."""
+    """100·(1 − √Brier) over all samples, never a mean of parts. Always 0.5 gets 50; higher is better."""
 
     def compute(scores: list[SampleScore]) -> float:
         values, _ = _values(scores)
@@ -48,7 +48,7 @@ def brier_index() -> Metric:
 
 @metric
 def brier_index_stderr(cluster: str = CLUSTER_KEY) -> Metric:
-    """Of the Brier index, by the delta method: 100·se(Brier)/(2·√Brier)."""
+    """Standard error of the Brier index by the delta method: 100·se(Brier)/(2·√Brier)."""
 
     def compute(scores: list[SampleScore]) -> float:
         values, groups = _values(scores, cluster)
@@ -60,7 +60,7 @@ def brier_index_stderr(cluster: str = CLUSTER_KEY) -> Metric:
 
 @metric
 def clustered_stderr(cluster: str = CLUSTER_KEY) -> Metric:
-    """Standard error of the mean where samples of one cluster rise and fall together.
+    """Standard error of the mean, allowing for correlation within clusters.
 
     The cluster is taken from the sample's metadata; a sample without one is a cluster of its own.
     """
@@ -87,7 +87,7 @@ def clustered(values: Sequence[float] | Any, groups: Sequence[str]) -> float:
 
 
 def _values(scores: list[SampleScore], cluster: str = CLUSTER_KEY) -> tuple[Any, list[str]]:
-    """Numbers with their clusters; what could not be scored is left out."""
+    """Values and clusters of the samples that could be scored."""
     rows = [(score.score.as_float(), _cluster(score, cluster)) for score in scores]
     rows = [(value, group) for value, group in rows if math.isfinite(value)]
     return np.array([value for value, _ in rows]), [group for _, group in rows]
@@ -99,7 +99,7 @@ def _cluster(score: SampleScore, cluster: str) -> str:
 
 
 P = "p"
-"""Where a score keeps the probabilities it read, by target."""
+"""Metadata key of a score for the probabilities by target."""
 UNREADABLE = "unreadable_answer"
 
 
@@ -117,7 +117,7 @@ def log_score() -> Scorer:
 
 @scorer(metrics=[mean()])
 def answered() -> Scorer:
-    """1 where there is a probability for every target, else 0: the completion rate."""
+    """1 if there is a probability for every target, else 0: the completion rate."""
 
     async def score(state: TaskState, target: Target) -> Score:
         try:
@@ -192,7 +192,7 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
         if len(samples) == limit:
             break
     if not samples:
-        raise InputError(f"no question of {dataset} has come out yet", hint="name a table of outcomes")
+        raise InputError(f"no question of {dataset} has resolved yet", hint="name a table of outcomes")
     return Task(
         dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
         solver=ask_once(),
@@ -207,7 +207,7 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
 
 @solver
 def ask_once() -> Solver:
-    """One reply to each sample. Tokens that nobody has counted are estimated here, so that nothing is downloaded."""
+    """Ask the model once per sample. Token counts are estimated if needed, so that nothing is downloaded."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         estimate_tokens_of(get_model())
@@ -230,7 +230,7 @@ def estimate_tokens_of(model: Model) -> None:
 
 
 def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sample:
-    """A question whose outcomes are known, as of its date; no tool and no fence stand behind it."""
+    """A sample for a resolved question as of its date, without tools."""
     context = PredictionContext(question=known_at(question, question.as_of), as_of=question.as_of)
     system, user = call_of(ElicitationCall(wording="default"), readable(context), read_view(view)).messages
     return Sample(
@@ -248,7 +248,7 @@ def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sam
 
 
 def rounds_of(given: str | date | Sequence[str | date] | None) -> tuple[str, ...]:
-    """Rounds as a person writes them on a command line: one, several with commas between, or a list.
+    """Read rounds from a command line: one, several separated by commas, or a list.
 
     >>> rounds_of("2025-10-26,2025-11-09"), rounds_of(None), rounds_of(date(2025, 10, 26))
     (('2025-10-26', '2025-11-09'), (), ('2025-10-26',))

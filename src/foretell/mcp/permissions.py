@@ -9,15 +9,15 @@ from typing import Any, TypeVar, cast
 
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
-from foretell.operations.requests import (
-    NO_CHOICE,
-    AskRequest,
+from foretell.operations.requests.asking import NO_CHOICE, AskRequest
+from foretell.operations.requests.runs import RunRequest, RunsResumeRequest
+from foretell.operations.requests.scoring import ScoreRequest
+from foretell.operations.requests.tournaments import (
     ForecastBenchRoundRequest,
-    RunRequest,
-    RunsResumeRequest,
-    ScoreRequest,
     TournamentFields,
     TournamentResultsRequest,
+)
+from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,

@@ -8,13 +8,13 @@ at risk.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from foretell.models.canonical import quick_json, request_key
-from foretell.models.database.interface import Database, Statements
+from foretell.models.database.interface import Statements
 from foretell.models.facts import facts_of
 from foretell.models.model import (
     AssistantMessage,
@@ -34,8 +34,9 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
 if TYPE_CHECKING:
-    from foretell.models.journal import JournalReadingModel
+    from foretell.models.journal import Journal, JournalReadingModel
 
+T = TypeVar("T")
 BYTES_PER_TOKEN = 3.5
 """On the careful side for English; the true count is booked when the reply is there."""
 DEFAULT_OUTPUT_TOKENS = 16_384
@@ -80,15 +81,21 @@ class Budget:
     """
 
     def __init__(
-        self, name: str, *, dollars: float | None = None, within: "Budget | None" = None, run: str = ""
+        self,
+        name: str,
+        *,
+        dollars: float | None = None,
+        within: "Budget | None" = None,
+        run: str = "",
+        counted: Collection[str] = (),
     ) -> None:
         """`run` is the id of the run it is for: the journal notes it with every call that is paid from here.
 
-        Such a budget begins with what the run has paid before: a stored reply is not booked a second time, neither here
-        nor in a budget around it.
+        Such a budget begins with what the run has paid before, and another one with what the runs have paid that are
+        `counted`: their stored replies are not booked a second time, neither here nor in a budget around it.
         """
         self.name = name
-        self._of_run = bool(run)
+        self._counted = {run, *counted} - {""}
         self.run: str = run or (within.run if within else "")
         self.dollars = dollars
         self.within = within
@@ -103,7 +110,11 @@ class Budget:
         self._under_way = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._reading: float | None = None
-        """The largest share of the estimate that reading has taken so far; None before the first reply."""
+        """The smallest share of the estimate that reading has taken so far; None before the first reply.
+
+        The smallest, because a budget that suffices must pay for every reply whole. Where reading takes more after all,
+        the last call costs that little more than was left.
+        """
         self._least = LEAST_OUTPUT_TOKENS
         """Tokens of the shortest reply worth asking for."""
 
@@ -157,7 +168,7 @@ class Budget:
     def learn(self, reading: float, written: int) -> None:
         """What a complete reply showed: the share of its estimate that reading cost, and its length in tokens."""
         outermost = self._chain[-1]
-        outermost._reading = max(outermost._reading or 0.0, reading)
+        outermost._reading = reading if outermost._reading is None else min(outermost._reading, reading)
         outermost._least = max(1, min(outermost._least, written))
 
     async def _next_landing(self) -> None:
@@ -198,7 +209,7 @@ class Budget:
         known = False
         for budget in self._chain:
             budget.reserved -= dollars
-            known = known or (budget._of_run and budget.run == paid_by)
+            known = known or paid_by in budget._counted
             if at_risk:
                 budget.at_risk += actual
             else:
@@ -215,10 +226,12 @@ class Budget:
         return wanted > self._room(wanted) + 1e-9 * (self.dollars or 0.0)
 
     def _shortage(self, wanted: float) -> str:
-        message = (
-            f"the budget of the {self.name} allows {self.dollars:,} dollars; {round(self.spent.dollars, 6):,} spent"
-        )
-        for what, amount in (("reserved", self.reserved), ("at risk", self.at_risk.dollars)):
+        return self._shortage_text(self.dollars or 0.0, wanted)
+
+    def _shortage_text(self, allowed: float, wanted: float, by_others: float = 0.0) -> str:
+        message = f"the budget of the {self.name} allows {allowed:,} dollars; {round(self.spent.dollars, 6):,} spent"
+        others = "by earlier or other processes"
+        for what, amount in ((others, by_others), ("reserved", self.reserved), ("at risk", self.at_risk.dollars)):
             message += f", {round(amount, 6):,} {what}" if round(amount, 6) else ""
         return f"{message}, {round(wanted, 6):,} more wanted"
 
@@ -381,7 +394,8 @@ class BudgetedModel:
             reservation.settle(None if lost else Cost())
             raise
         cost = sum((self._cost(request, one) for one in reply.cut_off), self._cost(request, reply))
-        if self._budget.limited and estimate.price is not None and reply.finish != "length":
+        counted = reply.finish != "length" and not reply.tokens.estimated
+        if self._budget.limited and estimate.price is not None and counted:
             self._budget.learn(_reading_share(estimate.price, estimate, reply), reply.tokens.output)
         reservation.settle(cost)
         return reply
@@ -408,31 +422,41 @@ def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> f
 
 DRAW_SHARE = 0.02
 """Of the whole budget: how much is drawn at once, so that not every call asks the database."""
-_READ_DRAWN = "SELECT dollars FROM drawn WHERE run = ?"
-_WRITE_DRAWN = "INSERT INTO drawn VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET dollars = excluded.dollars"
+_READ_ALLOWANCES = "SELECT owner, dollars FROM allowance WHERE run = ?"
+_SET_ALLOWANCE = """
+INSERT INTO allowance VALUES (?, ?, ?) ON CONFLICT (run, owner) DO UPDATE SET dollars = excluded.dollars"""
+_NOBODY = 0
+"""Owner of what processes used that are gone."""
 
 
 class SharedBudget(Budget):
     """Allows what was drawn, and draws more where that is not enough.
 
-    What a killed process had drawn and not spent is lost to the run: it may end early, and never costs more.
+    What a killed process had drawn and not used is free again when the next one opens the budget, as far as that can be
+    known: in a database of several machines, one that counts as gone may come back, and what it drew stays drawn.
     """
 
     def __init__(
-        self,
-        name: str,
-        database: Database,
-        run: str,
-        *,
-        dollars: float,
-        within: Budget | None = None,
-        under_way: Callable[[], float] = float,
+        self, name: str, journal: "Journal", run: str, *, dollars: float, within: Budget | None = None
     ) -> None:
-        """`under_way` says for how many dollars calls of the run are under way, in all processes."""
         super().__init__(name, dollars=0.0, within=within, run=run)
-        self._database = database
+        self._journal = journal
+        self._owner = journal.database.life.id
         self._whole = dollars
-        self._all_under_way = under_way
+        if not journal.database.shared:
+            self._together(self._settle_gone)
+
+    def _together(self, work: Callable[[Statements], T]) -> T:
+        return self._journal.database.together(work, alone=f"budget/{self.run}")
+
+    def _settle_gone(self, statements: Statements) -> None:
+        drawn = dict[int, float](statements.read(_READ_ALLOWANCES, (self.run,)))
+        if gone := self._journal.database.life.gone(drawn.keys() - {_NOBODY}):
+            most = sum(drawn[owner] for owner in gone) + drawn.get(_NOBODY, 0.0)
+            used = min(most, self._journal.used_by_gone(self.run))
+            statements.write(_SET_ALLOWANCE, (self.run, _NOBODY, used))
+            for owner in gone:
+                statements.write("DELETE FROM allowance WHERE run = ? AND owner = ?", (self.run, owner))
 
     def _room(self, wanted: float) -> float:
         short = wanted - super()._room(wanted)
@@ -447,7 +471,7 @@ class SharedBudget(Budget):
             self.dollars = (self.dollars or 0.0) + self._draw(kept - spare)
 
     def _busy_elsewhere(self) -> bool:
-        return self._all_under_way() > 0
+        return self._journal.unsettled(self.run).reserved > 0
 
     def give_back(self) -> None:
         """What was drawn and not spent."""
@@ -458,10 +482,14 @@ class SharedBudget(Budget):
 
     def _draw(self, wanted: float) -> float:
         def draw(statements: Statements) -> float:
-            rows = statements.read(_READ_DRAWN, (self.run,))
-            drawn = rows[0][0] if rows else 0.0
-            got = min(wanted, max(0.0, self._whole - drawn))
-            statements.write(_WRITE_DRAWN, (self.run, drawn + got))
+            drawn = dict[int, float](statements.read(_READ_ALLOWANCES, (self.run,)))
+            got = min(wanted, max(0.0, self._whole - sum(drawn.values())))
+            statements.write(_SET_ALLOWANCE, (self.run, self._owner, drawn.get(self._owner, 0.0) + got))
             return got
 
-        return self._database.together(draw, alone=f"budget/{self.run}")
+        return self._together(draw)
+
+    def _shortage(self, wanted: float) -> str:
+        drawn = sum(dollars for _, dollars in self._journal.database.read(_READ_ALLOWANCES, (self.run,)))
+        others = drawn - (self.dollars or 0.0)
+        return self._shortage_text(self._whole, wanted, by_others=others)

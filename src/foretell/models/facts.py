@@ -54,18 +54,22 @@ class ModelFacts:
     """The day on which its provider switches it off."""
 
     def effort(self, wanted: ReasoningEffort | None) -> ReasoningEffort | None:
-        """The level to send: the wanted one, else the nearest below it, else the lowest there is.
+        """The level to send: the wanted one, else the nearest below it at which it thinks, else the lowest there is.
 
         >>> always = ModelFacts(efforts=("low", "high"), off="no")
         >>> always.effort("max"), always.effort("none")
         ('high', 'low')
+        >>> ModelFacts(efforts=("none", "high")).effort("medium")
+        'high'
         """
         if wanted is None or not self.efforts:
             return None
         if wanted == "none" and self.off != "no":
             return "none"
-        below: list[ReasoningEffort] = [one for one in self.efforts if EFFORTS.index(one) <= EFFORTS.index(wanted)]
-        return below[-1] if below else self.efforts[0]
+        silent = wanted in ("none", "minimal")
+        levels: list[ReasoningEffort] = [one for one in self.efforts if silent or one != "none"] or ["none"]
+        below = [one for one in levels if EFFORTS.index(one) <= EFFORTS.index(wanted)]
+        return below[-1] if below else levels[0]
 
     def thinks(self, wanted: ReasoningEffort | None) -> bool:
         """Whether the model thinks first when it is asked so."""

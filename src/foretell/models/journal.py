@@ -67,6 +67,14 @@ JOURNAL_TABLES = (
     """,
     # Until when calls that were sent may be under way, by the clock of the database.
     "ALTER TABLE lease ADD COLUMN until REAL NOT NULL DEFAULT 0;",
+    # What each process has drawn from the budget of a run, so that the part of one that was killed is known.
+    """
+    CREATE TABLE allowance (
+        run TEXT NOT NULL, owner INTEGER NOT NULL, dollars REAL NOT NULL, PRIMARY KEY (run, owner)
+    );
+    INSERT INTO allowance SELECT run, 0, dollars FROM drawn;
+    DROP TABLE drawn;
+    """,
 )
 """Each entry brings the tables one version further; existing entries never change."""
 CHECK_SLOT = "check of the model"
@@ -161,6 +169,14 @@ class UnsettledCalls:
     at_risk: float = 0.0
     """Dollars that the lost ones may have cost at most."""
     lost: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunMoney:
+    """What a run has cost and may still cost, in dollars."""
+
+    spent: float = 0.0
+    open: UnsettledCalls = UnsettledCalls()
 
 
 class Recording:
@@ -420,6 +436,19 @@ class Journal:
         """Dollars that a run paid for its stored replies, even if it was killed before it could say so."""
         query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
         return float(self._db.read(query, (run,))[0][0])
+
+    def money(self, run: str) -> RunMoney:
+        """What a run has paid, and its calls without a known price."""
+        return RunMoney(spent=self.paid(run), open=self.unsettled(run))
+
+    def used_by_gone(self, run: str) -> float:
+        """Dollars that processes which are gone paid for a run, and those that lost replies may have cost."""
+        query = """
+            SELECT sent.owner, sum(kept.dollars) FROM sent JOIN kept ON kept.key = sent.key
+            WHERE sent.run = ? GROUP BY sent.owner"""
+        paid = {owner: float(dollars or 0.0) for owner, dollars in self._db.read(query, (run,))}
+        living = paid.keys() - self._db.life.gone(paid.keys() - {None}) - {None}
+        return sum(dollars for owner, dollars in paid.items() if owner not in living) + self.unsettled(run).at_risk
 
     def payer(self, key: str) -> str:
         """The run that sent a request last, or nothing."""

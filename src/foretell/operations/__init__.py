@@ -1,4 +1,4 @@
-"""Everything a user can ask for, one function each; the command line, the pages, MCP and Python call these."""
+"""All operations: one function for everything a user can do, called by the command line, web app, MCP and Python."""
 
 from foretell.interface import offer
 
@@ -17,13 +17,23 @@ HOMES = {
     ),
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
     "foretell.operations.question_view": "combination_of what_moved",
-    "foretell.operations.requests": (
-        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DoctorRequest "
-        "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
-        "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
-        "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "
-        "ServicesListRequest ShowRequest SiteRequest TREE_FORMATS ThresholdRequest TournamentRequest "
-        "TournamentResultsRequest TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
+    "foretell.operations.requests.asking": "AskRequest",
+    "foretell.operations.requests.data": (
+        "BacktestRequest ClaimsRequest FetchRequest FinancialTasksRequest ListingFields "
+        "OptionTasksRequest QuestionsRequest"
+    ),
+    "foretell.operations.requests.runs": "GridRequest RunRequest RunsRequest ShowRequest",
+    "foretell.operations.requests.scoring": "CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest",
+    "foretell.operations.requests.setup": (
+        "DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest ModelsUpdateRequest "
+        "ServicesCheckRequest ServicesListRequest SiteRequest"
+    ),
+    "foretell.operations.requests.tournaments": (
+        "ArenaDemoRequest ForecastBenchRoundRequest ProphetArenaTournamentRequest TournamentRequest "
+        "TournamentResultsRequest"
+    ),
+    "foretell.operations.requests.trees": (
+        "TREE_FORMATS TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
         "TreeShowRequest WhatIfRequest"
     ),
     "foretell.operations.result": "Result",
@@ -43,6 +53,6 @@ HOMES = {
     "foretell.operations.tree_edit": "TreeEditResult diff_trees edit_tree tree_history",
     "foretell.operations.tree_research": "expand_leaf ground_leaves resynthesize_tree",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
@@ -18,8 +18,18 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, ContextBuildSettings, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.operations import requests
+from foretell.models.journal import Journal, RunMoney
+from foretell.operations.requests.tournaments import (
+    ArenaCollectRequest,
+    ArenaContextRequest,
+    ArenaForecastRequest,
+    ArenaInitRequest,
+    ArenaResolveRequest,
+    ArenaRunRequest,
+    ArenaScoreRequest,
+    ArenaShowRequest,
+    ArenaStatusRequest,
+)
 from foretell.operations.result import ReportResult, Result
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -28,7 +38,7 @@ from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import past_of, rates_of
 from foretell.runs.runner import asks_models, check_options, open_answers
-from foretell.runs.runtime import Runtime, open_runtime
+from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced
 from foretell.runs.services import open_markets, open_services
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
@@ -127,6 +137,7 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             search=how.search,
             mode="live",
             budget=how.budget,
+            prices=how.prices,
         )
         async with open_runtime(run, settings, journal) as runtime:
             yield SearchedContexts(engine=runtime.services.engine, spec=how, journal=journal, runtime=runtime)
@@ -172,10 +183,23 @@ async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -
             services=settings.services,
             concurrency=opening.concurrency,
             watch=opening.watch,
+            money=_money_reader(settings),
         )
         arena = await _with_parts(bare, settings, opening, stack)
         await store.aside(arena.open)
         yield arena
+
+
+def _money_reader(settings: Settings) -> Callable[[str], RunMoney]:
+    """Reads from the journal what a run has cost."""
+
+    def read(run: str) -> RunMoney:
+        if settings.database is None and not Path(settings.journal).is_file():
+            return RunMoney()
+        with closing(Journal(settings.journal)) as journal:
+            return journal.money(run)
+
+    return read
 
 
 async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts, stack: AsyncExitStack) -> LiveArena:
@@ -186,6 +210,8 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         arena = replace(arena, events=found.events, settlements=found.settlements, prices=found.prices)
     if not (opening.contexts or opening.forecasts):
         return arena
+    if opening.forecasts:
+        check_entries(arena.spec, settings.budget)
     journal = Journal(settings.journal)
     stack.callback(journal.close)
     if opening.contexts:
@@ -193,7 +219,6 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         arena = replace(arena, builder=builder)
     if not opening.forecasts:
         return arena
-    check_entries(arena.spec)
     past, store = ArenaPast(arena.book), arena.store
 
     @asynccontextmanager
@@ -214,11 +239,13 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
     return replace(arena, furnish=answers_of_entry, send=send)
 
 
-def check_entries(spec: ArenaSpec) -> None:
-    """Check every entry, and name the one with an error."""
+def check_entries(spec: ArenaSpec, budget: Budget | None = None) -> None:
+    """Check every entry before anything is paid, and name the one with an error."""
     for name, run in spec.runs.items():
         try:
             check_options(run)
+            if asks_models(run):
+                refuse_unpriced(run, budget)
         except InputError as error:
             place = ".".join(filter(None, ["entries", name, error.column]))
             raise InputError(error.problem, path=error.path, column=place, hint=error.hint) from None
@@ -277,7 +304,7 @@ class ArenaFile(Result):
         return f"Wrote {self.file}: arena {self.name} with {', '.join(self.entries)}"
 
 
-def init_arena(request: requests.ArenaInitRequest) -> ArenaFile:
+def init_arena(request: ArenaInitRequest) -> ArenaFile:
     """Write the file of a new arena, with every field explained."""
     from foretell.operations.init_files import template_text, write_commented
 
@@ -300,7 +327,7 @@ def default_arena_name(file: Path) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_") or "arena"
 
 
-async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
+async def collect_events(request: ArenaCollectRequest) -> ReportResult:
     """Read the platforms of an arena, and select events by its rules."""
     from foretell.arena.select import slot
     from foretell.arena.stages import collect
@@ -318,7 +345,7 @@ async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
         return ReportResult(report=found)
 
 
-async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProgress) -> ReportResult:
+async def build_contexts(request: ArenaContextRequest, watch: WatchProgress) -> ReportResult:
     """Build the shared context of every event that is due."""
     from foretell.arena.stages import make_contexts
 
@@ -326,7 +353,7 @@ async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProg
         return ReportResult(report=await make_contexts(arena, arena.clock()))
 
 
-async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
+async def forecast_events(request: ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
     """Let every entry forecast the events that are ready."""
     from foretell.arena.forecast import make_forecasts
 
@@ -341,7 +368,7 @@ async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchPr
         return ReportResult(report=found)
 
 
-async def resolve_events(request: requests.ArenaResolveRequest) -> ReportResult:
+async def resolve_events(request: ArenaResolveRequest) -> ReportResult:
     """Look up the outcomes of events that have closed or disappeared from the list."""
     from foretell.arena.stages import settle
 
@@ -364,7 +391,7 @@ class ArenaScores(ReportResult):
         self.report.print(console, by=self.by)
 
 
-async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
+async def score_arena(request: ArenaScoreRequest) -> ArenaScores:
     """Rank all entries on the resolved events."""
     from foretell.arena.score_data import read_arena_table
     from foretell.report.arena_report import arena_report
@@ -378,7 +405,7 @@ async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
     return ArenaScores(report=report, by=by)
 
 
-async def status_of_arena(request: requests.ArenaStatusRequest) -> ReportResult:
+async def status_of_arena(request: ArenaStatusRequest) -> ReportResult:
     """What is open, done and missed, when the next forecasts are due, and what was spent."""
     from foretell.arena.status import arena_status
 
@@ -428,7 +455,7 @@ def _thinned(prices: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return [prices[round(place * (len(prices) - 1) / (PRICES_SHOWN - 1))] for place in range(PRICES_SHOWN)]
 
 
-async def show_event(request: requests.ArenaShowRequest) -> ArenaEventResult:
+async def show_event(request: ArenaShowRequest) -> ArenaEventResult:
     """The prices of an event, every forecast, and its outcome."""
     from foretell.arena.status import event_history
 
@@ -437,7 +464,7 @@ async def show_event(request: requests.ArenaShowRequest) -> ArenaEventResult:
 
 
 async def run_arena(
-    request: requests.ArenaRunRequest,
+    request: ArenaRunRequest,
     tell: Callable[[str], None],
     begin: Callable[[LiveArena, asyncio.Event], None],
 ) -> None:

@@ -24,7 +24,7 @@ from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, ThresholdReport, best_threshold, score_threshold
 from foretell.metrics.mcnemar import McNemarTest, mcnemar
-from foretell.operations.requests import (
+from foretell.operations.requests.scoring import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,
@@ -75,7 +75,8 @@ class FitResult(Result):
     def __str__(self) -> str:
         training = self.rule.training
         return (
-            f"Fitted {self.method} on {training.n:,} targets of {self.forecaster}, {len(training.askings):,} askings.\n"
+            f"Fitted {self.method} on {training.n:,} targets of {self.forecaster}, "
+            f"{len(training.askings):,} dated questions.\n"
             f"It answers questions asked after {training.last_known}."
         )
 
@@ -183,7 +184,7 @@ SCHEMA = "foretell/thresholds/1"
 SPLIT_COLUMNS = ("split", "subtype")
 """Columns that may hold the split if none is named; claims have it as their subtype."""
 NOTE = (
-    "A claim is called True where p is above the threshold, which was chosen on the validation rows alone. Test: what\n"
+    "A claim is called True if p is above the threshold, which was chosen on the validation rows alone. Test: what\n"
     "it reaches on the test rows; Gain: minus what one half reaches there; p: McNemar's exact test of the two."
 )
 

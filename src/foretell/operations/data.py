@@ -34,8 +34,18 @@ from foretell.forecasters.topics import TopicClassifier, TopicLabel
 from foretell.models.journal import Journal
 from foretell.models.names import ModelRoles
 from foretell.models.router import ModelRouter
-from foretell.operations import requests
-from foretell.operations.requests import FetchRequest, QuestionsRequest
+from foretell.operations.requests.data import (
+    ClaimsRequest,
+    CorpusImportRequest,
+    CorpusSearchRequest,
+    DataListRequest,
+    DataPullRequest,
+    FetchRequest,
+    FinancialTasksRequest,
+    OptionTasksRequest,
+    QuestionsRequest,
+    TrancheRequest,
+)
 from foretell.operations.result import Result, show_table
 from foretell.operations.submit import open_ledger
 from foretell.plugins import exists, names
@@ -79,7 +89,7 @@ class PullResult(Result):
         return "\n".join([*lines, f"in {self.folder}"])
 
 
-async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = None) -> PullResult:
+async def pull(request: DataPullRequest, watch: WatchDownload | None = None) -> PullResult:
     """Download rounds with their outcomes so far; intact files are not downloaded again."""
     if request.source == "prophet-arena":
         return await _pull_arena(request)
@@ -98,7 +108,7 @@ async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = 
     return PullResult(files=tuple(files), folder=cache.root)
 
 
-async def _pull_arena(request: requests.DataPullRequest) -> PullResult:
+async def _pull_arena(request: DataPullRequest) -> PullResult:
     if not request.dataset:
         raise InputError("which data set?", column="--dataset", hint="e.g. --dataset SLUG, or SLUG@VERSION")
     settings = load_settings()
@@ -132,7 +142,7 @@ class RoundsResult(Result):
         show_text(console, f"in {self.folder}\n")
 
 
-def list_rounds(request: requests.DataListRequest) -> RoundsResult:
+def list_rounds(request: DataListRequest) -> RoundsResult:
     """List the rounds on this machine, with the number of resolved targets."""
     cache, rounds = _cache(request.folder), list[dict[str, Any]]()
     for day in pulled_rounds(cache):
@@ -186,7 +196,7 @@ def _written(found: QuestionSet, folder: Path) -> BuiltSet:
     )
 
 
-def build_tranche(request: requests.TrancheRequest) -> BuiltSet:
+def build_tranche(request: TrancheRequest) -> BuiltSet:
     """A fixed-seed sample of the resolved questions of a round."""
     from foretell.data.datasets.tranches import TranchePlan
     from foretell.data.datasets.tranches import build_tranche as draw
@@ -204,21 +214,21 @@ def build_tranche(request: requests.TrancheRequest) -> BuiltSet:
     return _written(draw(read_pulled(_cache(request.data), request.round), plan), request.folder)
 
 
-def build_claims(request: requests.ClaimsRequest) -> BuiltSet:
+def build_claims(request: ClaimsRequest) -> BuiltSet:
     """Claims that a publication later found true or false."""
     from foretell.data.datasets.claims import read_claims
 
     return _written(read_claims(request.source, request.split), request.folder)
 
 
-def build_options(request: requests.OptionTasksRequest) -> BuiltSet:
+def build_options(request: OptionTasksRequest) -> BuiltSet:
     """Tasks in which one of several options pays most."""
     from foretell.data.datasets.payoff_tasks import read_options
 
     return _written(read_options(request.source), request.folder)
 
 
-async def build_financial(request: requests.FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
+async def build_financial(request: FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
     """Tasks made from price series."""
     from foretell.data.datasets import payoff_tasks
 
@@ -237,7 +247,7 @@ async def build_financial(request: requests.FinancialTasksRequest, settings: Set
     return replace(built, files=(*built.files, write_rows(rows, request.folder / "discarded.csv")))
 
 
-async def _price_series(request: requests.FinancialTasksRequest, settings: Settings) -> list[Series]:
+async def _price_series(request: FinancialTasksRequest, settings: Settings) -> list[Series]:
     """All series that the request names."""
     from foretell.data.series.local import CsvSeries
     from foretell.runs.services import open_services
@@ -290,7 +300,7 @@ class CorpusImport(Result):
         return f"{self.added} added, {self.known} already there, {self.total} in {self.corpus}"
 
 
-def import_documents(request: requests.CorpusImportRequest) -> CorpusImport:
+def import_documents(request: CorpusImportRequest) -> CorpusImport:
     """Import files or folders; documents that are already in the corpus are not stored twice."""
     for source in request.sources:
         if not source.exists():
@@ -330,7 +340,7 @@ class CorpusSearchResult(Result):
         )
 
 
-def search_corpus(request: requests.CorpusSearchRequest) -> CorpusSearchResult:
+def search_corpus(request: CorpusSearchRequest) -> CorpusSearchResult:
     """Search the corpus as of a date, or all of it."""
     try:
         as_of = AsOf.day(request.as_of) if request.as_of else NO_CUTOFF
@@ -450,7 +460,7 @@ def _moment(written: str) -> datetime:
 async def check_questions(request: QuestionsRequest, settings: Settings | None = None) -> QuestionsResult:
     """Check a question set, and sort it by topic if requested."""
     if request.model is not None and not request.topics:
-        raise InputError("a model has nothing to do here", column="--model", hint="say --topics")
+        raise InputError("a model has nothing to do here", column="--model", hint="add --topics")
     found = await read_set(request.dataset, request.wanted(), settings or load_settings(), request.as_of)
     if not found.questions:
         raise InputError(f"{request.dataset} has no such question", hint="; ".join(found.notes[:3]) or None)

@@ -39,7 +39,7 @@ from foretell.operations.repair import (
     set_aside_rows,
     unreadable_rows,
 )
-from foretell.operations.requests import DoctorRequest
+from foretell.operations.requests.setup import DoctorRequest
 from foretell.operations.result import Result
 from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant

@@ -28,7 +28,9 @@ from foretell.metrics.bootstrap import Interval
 from foretell.operations.ask import AskResult, stored_answer
 from foretell.operations.grid import run_grid
 from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, open_simulation, practice_environment
-from foretell.operations.requests import ArenaDemoRequest, DemoRequest, GridRequest, RunsResolveRequest
+from foretell.operations.requests.runs import GridRequest, RunsResolveRequest
+from foretell.operations.requests.setup import DemoRequest
+from foretell.operations.requests.tournaments import ArenaDemoRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
 from foretell.practice.example import (
@@ -182,7 +184,7 @@ def _clear(home: Path) -> None:
     """Prepare an empty folder, replacing an earlier example."""
     if home.exists() and any(home.iterdir()):
         if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
-            raise InputError("this folder holds something else than an example", path=home, hint="name another one")
+            raise InputError("this folder contains something other than an example", path=home, hint="name another one")
         shutil.rmtree(home)
     home.mkdir(parents=True, exist_ok=True)
     (home / f"{MARKER}.part").touch()

@@ -14,11 +14,11 @@ from rich.console import Console
 
 from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.operations.requests import GridRequest, GridsRequest
+from foretell.models.journal import Journal, RunMoney
+from foretell.operations.requests.runs import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
-from foretell.operations.runs import CellCost, CellCosts, RunMoney, cell_cost, measured_costs, money_of
+from foretell.operations.runs import CellCost, CellCosts, cell_cost, measured_costs, money_of
 from foretell.operations.studies import run_study, save_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError

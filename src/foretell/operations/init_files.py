@@ -16,7 +16,8 @@ from typing import Any, Literal
 from foretell.data.files import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
-from foretell.operations.requests import NO_CHOICE, InitBotRequest, InitGridRequest, InitRunRequest
+from foretell.operations.requests.asking import NO_CHOICE
+from foretell.operations.requests.setup import InitBotRequest, InitGridRequest, InitRunRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
@@ -216,7 +217,9 @@ def _check_team(request: InitBotRequest) -> None:
     if request.bucket is not None:
         BucketFolder.read(request.bucket, "2026-01-01")
         if not _PLAIN_ADDRESS.fullmatch(request.bucket):
-            raise InputError("holds signs that a shell would read", column="--bucket", hint="gs://BUCKET/FOLDER")
+            raise InputError(
+                "contains characters that a shell would interpret", column="--bucket", hint="gs://BUCKET/FOLDER"
+            )
 
 
 def _check_model(model: str) -> None:

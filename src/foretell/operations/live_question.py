@@ -1,4 +1,4 @@
-"""A question while it is being researched: what the trials believe so far, and what each is reading right now."""
+"""The live view of a question in progress: current beliefs of its trials, and what each is reading."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from foretell.tools.fence import unmarked
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
 
 LONGEST_EXCERPT = 700
-"""Characters of a text being read."""
+"""Maximum length of an excerpt."""
 TOOL_WORDS: Mapping[str, str] = {
     WEB_SEARCH: "reading search results",
     SUMMARIZE_RESULTS: "reading a summary",
@@ -28,7 +28,7 @@ _SOURCE = re.compile(r"^\[[\w.-]{1,80}\] (.{0,1000})$", re.MULTILINE)
 def live_view(
     trials: Sequence[Mapping[str, Any]], events: Mapping[int, Sequence[tuple[int, TraceEvent]]], rule: Rule
 ) -> dict[str, Any]:
-    """What is believed so far, and what is being read, by the trials of a question that is not finished."""
+    """Current beliefs and reading of the trials of an unfinished question."""
     standing = [one for trial in trials if not trial["panel"] and (one := _standing(trial)) is not None]
     said = [one["p"] for one in standing]
     alike = bool(said) and all(one.keys() == said[0].keys() for one in said)
@@ -44,14 +44,14 @@ def live_view(
 
 
 def _standing(trial: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer of a trial, or its last belief; None where it has neither."""
+    """The answer of a trial, or its last belief; None if it has neither."""
     path = trial["trace"]["path"]
     p = trial["p"] or (path[-1]["p"] if path else None)
     return None if not p else {"number": trial["number"], "p": dict(p), "answered": trial["p"] is not None}
 
 
 def _being_read(events: Sequence[tuple[int, TraceEvent]]) -> dict[str, Any] | None:
-    """What a tool brought last, where it is the newest thing that happened: the model is reading it."""
+    """The latest tool result, if nothing happened since: the model is reading it."""
     for number, event in reversed(events):
         if isinstance(event, ToolUsed):
             text = unmarked(event.result).strip()
@@ -74,7 +74,7 @@ def _being_read(events: Sequence[tuple[int, TraceEvent]]) -> dict[str, Any] | No
 
 
 def limits_of(spec: Mapping[str, Any]) -> dict[str, float]:
-    """How many steps a trial of a run may take, and how many seconds."""
+    """Maximum steps and seconds of a trial."""
     options: Mapping[str, Any] = spec.get("options") or {}
     return {
         "steps": int(options.get("steps", _LIMITS.steps)),

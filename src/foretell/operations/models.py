@@ -1,4 +1,4 @@
-"""Which models can be asked here, what they cost and can do, and what a server says when it is tried."""
+"""List known models with prices and capabilities, test a model, and install newer tables of models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from foretell.models.prices import PriceList
 from foretell.models.provider import load_provider
 from foretell.models.providers.client import HttpModel
 from foretell.models.router import open_provider
-from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
+from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text, text_table
@@ -33,7 +33,7 @@ class ModelsResult(Result):
     lines = "models"
     models: tuple[dict[str, Any], ...]
     dates: tuple[str, ...]
-    """Of the tables they come from."""
+    """Dates of the tables they come from."""
     missing_keys: Mapping[str, str] = field(default_factory=dict[str, str])
     """Provider → the variable that would hold its key."""
 
@@ -45,7 +45,7 @@ class ModelsResult(Result):
         return (*notes, *([f"no key for {'; '.join(keys)}"] if keys else []))
 
     def print(self, console: "Console") -> None:
-        """A table, each model with how much thinking can be asked of it, from least to most."""
+        """Print a table, with the reasoning efforts of each model from least to most."""
         columns = (
             TextColumn(head="model", shrink=20),
             TextColumn(head="key", drop=1),
@@ -66,7 +66,7 @@ class ModelsResult(Result):
 
 
 def list_models(request: ModelsListRequest, settings: Settings | None = None) -> ModelsResult:
-    """Models that a newcomer may choose from, with prices, cutoffs and capabilities; with a key or without."""
+    """List the known models with prices, cutoffs and capabilities, with a key or without."""
     settings = settings or load_settings()
     tables = known_facts(settings.home / CHECKED_MODELS, settings.home / KNOWN_MODELS)
     rows: dict[str, dict[str, Any]] = {}
@@ -110,14 +110,14 @@ def _row(entry: ModelFacts, has_key: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCheck(Result):
-    """What a model did when it was tried."""
+    """The result of testing a model."""
 
     model: str
     checks: Mapping[str, str]
-    """What was tried, with its result."""
+    """Each check with its result."""
     dollars: float | None
     file: Path | None = None
-    """Where it is kept for later runs."""
+    """Where the result is stored for later runs."""
 
     @property
     def ok(self) -> bool:
@@ -125,7 +125,7 @@ class ModelCheck(Result):
         return self.checks["answers"] == "yes"
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each thing that was tried."""
+        """One row per check."""
         return [{"check": check, "result": result} for check, result in self.checks.items()]
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ class ModelCheck(Result):
 
 
 async def check_model(request: ModelsCheckRequest, settings: Settings | None = None) -> ModelCheck:
-    """Ask a model five short things, and keep what it can do for later runs."""
+    """Test a model with five short requests, and store its capabilities for later runs."""
     settings = settings or load_settings()
     name = ModelName.read(request.model)
     client = open_provider(request.model, settings.keys, address=settings.addresses.get(name.provider))
@@ -174,11 +174,11 @@ class ModelsUpdate(Result):
 
 
 LARGEST_TABLE = 2_000_000
-"""Bytes."""
+"""Maximum size in bytes."""
 
 
 async def update_models(request: ModelsUpdateRequest, settings: Settings | None = None) -> ModelsUpdate:
-    """Check a table of models and put it into the home, where it goes before the one that came with the package."""
+    """Check a table of models and install it in the home, where it takes precedence over the package's own."""
     from foretell.data.files import write_atomically
 
     settings = settings or load_settings()
@@ -200,12 +200,12 @@ def _read(path: Path) -> bytes:
 
 
 async def _downloaded(url: str, settings: Settings) -> bytes:
-    """The table at an address, which nobody may have changed on its way."""
+    """Download a table over https."""
     from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 
     async def admit(address: str) -> None:
         if not address.startswith("https://") and not is_loopback(address):
-            raise InputError("prices are read over https alone", path=address, hint="give an https address or a file")
+            raise InputError("prices are only read over https", path=address, hint="give an https address or a file")
 
     limits = HttpLimits(total_seconds=60.0, max_bytes=LARGEST_TABLE)
     async with AsyncHttpClient(limits=limits, access=settings.access) as client:

@@ -29,7 +29,8 @@ from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
 from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.forecasters.forecaster import Context
 from foretell.operations.arena import ArenaParts, open_arena
-from foretell.operations.requests import ArenaDemoRequest, PracticeRequest
+from foretell.operations.requests.setup import PracticeRequest
+from foretell.operations.requests.tournaments import ArenaDemoRequest
 from foretell.operations.result import ReportResult
 from foretell.plugins import PAIR
 from foretell.practice.exchange.events import SimulationSettings

@@ -1,6 +1,6 @@
-"""What models are sent, as a person can read it: every kind of question, every form of the agent, every role.
+"""Show the prompts that models receive, for every kind of question, agent variant and role.
 
-The prompts are not written out again here: examples are asked with a model that keeps the request and answers nothing.
+Nothing is duplicated here: example questions are asked with a model that records the request and does not answer.
 """
 
 import json
@@ -33,7 +33,7 @@ from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.budget import estimate_tokens
 from foretell.models.model import ModelError, ModelRefused, ModelSettings, Reply, Request, ToolSpec
 from foretell.models.names import ModelRoles
-from foretell.operations.requests import PromptsRequest
+from foretell.operations.requests.data import PromptsRequest
 from foretell.operations.result import Result
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf, AsOfMode, instant
@@ -168,17 +168,17 @@ def example_rates() -> BaseRates:
 
 
 class _Kept(ModelRefused):
-    """No answer: the request is what was wanted."""
+    """Raised instead of an answer, once the request is recorded."""
 
 
 class RequestKeeper:
-    """A model that keeps what it is sent and answers nothing."""
+    """A model that records requests and does not answer."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
 
     async def complete(self, request: Request) -> Reply:
-        """Nothing."""
+        """Record the request and raise."""
         self.requests.append(request)
         raise _Kept("only the prompt is wanted")
 
@@ -194,7 +194,7 @@ class _SpecOnly:
 
 
 def _tools(question: Question, context: Context) -> FencedTools:
-    """What a run offers for a question of this kind."""
+    """The tools that a run offers for this kind of question."""
     specs = [web.SEARCH_SPEC, web.LOOKUP_SPEC, wikipedia.SPEC]
     specs += [series.SPEC] if question.series is not None else []
     specs += [prices.SPEC] if question.source == "manifold" else []
@@ -205,7 +205,7 @@ def _tools(question: Question, context: Context) -> FencedTools:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplePrompt:
-    """One request as it would be sent, and about how long it is."""
+    """A request as it would be sent, with its approximate length."""
 
     kind: str
     role: str
@@ -215,12 +215,12 @@ class ExamplePrompt:
 
     @property
     def name(self) -> str:
-        """As a file could be called."""
+        """A name usable as a file name."""
         return "_".join(part.replace(" ", "-") for part in (self.kind, self.role, self.form))
 
 
 def request_text(request: Request) -> str:
-    """A request in words: its messages, then its tools or its schema, each under a line that says what it is."""
+    """A request as text: its messages, then its tools or schema, each under a heading."""
     parts = [f"----- {type(m).__name__.removesuffix('Message').lower()} -----\n{m.text}" for m in request.messages]
     parts += [f"----- tool {tool.name} -----\n{tool.description}\n{tool.parameters_json}" for tool in request.tools]
     if request.schema is not None:
@@ -239,7 +239,7 @@ async def _first_request(ask: Callable[[Context], Awaitable[Any]], question: Que
 
 
 def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Context], Awaitable[Any]]]]:
-    """Role, form, mode and who asks, for everything that is asked about a question."""
+    """Role, variant, mode and function for every request about a question."""
 
     def agent(variant: str, reply_format: ReplyFormat) -> Callable[[Context], Awaitable[Any]]:
         signals = VARIANTS[variant].with_signals(crowd=True, prior=True)
@@ -323,7 +323,7 @@ async def _audit(instruction: str, question: Question, context: Context) -> None
 
 
 async def _build_context(question: Question, context: Context, what: str) -> None:
-    """The three things that are asked while the shared context of an arena's question is built."""
+    """The three requests made while building the shared context of an arena question."""
     summariser = Summariser(
         model=context.model("summariser"), name=MODEL, question=question, as_of=context.as_of, settings=ModelSettings()
     )
@@ -388,7 +388,7 @@ async def example_prompts(kinds: Sequence[str] = ()) -> tuple[ExamplePrompt, ...
 
 @dataclass(frozen=True, kw_only=True)
 class PromptsResult(Result):
-    """Prompts, with about how many tokens each has."""
+    """Prompts, with their approximate number of tokens."""
 
     prompts: tuple[ExamplePrompt, ...]
     whole: bool
@@ -404,7 +404,7 @@ class PromptsResult(Result):
 
 
 async def show_prompts(request: PromptsRequest) -> PromptsResult:
-    """What is sent for an example of each kind of question."""
+    """Show the prompts for an example of each kind of question."""
     prompts = await example_prompts([request.kind] if request.kind else [])
     chosen = tuple(one for one in prompts if request.role in (None, one.role))
     return PromptsResult(prompts=chosen, whole=request.kind is not None)

@@ -330,10 +330,10 @@ MOST_SCORED, LONGEST_TEXT = 3_000, 20_000
 def base_rates_of(
     store: RunStore, row: RunRow, question: Question, scores: Callable[[], RunScores]
 ) -> dict[str, float]:
-    """By target, how often what is like it came true, by what was known when it was asked; empty where nobody can say.
+    """Base rate by target, from what was known when the question was asked; empty if there is none.
 
-    Stored with the run, else from what of the same run had come out by then, as its score has it; of an open question
-    from how questions worded like it ended.
+    Taken from the run's store, or from questions of the same run that had resolved by then; for an open question,
+    from questions with similar wording.
     """
     due = question.due.isoformat()
     stored = {target: rate for (id, at, target), rate in store.rates(row.id).items() if (id, at) == (question.id, due)}
@@ -354,8 +354,8 @@ def question_view(
 ) -> dict[str, Any] | None:
     """Every trial of a question step by step, with evidence, refusals and cost, and the way to the answer.
 
-    Asked as of `due`, else of the newest moment; None where the run does not ask it. `scores` are made only where the
-    base rate needs them.
+    As of `due`, or of the latest date; None if the run does not have the question. `scores` is called only if the base
+    rate needs it.
     """
     moments = tuple(found[0] for found in store.database.read(_MOMENTS_SQL, (row.id, question)))
     moment = next((one for one in moments if one.startswith(due)), due) if due else moments[0] if moments else ""

@@ -16,12 +16,13 @@ from rich.text import Text
 from foretell.data.corpus import Corpus
 from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
-from foretell.models.journal import Journal
+from foretell.models.journal import Journal, RunMoney
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
-from foretell.operations.requests import BacktestRequest, ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
+from foretell.operations.requests.data import BacktestRequest
+from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
-from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
+from foretell.operations.runs import money_of, money_text, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -478,7 +479,7 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         )
         if chosen is not None and view is None:
             raise InputError(
-                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --due for the newest"
+                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --as-of for the newest"
             )
         money = money_of(store, settings, [id])[id]
         made = how_made(store, row, money.spent)

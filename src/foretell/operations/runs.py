@@ -13,10 +13,10 @@ from rich.console import Console
 
 from foretell.data.http import SourceError
 from foretell.data.untrusted import UNSAFE
-from foretell.models.journal import Journal, UnsettledCalls
+from foretell.models.journal import Journal, RunMoney, UnsettledCalls
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList, read_price
-from foretell.operations.requests import (
+from foretell.operations.requests.runs import (
     RunsRemoveRequest,
     RunsRenameRequest,
     RunsRequest,
@@ -39,14 +39,6 @@ from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunSpec, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each, find_run
 from foretell.scoring.long_tables import StoredScores
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunMoney:
-    """What a run has cost and may still cost, in dollars."""
-
-    spent: float
-    open: UnsettledCalls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +270,7 @@ def _refuse_unsafe(*words: str) -> None:
     """Refuse text that could control a terminal or hide what it says."""
     for word in words:
         if UNSAFE.search(word):
-            raise InputError("it holds characters that cannot be shown", hint="use letters, digits and signs")
+            raise InputError("it contains characters that cannot be displayed", hint="use letters, digits and signs")
 
 
 def _labels(store: RunStore, run: str) -> RunLabels:
@@ -308,7 +300,7 @@ def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLab
     settings = settings or load_settings()
     _refuse_unsafe(*request.tags, request.note or "")
     if request.archive and request.unarchive:
-        raise InputError("a run cannot be put into the archive and taken out at once", column="--archive")
+        raise InputError("a run cannot be archived and unarchived at the same time", column="--archive")
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, request.run)
         before = _labels(store, run)

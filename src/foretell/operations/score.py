@@ -21,7 +21,7 @@ from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import brier_index, metaculus_baseline_options, metaculus_peer, peer_points
-from foretell.operations.requests import (
+from foretell.operations.requests.scoring import (
     CompareRequest,
     ErrorsRequest,
     PlanRequest,
@@ -43,7 +43,7 @@ from foretell.scoring.table import ForecastTable, Labels, with_anchors
 from foretell.scoring.table_input import table_columns
 
 DIFFICULTY = "difficulty"
-"""A column to group by that is made from the forecasts themselves: how hard a question was for everybody."""
+"""A computed column to group by: how hard a question was for all forecasters."""
 
 
 # Scores.
@@ -51,18 +51,18 @@ DIFFICULTY = "difficulty"
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDetails:
-    """Numbers of one forecaster that say more than its rank."""
+    """Further scores of one forecaster."""
 
     forecaster: str
     peer: Interval
-    """Metaculus peer score: above 0 for those who beat the others on the same targets."""
+    """Metaculus peer score: above 0 if it beats the others on the same targets."""
     adjusted: Interval
-    """Brier score less the difficulty of the questions; always-0.5 has 0.25."""
+    """Brier score minus the difficulty of the questions; always 0.5 gets 0.25."""
     reliability: float
     resolution: float
     uncertainty: float
     slope: float
-    """Of the recalibration line on the log-odds scale; below 1 is overconfidence."""
+    """Slope of the recalibration line on the log-odds scale; below 1 means overconfident."""
     intercept: float
 
 
@@ -88,12 +88,12 @@ class ScoreResult(Result):
     costs: Mapping[str, float] | None = None
     details: tuple[ScoreDetails, ...] = ()
     variance: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By forecaster, the variance of the hard score between trials of a task, where options have payoffs."""
+    """Forecaster → variance of the hard score between trials of a task, if options have payoffs."""
     options: tuple[OptionScore, ...] = ()
-    """Metaculus scores of questions with options, where details were asked for."""
+    """Metaculus scores of questions with options, if details were requested."""
 
     def to_dict(self) -> Any:
-        """The board's own data, and the details where they were asked for."""
+        """The board's data, and the details if they were requested."""
         more: dict[str, Any] = {"details": [asdict(one) for one in self.details]} if self.details else {}
         more |= {"options": [asdict(one) for one in self.options]} if self.options else {}
         return self.board.to_dict() | more | ({"variance": dict(self.variance)} if self.variance else {})
@@ -178,7 +178,7 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
 
 
 def trial_variance(request: TablesRequest) -> dict[str, float]:
-    """By forecaster with several trials, the variance of the hard score between them, averaged over tasks."""
+    """Forecaster with several trials → variance of the hard score between them, averaged over tasks."""
     reading = ReadOptions(trials="separate", weights=request.weights, drop_unknown=request.drop_unknown)
     table = read_table(request.forecasts, request.outcomes, reading)
     scores: dict[str, tuple[list[Floats], list[Ints]]] = {}
@@ -200,7 +200,7 @@ def trial_variance(request: TablesRequest) -> dict[str, float]:
 
 
 def scoring_options(request: ScoringRequest) -> ScoringOptions:
-    """What a request says about scoring, as the scoring engine takes it."""
+    """The request's options for the scoring engine."""
     return ScoringOptions(
         by=request.by,
         metric=request.metric,
@@ -218,7 +218,7 @@ Scoring = TypeVar("Scoring", bound=ScoringRequest)
 
 
 def with_runs(request: Scoring, settings: Settings | None = None) -> Scoring:
-    """The request with the rows of its runs in its tables."""
+    """Add the rows of the request's runs to its tables."""
     several = isinstance(request.forecasts, Mapping)
     if not request.runs and not several:
         if request.forecasts is None:
@@ -255,9 +255,9 @@ def _fee(text: str) -> Any:
 
 
 def target_difficulty(table: ForecastTable) -> Floats:
-    """How hard every target was: the price's error where there was a market, else the effect of the question.
+    """Difficulty of every target: the error of the market price, or else the question's effect.
 
-    NaN where nobody answered.
+    NaN if nobody answered.
     """
     targets = table.targets
     found = np.full(len(targets), np.nan)
@@ -275,7 +275,7 @@ def target_difficulty(table: ForecastTable) -> Floats:
 
 
 def with_difficulty(table: ForecastTable) -> ForecastTable:
-    """The table with a column that says easy, medium or hard, each a third of the targets."""
+    """Add a column with easy, medium or hard, each a third of the targets."""
     gamma = target_difficulty(table)
     low, high = np.nanquantile(gamma, [1 / 3, 2 / 3])
     codes = np.where(np.isnan(gamma), 3, (gamma > low).astype(int) + (gamma > high)).astype(np.int64)
@@ -393,19 +393,19 @@ class CompareResult(Result):
 
     @cached_property
     def p_values(self) -> tuple[float, ...]:
-        """Of the first difference of every pair, two-sided, as it stands."""
+        """Uncorrected two-sided p-values of the first difference of every pair."""
         return tuple(
             pair.differences[0].comparison.p_two_sided if pair.differences else float("nan") for pair in self.pairs
         )
 
     @cached_property
     def corrected(self) -> tuple[float, ...]:
-        """The same, corrected."""
+        """Corrected p-values."""
         how = {"holm": holm, "bh": benjamini_hochberg}.get(self.correction)
         return self.p_values if how is None else tuple(map(float, how(list(self.p_values))))
 
     def to_dict(self) -> Any:
-        """Of two forecasters their comparison; of several a list of them."""
+        """The comparison of two forecasters, or a list of comparisons."""
         if len(self.pairs) == 1:
             return self.pairs[0].to_dict()
         pairs = [
@@ -453,7 +453,7 @@ class CompareResult(Result):
 
 
 def compare(request: CompareRequest, settings: Settings | None = None) -> CompareResult:
-    """Whether forecasters are better than a reference, and by more than noise, on the targets both answered."""
+    """Compare forecasters with a reference on the targets that both answered, with p-values."""
     names = list(dict.fromkeys(request.forecasters))
     reference = request.reference or names[-1]
     others = [name for name in names if name != reference]
@@ -472,14 +472,14 @@ def compare(request: CompareRequest, settings: Settings | None = None) -> Compar
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorsResult(Result):
-    """Where a forecaster wins and loses."""
+    """Where a forecaster does well and badly."""
 
     analysis: ErrorAnalysis
     difficulty: Mapping[tuple[str, str], float]
-    """How hard a target was for everybody, by question and target."""
+    """(question, target) → difficulty for all forecasters."""
 
     def to_dict(self) -> Any:
-        """Scores by group, the hardest and easiest targets, and the bins in which it was most wrong."""
+        """Scores by group, the hardest and easiest targets, and the worst bins."""
         found = self.analysis
         return {
             "forecaster": found.forecaster,
@@ -519,7 +519,7 @@ class ErrorsResult(Result):
         return error_analysis_page(self.analysis)
 
     def print(self, console: Console) -> None:
-        """A sentence, and the targets on which it lost most."""
+        """Print a sentence, and the targets with the worst scores."""
         from rich.text import Text
 
         from foretell.report.leaderboard import error_analysis_lead
@@ -541,7 +541,7 @@ class ErrorsResult(Result):
 
 
 def errors(request: ErrorsRequest) -> ErrorsResult:
-    """Take one forecaster's errors apart by source, horizon, round and every other column."""
+    """Analyse a forecaster's errors by source, horizon, round and other columns."""
     plain = _table(request)
     table = with_anchors(plain)
     for name in filter(None, (request.forecaster, request.reference)):
@@ -562,7 +562,7 @@ def errors(request: ErrorsRequest) -> ErrorsResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanResult(Result):
-    """How many targets it takes, and what that is based on."""
+    """The number of targets needed, and its basis."""
 
     targets: int
     gain: float
@@ -583,7 +583,7 @@ class PlanResult(Result):
 
 
 def plan(request: PlanRequest) -> PlanResult:
-    """How many targets it takes to see a gain of a given size."""
+    """Compute how many targets are needed to detect a gain."""
     # Around index I the Brier score is b = (1 − I/100)², so a small gain of g points is worth g·√b/50 of Brier score.
     sd, inflation, level, source = _spread(request)
     index = level if request.index is None else request.index
@@ -596,7 +596,7 @@ def plan(request: PlanRequest) -> PlanResult:
 
 
 USUAL_INDEX = 70.0
-"""The Brier index around which a gain is expected, where there is no pilot to tell."""
+"""Brier index to plan with if there is no pilot."""
 
 
 def _spread(request: PlanRequest) -> tuple[float, float, float, str]:
@@ -617,6 +617,6 @@ def _spread(request: PlanRequest) -> tuple[float, float, float, str]:
 
 
 def _pilot_level(table: ForecastTable, first: str, second: str) -> float:
-    """The Brier index half way between two forecasters, on the targets both answered."""
+    """Mean Brier index of two forecasters on the targets that both answered."""
     squared = [(table.p_of(name) - table.targets.outcome) ** 2 for name in (first, second)]
     return brier_index(float(np.nanmean(np.where(np.isfinite(squared[0] + squared[1]), squared, np.nan))))

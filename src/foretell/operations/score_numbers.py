@@ -1,4 +1,4 @@
-"""Score forecasts of numbers: quantiles or samples against the value that came out."""
+"""Score forecasts of numbers: quantiles or samples against the actual value."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from foretell.metrics.distributions import (
     metaculus_baseline_continuous,
     metaculus_peer_continuous,
 )
-from foretell.operations.requests import ScoreRequest
+from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
@@ -55,12 +55,12 @@ class NumberScore:
     coverage: float | None
     """Share of values within the widest central interval; None for samples."""
     nominal: float | None
-    """The share that should be."""
+    """The nominal share."""
     interval_score: float | None
     baseline: Interval | None = None
-    """Metaculus baseline score on the questions with a range; None where there is none."""
+    """Metaculus baseline score on the questions with a range; None if there are none."""
     peer: Interval | None = None
-    """Metaculus peer score on the same."""
+    """Metaculus peer score on the same questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def _points(found: Interval | None) -> str:
 
 
 def is_number_table(source: TableSource) -> bool:
-    """Whether forecasts are of numbers: no column p, but values at levels or of samples. Reads only the head.
+    """Whether a table forecasts numbers: values by level or sample instead of p. Reads only the head.
 
     >>> is_number_table([{"forecaster": "A", "question": "q", "level": 0.5, "value": 3}])
     True
@@ -133,7 +133,7 @@ def is_number_table(source: TableSource) -> bool:
 
 
 def score_numbers(request: ScoreRequest) -> NumberScores | None:
-    """CRPS and coverage of quantiles or samples; None where the forecasts are probabilities.
+    """CRPS and coverage of quantiles or samples; None if the forecasts are probabilities.
 
     Forecasts have the columns forecaster, question, value, and level (of a quantile, within 0 and 1) or sample (its
     number); outcomes have question and value.
@@ -160,7 +160,7 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
         if values.get(question) is not None:
             by_forecaster[forecaster].append((question, sorted(pairs)))
     if not by_forecaster:
-        raise InputError("no forecast meets a question whose value is known", hint="are the question ids the same?")
+        raise InputError("no forecast is about a question with a known value", hint="are the question ids the same?")
     levels = "level" in forecasts.types
     scores = [
         _score(name, answered, values, levels=levels, resampling=resampling) for name, answered in by_forecaster.items()
@@ -210,7 +210,7 @@ def _with_metaculus(
     ranges: dict[str, NumericRange],
     resampling: Resampling,
 ) -> list[NumberScore]:
-    """The same with baseline and peer scores, each quantile forecast read as Metaculus would be sent it."""
+    """Add baseline and peer scores, with each forecast converted as for Metaculus."""
     place = {question: i for i, question in enumerate(ranges)}
     shape = len(scores), len(place)
     baseline, happened = np.full(shape, np.nan), np.full(shape, np.nan)

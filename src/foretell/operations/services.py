@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.pace import PaceStore, ServiceAddresses, ServiceState
-from foretell.operations.requests import ServicesCheckRequest, ServicesListRequest
+from foretell.operations.requests.setup import ServicesCheckRequest, ServicesListRequest
 from foretell.operations.result import Result, show_table
 from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant

@@ -87,7 +87,7 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
     if isinstance(options, TreeStudyOptions):
         if options.trees and options.runs:
-            raise InputError("a study looks at one thing", hint="give one of --trees and --run")
+            raise InputError("a study takes data from one source", hint="give one of --trees and --run")
         data = replace(data, trees={folder.name: read_trees(folder) for folder in options.trees})
         if options.runs:
             data = replace(data, trees=_trees_of_runs(settings, options.runs))
@@ -97,10 +97,10 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
 
 
 def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
-    """The data with the tables of the one source that the options name."""
+    """Add the tables from the source that the options name."""
     sources = [name for name in ("data", "forecasts", "runs", "grid") if getattr(options, name)]
     if len(sources) > 1:
-        raise InputError("a study looks at one thing", hint="give one of --data, --forecasts, --run and --grid")
+        raise InputError("a study takes data from one source", hint="give one of --data, --forecasts, --run and --grid")
     if not sources:
         raise InputError(
             "a study needs trials", hint="give --data DIR, --forecasts and --outcomes, --run RUN, or --grid FILE"
@@ -114,7 +114,7 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
 
 
 def _with_facts(options: TableOptions, data: StudyData) -> StudyData:
-    """The data with what tables say of the forecasters: costs and factors."""
+    """Add costs and factors of the forecasters from tables."""
     factors = read_factor_table(options.factors) if options.factors else {}
     priced: Path | None = getattr(options, "costs", None)
     costs = read_cost_table(priced) if priced else {}
@@ -143,7 +143,7 @@ def _trial_tables(options: TableOptions) -> dict[str, Any]:
 
 
 def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[StoredRun, list[Forecast]]]:
-    """The forecasts of runs, each run under the name of its forecaster; a panel after the trials is none of them."""
+    """The forecasts of runs by the name of their forecaster, without panels."""
     found: dict[str, tuple[StoredRun, list[Forecast]]] = {}
     with closing(RunStore(settings.store)) as store:
         for start in starts:
@@ -158,7 +158,7 @@ def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[
 
 
 def _named_by_factors(runs: Sequence[tuple[StoredRun, list[Forecast]]]) -> dict[str, FactoredRun]:
-    """Runs under the names of their forecasters, or under their levels where those would be the same."""
+    """Name runs by their forecasters, or by their levels if the names would be the same."""
     factors = factors_of_specs({run.id: run.spec for run, _ in runs})
     plain = [forecasts[0].forecaster for _, forecasts in runs]
     levels = [run_name(factors[run.id]) for run, _ in runs]
@@ -185,7 +185,7 @@ def _runs_of_grid(settings: Settings, file: Path) -> dict[str, FactoredRun]:
 
 
 def read_factor_table(source: TableSource) -> dict[str, dict[str, str]]:
-    """By forecaster, the level of every factor; an empty cell is a factor that does not concern it.
+    """Forecaster → its level of every factor; an empty cell means that the factor does not apply.
 
     >>> read_factor_table([{"forecaster": "a", "rule": "linear", "leaves": 10}])
     {'a': {'rule': 'linear', 'leaves': '10'}}
@@ -208,7 +208,7 @@ def read_factor_table(source: TableSource) -> dict[str, dict[str, str]]:
 def _with_runs(
     found: Mapping[str, FactoredRun], settings: Settings, options: TableOptions, data: StudyData
 ) -> StudyData:
-    """The data with all that studies can use of stored runs: trials, cost of a trial, and factors."""
+    """Add trials, costs and factors of stored runs."""
     runs = [(replace(run, name=name), forecasts) for name, (run, forecasts, _) in found.items()]
     factors = {name: levels for name, (_, _, levels) in found.items()}
     costs: dict[str, ForecastCost] = {}
@@ -231,7 +231,7 @@ def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:
 def _run_tables(
     settings: Settings, runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: Path | None
 ) -> dict[str, Examples]:
-    """Trials of every run on the targets that have resolved; without a table of outcomes, by their question sets."""
+    """Trials of every run on resolved targets, with outcomes from a table or from the question sets."""
     with closing(RunStore(settings.store)) as store:
         questions, targets = questions_of_runs(store, [run.id for run, _ in runs])
     rows = [{**row, "forecaster": run.name} for run, forecasts in runs for row in forecast_rows(forecasts, questions)]
@@ -242,7 +242,7 @@ def _run_tables(
 
 
 def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable, list[str], dict[str, str]]:
-    """Runs over common questions as one table, each under its name with its trials combined; and the question texts."""
+    """Combine runs over common questions into one table, with trials combined; also returns the question texts."""
     found = run_rows(settings, starts)
     table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
     return table, list(found.names), dict(found.texts)
@@ -267,7 +267,7 @@ def _arena_runs(store: RunStore, arena: str) -> list[StoredRun]:
 
 
 def _contexts(store: RunStore, run: StoredRun) -> Callable[[str], PredictionContext | None]:
-    """What a run was shown, by digest: the contexts of its arena, or its questions alone."""
+    """Contexts that a run was shown, by digest."""
     arena = arena_of(run.spec)
     if arena is not None:
         return ArenaStore(store.database, arena).context
@@ -342,14 +342,16 @@ class MachineServices:
             yield store
 
     def traces(self, runs: Sequence[str]) -> dict[str, list[TracedTrial]]:
-        """What the trials of stored runs did, by name of the run."""
+        """Traces of the trials of stored runs, by run."""
         with self.store() as store:
             return traces_of_runs(store, runs)
 
     def statements(self, runs: Sequence[str], arena: str | None) -> list[StatedForecast]:
-        """What was stated in runs or by the entries of an arena, before it was made coherent."""
+        """Forecasts as stated in runs or by the entries of an arena, before they were made coherent."""
         if bool(runs) == bool(arena):
-            raise InputError("a study looks at one thing", hint="give --run RUN (it may be repeated) or --arena ARENA")
+            raise InputError(
+                "a study takes data from one source", hint="give --run RUN (it may be repeated) or --arena ARENA"
+            )
         with self.store() as store:
             found = _arena_runs(store, arena) if arena else find_stored_runs(store, runs)
             statements = [one for run in found for one in read_statements(store, run.id, name=run.name)]
@@ -370,7 +372,7 @@ class MachineServices:
         return sorted(cases, key=lambda case: case.item)[:limit]
 
     def check_models(self, names: Sequence[str]) -> None:
-        """Refuse a missing key before the first of several models has been paid."""
+        """Check all keys before the first model is paid."""
         for name in names:
             api_key_for(ModelName.read(name), self.settings.keys)
 
@@ -413,7 +415,7 @@ class MachineServices:
                 )
 
     def _settings_within(self, dollars: float | None) -> Settings:
-        """The settings with one budget around everything the study calls; None is without a limit."""
+        """The settings with one budget for all calls of the study; None for no limit."""
         if dollars is None:
             return self.settings
         if dollars not in self._within:
@@ -423,7 +425,7 @@ class MachineServices:
 
 
 def agent_spec(options: AgentStudyOptions) -> RunSpec:
-    """The run that a study of the agent looks at: that of a file, changed by options, or one made of options."""
+    """The spec for a study of the agent: from a file, changed by options, or from options alone."""
     if options.spec is None and not (options.model and options.questions):
         raise InputError("there is nobody to ask", hint="give the SPEC of a run, or --questions and --model")
     if options.spec is not None:
@@ -448,14 +450,14 @@ def agent_spec(options: AgentStudyOptions) -> RunSpec:
 
 TABLES = "study.json"
 NARROW = ".narrow.svg"
-"""How the file of a chart ends that is drawn for a phone."""
+"""Suffix of chart files drawn for phones."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 OWN_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
-"""What a figure in a file of its own carries and one inside a page does not."""
+"""Style that only standalone figures carry."""
 
 
 def save_study(settings: Settings, study: StudyResult) -> Path:
-    """Save it whole in a folder of its name, in place of an earlier one of that name; returns the folder."""
+    """Save a study in a folder of its name, replacing an earlier one; returns the folder."""
     folder = settings.home / "studies" / _named(study.name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as made:
@@ -473,7 +475,7 @@ def save_study(settings: Settings, study: StudyResult) -> Path:
 
 
 def saved_studies(settings: Settings) -> list[str]:
-    """Their names in alphabetical order."""
+    """Names of saved studies in alphabetical order."""
     home = settings.home / "studies"
     if not home.is_dir():
         return []
@@ -510,7 +512,7 @@ def _named(name: str) -> str:
 
 
 def _figure(path: Path) -> Chart:
-    """A chart as it stands inside a page, which has the colours; older ones have no drawing for a phone."""
+    """A chart for embedding in a page, which provides the colours; older studies have no version for phones."""
     svg = OWN_STYLE.sub("", path.read_text(encoding="utf-8"), count=1)
     svg = svg[svg.index("<svg") :].rstrip()
     phone = path.with_suffix(NARROW)

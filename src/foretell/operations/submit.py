@@ -17,7 +17,7 @@ from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.operations.requests import (
+from foretell.operations.requests.tournaments import (
     ExportRequest,
     ForecastBenchTeamFields,
     LedgerRequest,
@@ -88,7 +88,7 @@ class SubmissionPreview:
     notes: tuple[str, ...] = ()
 
     def messages(self) -> list[str]:
-        """A line for everything that is left out, and at last what is sent."""
+        """One line for everything left out, and then what is sent."""
         lines = [f"note: {note}" for note in self.notes]
         for item in self.plan.refused:
             lines += [f"not sent: {item.question} {item.part}: {problem}" for problem in item.problems]
@@ -122,11 +122,11 @@ class SubmitResult(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The ledger's head, which is to be noted elsewhere."""
+        """The ledger's head, to be noted elsewhere."""
         return (f"ledger head {self.head}; keep a note of it elsewhere",) if self.results else ()
 
     def to_dict(self) -> Any:
-        """The requests of a dry run; else every item with what became of it."""
+        """The requests of a dry run, or every item with its result."""
         if self.requests is not None:
             return list(self.requests)
         plan = self.preview.plan
@@ -213,7 +213,7 @@ class SubmissionForecasts:
     questions: tuple[Question, ...] = ()
 
     def only(self, ids: Sequence[str]) -> "SubmissionForecasts":
-        """Of these questions alone."""
+        """Keep only these questions."""
         known = {f.question_id for f in self.forecasts} | {q.id for q in self.questions}
         if strays := [id for id in ids if id not in known]:
             raise InputError(f"there is no question {strays[0]!r}", column="--question", hint=", ".join(sorted(known)))
@@ -247,7 +247,7 @@ def forecasts_to_submit(
 def _combining(
     settings: Settings, spec: RunSpec, combine: str | None, rates: Rates | None = None
 ) -> CombinationSettings:
-    """A named combination, or that of the run."""
+    """The named rule for combining trials, or the run's own."""
     with closing(RunStore(settings.store)) as store:
         return combining_of_run(store, replace(spec, combine=combine or spec.combine), rates)
 
@@ -278,7 +278,7 @@ def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str 
     """The forecasts of one round, with its whole question set."""
     days = sorted(set(map(_day_of, found.forecasts)))
     if day is None and len(days) > 1:
-        raise InputError(f"forecasts are of {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
+        raise InputError(f"forecasts are for {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
     day = day or days[0]
     forecasts = tuple(one for one in found.forecasts if _day_of(one) == day) or found.forecasts
     return SubmissionForecasts(forecasts=forecasts, questions=tuple(_round_questions(settings, day)))
@@ -308,7 +308,7 @@ def _belongs(platform: str, question: Question) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformConnection:
-    """A key, an address where it is not the public one, and two clients."""
+    """A key, an address if it is not the public one, and two clients."""
 
     key: str = field(repr=False)
     host: dict[str, Any]
@@ -330,7 +330,7 @@ class PlatformConnection:
 async def open_submitter(
     request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
 ) -> AsyncGenerator[Submitter]:
-    """A submitter that has looked at what the platform asks now."""
+    """Open a submitter that has read the platform's current questions."""
     if request.to == "forecastbench":
         day = round_of(found.questions)
         async with open_bucket(request.bucket, settings, day) as uploader:
@@ -343,7 +343,7 @@ async def open_submitter(
 
 @asynccontextmanager
 async def open_platform(platform: str, settings: Settings) -> AsyncGenerator[PlatformConnection]:
-    """A way to a platform: one client that reads, and one that writes and never repeats by itself."""
+    """Connect to a platform with one client that reads and one that writes and never retries by itself."""
     service = SERVICES[platform]
     key = settings.key(service)
     if not key:
@@ -404,7 +404,7 @@ async def _round(
 
 @asynccontextmanager
 async def open_bucket(bucket: str | None, settings: Settings, day: str) -> AsyncGenerator[BucketUploader | None]:
-    """A way to the folder that a benchmark gave a team; None where no folder is named."""
+    """Connect to a team's upload folder; None if no folder is named."""
     if bucket is None:
         yield None
         return
@@ -440,7 +440,7 @@ async def replaced_upload(
 
 
 def forecastbench_team(request: ForecastBenchTeamFields) -> ForecastBenchTeam:
-    """Whose ForecastBench file it is."""
+    """The team that submits the ForecastBench file."""
     for name in ("organization", "model"):
         if not getattr(request, name):
             raise InputError("ForecastBench wants to know whose file it is", column=f"--{name}")
@@ -462,7 +462,7 @@ class ExportResult(Result):
     """How much of each kind of question it answers."""
 
     def to_dict(self) -> Any:
-        """The file's own content."""
+        """The content of the file."""
         return self.body
 
     def __str__(self) -> str:
@@ -503,11 +503,11 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
 
 
 class LedgerVerdict(ReportResult):
-    """Whether a ledger is as it was written."""
+    """Whether a ledger is unchanged."""
 
     @property
     def ok(self) -> bool:
-        """Whether it is."""
+        """Whether the ledger is unchanged."""
         return self.report.whole
 
     def to_dict(self) -> Any:
@@ -521,20 +521,20 @@ class LedgerEntries(Result):
 
     entries: tuple[LedgerEntry, ...]
     broken: str = ""
-    """The first entry that is not as it was written; none behind it is shown."""
+    """The first changed entry; later ones are not shown."""
 
     @property
     def ok(self) -> bool:
-        """Whether all are as they were written."""
+        """Whether all entries are unchanged."""
         return not self.broken
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the first that is not."""
+        """What is wrong with the first changed entry."""
         return (f"broken: {self.broken}; what stands behind it is not shown",) if self.broken else ()
 
     def to_dict(self) -> Any:
-        """Whole entries."""
+        """The entries with all fields."""
         return [asdict(entry) for entry in self.entries]
 
     def __str__(self) -> str:
@@ -542,7 +542,7 @@ class LedgerEntries(Result):
 
 
 def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
-    """Check every entry; name the first that was changed, removed or put elsewhere."""
+    """Check every entry and name the first that was changed, removed or moved."""
     try:
         head = None if request.head is None else LedgerHead.read(request.head)
     except ValueError as error:
@@ -551,7 +551,7 @@ def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
 
 
 def ledger_head(request: LedgerRequest) -> ReportResult:
-    """The last entry's number and hash, which pin the whole ledger down."""
+    """Number and hash of the last entry, which fix the whole ledger."""
     found = _ledger(request).head()
     if found is None:
         raise InputError("the ledger is empty", hint="foretell submit writes it")
@@ -559,7 +559,7 @@ def ledger_head(request: LedgerRequest) -> ReportResult:
 
 
 def ledger_entries(request: LedgerShowRequest) -> LedgerEntries:
-    """Entries: what was meant to be sent, and what became of it."""
+    """List the entries: what was to be sent, and what happened."""
     good, broken, _ = _ledger(request).read()
     found = [
         entry

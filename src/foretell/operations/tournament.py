@@ -24,7 +24,8 @@ from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.operations.ask import stated_prices
 from foretell.operations.grid import prepared_cell_cost
-from foretell.operations.requests import PracticeRequest, TournamentFields, VisitFields
+from foretell.operations.requests.setup import PracticeRequest
+from foretell.operations.requests.tournaments import TournamentFields, VisitFields
 from foretell.operations.result import Result
 from foretell.operations.runs import measured_costs
 from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform
@@ -183,25 +184,55 @@ def plan_of(
     )
 
 
-def spent_on(settings: Settings, runs: Sequence[str]) -> float:
-    """What runs cost in dollars, including killed ones; lost replies count at their estimated price."""
-    if not runs or not (settings.database or Path(settings.journal).is_file()):
-        return 0.0
-    with closing(Journal(settings.journal)) as journal:
-        return sum(journal.paid(run) + journal.unsettled(run).at_risk for run in runs)
+@dataclass(frozen=True, kw_only=True)
+class TournamentMoney:
+    """What runs cost, including killed ones."""
+
+    runs: tuple[str, ...] = ()
+    spent: float = 0.0
+    """Dollars for the replies that came."""
+    at_risk: float = 0.0
+    """Dollars that lost replies may have cost."""
+
+    @classmethod
+    def of(cls, settings: Settings, runs: Iterable[str]) -> "TournamentMoney":
+        """According to the journal."""
+        runs = tuple(runs)
+        if not runs or not (settings.database or Path(settings.journal).is_file()):
+            return cls(runs=runs)
+        with closing(Journal(settings.journal)) as journal:
+            money = [journal.money(run) for run in runs]
+        spent, at_risk = sum(one.spent for one in money), sum(one.open.at_risk for one in money)
+        return cls(runs=runs, spent=round(spent, 9), at_risk=round(at_risk, 9))
+
+    @property
+    def used(self) -> float:
+        """What counts against the budget of a tournament."""
+        return self.spent + self.at_risk
+
+    def since(self, before: "TournamentMoney") -> dict[str, float]:
+        """The fields of a result: what was spent since then and in all, and what is at risk."""
+        return {"dollars": round(self.spent - before.spent, 9), "spent": self.spent, "at_risk": self.at_risk}
 
 
-def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: float) -> Budget | None:
+def visit_money_text(result: Any) -> str:
+    """What a visit cost, for people: spent now, spent in all, and apart from it what is at risk."""
+    told = f"${result.dollars:.4f} this time, ${result.spent:.4f} in all"
+    return f"{told}, ${result.at_risk:.4f} at risk" if result.at_risk else told
+
+
+def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: TournamentMoney) -> Budget | None:
     """The budget of a visit: its own limit, within what is left for the whole tournament."""
     limit, around = request.tournament_budget, settings.budget
     if limit is not None:
-        around = Budget("tournament", dollars=max(0.0, limit - before), within=around)
+        left = max(0.0, limit - before.used)
+        around = Budget("tournament", dollars=left, within=around, counted=before.runs)
     return around if spec.budget.run is None else Budget("visit", dollars=spec.budget.run, within=around)
 
 
-def most_spent_now(request: TournamentFields, spec: RunSpec, before: float) -> float | None:
+def most_spent_now(request: TournamentFields, spec: RunSpec, before: TournamentMoney) -> float | None:
     """The most that may be spent on this visit; None without a limit."""
-    limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before)]
+    limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before.used)]
     return min([*limits, *([] if spec.budget.run is None else [spec.budget.run])], default=None)
 
 
@@ -461,6 +492,8 @@ class TournamentResult(Result):
     dollars: float = 0.0
     spent: float = 0.0
     """Total spent on the tournament."""
+    at_risk: float = 0.0
+    """What lost replies may have cost besides, on all visits."""
     stopped: str | None = None
     """Why open questions were left unanswered."""
     page: Path | None = None
@@ -487,10 +520,9 @@ class TournamentResult(Result):
         lines = [f"{row.named}: {row.answer or row.problem}" for row in self.forecasts]
         left = len(self.forecasts) - sent
         failed = f", {left} not sent" if left and self.requests is None else ""
-        money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
-        lines.append(
-            f"{self.tournament}: {self.open} open, {sent} sent{' with a comment' * self.comments}{failed}; {money}"
-        )
+        comments = " with a comment" * self.comments
+        money = visit_money_text(self)
+        lines.append(f"{self.tournament}: {self.open} open, {sent} sent{comments}{failed}; {money}")
         lines += [json.dumps(list(self.requests), ensure_ascii=False, indent=1)] if self.requests is not None else []
         return "\n".join([*lines, *([f"Wrote {self.page}"] if self.page else [])])
 
@@ -543,7 +575,9 @@ class TournamentVisit:
         state = TournamentState.read(self.folder / "state.json")
         now = clock_of(self.settings)().replace(microsecond=0)
         spec, only_looks = self.spec, self.request.dry_run or self.request.plan
-        check_run(spec, self.settings)
+        before = self.money(state)
+        budget = budget_for(self.request, spec, self.settings, before)
+        check_run(spec, replace(self.settings, budget=budget))
         if state.outbox and not only_looks:
             self.tell(f"not sent yet, of an earlier visit: {len(state.outbox)}")
             await self.hand_in(site, state)
@@ -553,14 +587,12 @@ class TournamentVisit:
         self.notes += [f"given up after {ATTEMPTS} visits: {one}" for one in given_up]
         questions = questions[: self.request.limit]
         self.tell(f"{self.slug}: {len(listing.questions)} questions are open, {len(questions)} to forecast")
-        before = self.spent(state)
         if self.request.plan:
             return self._planned(questions, listing, before)
         requests: tuple[Row, ...] | None = () if self.request.dry_run else None
-        budget = budget_for(self.request, spec, self.settings, before)
         cells = len(questions) * spec.trials
         for start in range(0, len(questions), TOGETHER):
-            if self.stopped or not self._affordable(self.spent(state)):
+            if self.stopped or not self._affordable(self.money(state)):
                 break
             forecasts = await self.forecast(spec, questions[start : start + TOGETHER], state, budget, cells)
             if requests is not None:
@@ -570,13 +602,12 @@ class TournamentVisit:
                 await self.hand_in(site, state)
         # Link each row to its page.
         self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
-        spent = self.spent(state)
-        page = None if self.request.dry_run else self._noted(site, state, now, listing, before, spent)
+        money = self.money(state).since(before)
+        page = None if self.request.dry_run else self._noted(site, state, now, listing, money)
         return self._result(
             listing,
             forecasts=tuple(self.rows),
-            dollars=round(spent - before, 9),
-            spent=round(spent, 9),
+            **money,
             stopped=self.stopped or None,
             page=page,
             requests=requests,
@@ -593,14 +624,16 @@ class TournamentVisit:
             **fields,
         )
 
-    def _planned(self, questions: Sequence[Question], listing: TournamentListing, before: float) -> TournamentResult:
+    def _planned(
+        self, questions: Sequence[Question], listing: TournamentListing, before: TournamentMoney
+    ) -> TournamentResult:
         """Estimate what the visit would ask and cost."""
         nothing = QuestionSet(name=self.slug)
         benchmark = Benchmark(questions=nothing, history=nothing)
         prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
         limit = most_spent_now(self.request, self.spec, before)
         plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, limit=limit)
-        return self._result(listing, spent=round(before, 9), plan=plan)
+        return self._result(listing, **before.since(before), plan=plan)
 
     def _sent(self) -> dict[str, list[datetime]]:
         """When this account last sent a forecast of each question, according to the ledger."""
@@ -611,14 +644,15 @@ class TournamentVisit:
             if key[0] == self.platform and key[1] == self.account and key[3] == "forecast"
         }
 
-    def spent(self, state: TournamentState) -> float:
-        """Dollars spent on all visits."""
-        return spent_on(self.settings, state.runs)
+    def money(self, state: TournamentState) -> TournamentMoney:
+        """What all visits cost."""
+        return TournamentMoney.of(self.settings, state.runs)
 
-    def _affordable(self, before: float) -> bool:
+    def _affordable(self, money: TournamentMoney) -> bool:
         limit = self.request.tournament_budget
-        if limit is not None and before >= limit:
-            self.stopped = f"the tournament's budget of ${limit:g} is spent"
+        if limit is not None and money.used >= limit:
+            risk = f": ${money.spent:.4f}, and ${money.at_risk:.4f} at risk" if money.at_risk else ""
+            self.stopped = f"the tournament's budget of ${limit:g} is spent{risk}"
         return not self.stopped
 
     async def forecast(
@@ -722,8 +756,7 @@ class TournamentVisit:
         state: TournamentState,
         now: datetime,
         listing: TournamentListing,
-        before: float,
-        spent: float,
+        money: Mapping[str, float],
     ) -> Path:
         """Record the visit, and write the page of its day."""
         links = self._comment_links(site)
@@ -732,7 +765,7 @@ class TournamentVisit:
             {
                 "at": now.isoformat(),
                 "run": self.run,
-                "dollars": spent - before,
+                "dollars": money["dollars"],
                 "rows": [asdict(row) for row in self.rows],
             }
         )
@@ -747,7 +780,8 @@ class TournamentVisit:
             skipped=listing.skipped,
             notes=[*self.notes, *([self.stopped] if self.stopped else [])],
             dollars=sum(one["dollars"] for one in today),
-            spent=spent,
+            spent=money["spent"],
+            at_risk=money["at_risk"],
             budget=self.request.tournament_budget,
             comments=self.reasons,
         )

@@ -11,7 +11,7 @@ from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilt
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
 from foretell.data.markets.prophet_arena import ProphetArenaWeekly, ProphetArenaWindows
 from foretell.data.payload import Payload
-from foretell.operations.requests import ProphetArenaTournamentRequest, TournamentRequest
+from foretell.operations.requests.tournaments import ProphetArenaTournamentRequest, TournamentRequest
 from foretell.operations.submit import PlatformConnection, open_ledger
 from foretell.operations.table import operation
 from foretell.operations.tournament import (

@@ -24,11 +24,11 @@ from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
-from foretell.operations.requests import TournamentResultsRequest
+from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
 from foretell.operations.table import operation
-from foretell.operations.tournament import spent_on
+from foretell.operations.tournament import TournamentMoney
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
@@ -45,6 +45,12 @@ from foretell.scoring.table import BASE_RATE
 FORECASTBENCH = "forecastbench"
 YOU = "you"
 Row = dict[str, Any]
+
+
+NONE_ENTERED = (
+    "no tournament was entered from here; try: foretell tournament forecastbench --practice, "
+    "then: foretell practice -- foretell tournament results\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +99,7 @@ class TournamentResults(Result):
     def to_html(self) -> str:
         """The first leaderboard as a page."""
         if not self.boards:
-            raise InputError("nothing has come out yet, so there is no board to write")
+            raise InputError("nothing has resolved yet, so there is no leaderboard to write")
         return next(iter(self.boards.values())).to_html()
 
     def to_markdown(self) -> str:
@@ -103,9 +109,7 @@ class TournamentResults(Result):
     def print(self, console: Console) -> None:
         """Your rounds, then the leaderboards."""
         if not self.entered:
-            show_text(
-                console, "no tournament was entered from here; try: foretell tournament forecastbench --practice\n"
-            )
+            show_text(console, NONE_ENTERED)
             return
         columns: dict[TextColumn, str | Callable[[OwnTournament], object]] = {
             TextColumn(head="tournament"): lambda one: one.platform,
@@ -191,7 +195,7 @@ def _round(body: Row, settings: Settings) -> OwnTournament:
         answered=answered,
         sent=answered if body["uploaded"] else 0,
         state="rehearsed" if body["rehearsal"] and body["file"] else state,
-        dollars=round(spent_on(settings, body["paid"]), 9),
+        dollars=TournamentMoney.of(settings, body["paid"]).spent,
         runs=tuple(body["runs"].values()),
         file=body["file"],
     )
@@ -209,7 +213,7 @@ def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTourn
         answered=sum(bool(row["answer"]) for row in rows.values()),
         sent=sent,
         state=f"{sent} sent" + (f", {waiting} waiting" if waiting else ""),
-        dollars=round(spent_on(settings, body["runs"]), 9),
+        dollars=TournamentMoney.of(settings, body["runs"]).spent,
         runs=tuple(body["runs"]),
     )
 

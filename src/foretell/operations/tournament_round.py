@@ -27,26 +27,27 @@ from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName
-from foretell.operations.requests import ForecastBenchRoundRequest
+from foretell.operations.requests.tournaments import ForecastBenchRoundRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.table import operation
 from foretell.operations.tournament import (
     StoredVisits,
+    TournamentMoney,
     VisitPlan,
     budget_for,
     minutes_text,
     most_spent_now,
     plan_of,
-    spent_on,
     tournament_folder,
     tournament_spec,
     tournament_world,
+    visit_money_text,
 )
 from foretell.plugins import exists, load, variables_in_words
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.runs.combine import combine_trials
 from foretell.runs.due_prices import keep_due_prices
@@ -135,6 +136,8 @@ class RoundResult(Result):
     notes: tuple[str, ...] = ()
     dollars: float = 0.0
     spent: float = 0.0
+    at_risk: float = 0.0
+    """What lost replies may have cost besides."""
     plan: VisitPlan | None = None
     runs: tuple[str, ...] = ()
 
@@ -152,7 +155,7 @@ class RoundResult(Result):
         if self.plan is not None:
             return str(self.plan)
         by = f"{self.by_agents} with agents" if self.by_agents else "all by the stack"
-        money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
+        money = visit_money_text(self)
         if not self.questions:
             return f"ForecastBench {self.round}: nothing was done"
         lines = [f"ForecastBench {self.round}: {self.answered} of {self.questions} questions answered, {by}; {money}"]
@@ -326,14 +329,15 @@ class RoundVisit:
         questions = read_pulled(cache, self.day).questions
         # Fetch the newest values for a rehearsal as well, as of the round's own day.
         benchmark = Benchmark(questions=history.only(questions), history=history, own=True)
-        agents = self._agents()
+        agents, before = self._agents(), TournamentMoney.of(self.settings, state.paid)
+        if agents is not None:
+            check_run(agents, replace(self.settings, budget=budget_for(self.request, agents, self.settings, before)))
         stack = self._prepared(RunSpec(questions=self._asked(), forecaster=STACK, mode=self._mode), benchmark)
         prepared = None if agents is None else self._prepared(agents, benchmark)
-        before = spent_on(self.settings, state.paid)
         self.notes += missing_keys(questions, self.settings)
         plan = self._plan(stack, prepared, before, now)
         if self.request.plan:
-            return self._result(questions, {}, {}, {}, spent=before, plan=plan)
+            return self._result(questions, {}, {}, {}, **before.since(before), plan=plan)
         self._refuse_unlimited(prepared, plan)
         self.tell(str(plan))
         self._begin(state, stack, prepared)
@@ -342,8 +346,7 @@ class RoundVisit:
         by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before, now)
         final = _together(questions, by_stack, by_agents)
         self._look_for_gaps(questions, final)
-        spent = spent_on(self.settings, state.paid)
-        money = {"dollars": round(spent - before, 9), "spent": round(spent, 9)}
+        money = TournamentMoney.of(self.settings, state.paid).since(before)
         result = self._result(questions, by_stack, by_agents, final, **money)
         result = replace(result, runs=tuple(state.runs.values()))
         return await self._hand_in(result, list(final.values()), questions, state)
@@ -370,10 +373,11 @@ class RoundVisit:
         # Earlier rounds have taught how much to trust agents compared with price and stack.
         rule = "default" if spec.combine == RunSpec(questions=self._asked()).combine else spec.combine
         spec = replace(spec, questions=self._asked(), mode=self._mode, combine=rule)
-        check_run(spec, self.settings)
         return spec
 
-    def _plan(self, stack: PreparedRun, agents: PreparedRun | None, before: float, now: datetime) -> VisitPlan:
+    def _plan(
+        self, stack: PreparedRun, agents: PreparedRun | None, before: TournamentMoney, now: datetime
+    ) -> VisitPlan:
         name, spec = f"ForecastBench {self.day}", (agents or stack).spec
         limit = None if agents is None else most_spent_now(self.request, spec, before)
         plan = plan_of(agents or stack, self.settings, name, concurrency=self.request.concurrency, limit=limit)
@@ -396,7 +400,9 @@ class RoundVisit:
             return
         if all(ModelName.read(name).free for name in agents.spec.models.values()):
             return
-        raise InputError(f"this may cost money: {plan}", column="--budget", hint="say --budget; --plan only looks")
+        raise InputError(
+            f"this may cost money: {plan}", column="--budget", hint="add --budget; --plan only shows the cost"
+        )
 
     def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
         """Save the runs before anything is paid, so that what a killed visit spent is counted."""
@@ -413,7 +419,7 @@ class RoundVisit:
         return {one.question_id: one for one in found}
 
     async def _ask_agents(
-        self, prepared: PreparedRun, by_stack: dict[str, Forecast], before: float, now: datetime
+        self, prepared: PreparedRun, by_stack: dict[str, Forecast], before: TournamentMoney, now: datetime
     ) -> dict[str, Forecast]:
         """Ask agents, and combine their answers with price and stack as earlier rounds have taught."""
         spec, left = prepared.spec, self._seconds_left(now)
@@ -438,8 +444,20 @@ class RoundVisit:
         with closing(RunStore(self.settings.store)) as store:
             how = combining_of_run(store, spec, StoredRates(table=store.rates(spec.id)))
             answers = list(store.answers(spec.id))
+        self._note_failures(answers)
         how = replace(how, degraded=self.request.degraded)
         return {one.question_id: one for one in combine_trials(answers, prepared.questions, how)}
+
+    def _note_failures(self, answers: Sequence[Forecast | Failure]) -> None:
+        """Trials of agents without a sound answer, with the most common reason."""
+        why = Counter(
+            one.error if isinstance(one, Failure) else f"degraded: {one.problem}"
+            for one in answers
+            if isinstance(one, Failure) or one.degraded
+        )
+        if why:
+            (reason, _), *_ = why.most_common(1)
+            self.problems.append(f"{why.total()} of {len(answers)} trials of agents failed, such as: {reason}")
 
     def _look_for_gaps(self, questions: Sequence[Question], final: dict[str, Forecast]) -> None:
         silent = [one.id for one in questions if one.id not in final]

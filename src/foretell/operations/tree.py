@@ -43,7 +43,7 @@ from foretell.forecasters.tree.tree_file import (
 )
 from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, typed_questions, typed_run_spec
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeCheckRequest,
     TreeExportRequest,
     TreeListRequest,

@@ -41,7 +41,12 @@ from foretell.forecasters.tree.links import FormulaLink, JudgedLink, LinearLink
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
-from foretell.operations.requests import TreeDiffRequest, TreeEditRequest, TreeHistoryRequest, TreeResynthesizeRequest
+from foretell.operations.requests.trees import (
+    TreeDiffRequest,
+    TreeEditRequest,
+    TreeHistoryRequest,
+    TreeResynthesizeRequest,
+)
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import AsOf
@@ -61,7 +66,7 @@ class PlannedStep:
 
     claim: str
     do: str
-    """examine, take apart, judge, or compute."""
+    """Ground, break down, judge or compute."""
     calls: int
     """Approximate number of model calls; 0 for arithmetic."""
     dollars: float | None
@@ -232,7 +237,7 @@ def edits_of(request: TreeEditRequest, tree: Tree) -> list[Edit]:
     for text in request.add:
         parent, sign, claim = text.partition("=")
         if not sign or not claim.strip() or parent.strip() not in tree.nodes:
-            raise InputError(f"{text[:80]!r} is no PARENT=TEXT", column="--add", hint="name a claim and a statement")
+            raise InputError(f"{text[:80]!r} is not PARENT=TEXT", column="--add", hint="name a claim and a statement")
         found += _added(tree, parent.strip(), claim.strip(), taken)
     found += [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
     found += [Unpin(id=id) for id in request.unpin]

@@ -41,7 +41,7 @@ from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
 from foretell.models.model import TokenCount
 from foretell.operations.ask import cost_text, typed_run_spec
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeExpandRequest,
     TreeGroundRequest,
     TreeResearchRequest,
@@ -68,7 +68,7 @@ Tell = Callable[[str], None]
 
 
 JUDGE_TOKENS = TokenCount(input=5_000, output=1_500)
-"""What judging a rule usually takes."""
+"""Usual tokens for judging a rule."""
 ANALYZE_TOKENS = TokenCount(input=4_000, output=1_500)
 
 
@@ -158,9 +158,9 @@ def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question
 
 
 def _early_words(request: TreeResearchRequest, tree: Tree, question: Question, as_of: AsOf) -> tuple[Tree, Question]:
-    """The tree and its question as models may read them: as of a past moment none of their words may be of later.
+    """The tree and its question for models: as of a past date, without text that was written later.
 
-    With `cut` a mark stands in place of late passages; the file keeps its own words.
+    With `cut`, late passages are replaced by a mark; the file is unchanged.
     """
     if as_of.mode != "backtest" or request.late_text == "keep":
         return tree, question
@@ -272,7 +272,7 @@ def _leaf(tree: Tree, id: str) -> Proposition:
         raise InputError(f"{id[:80]} is not in the tree", hint="foretell tree show lists its claims")
     if tree.nodes[id].children:
         raise InputError(
-            f"{id} has children: only leaves are examined", hint="foretell tree resynthesize judges it anew"
+            f"{id} has children: only leaves can be researched", hint="foretell tree resynthesize judges it again"
         )
     return tree.nodes[id]
 
@@ -303,7 +303,9 @@ async def ground(
         given = _shared_out(tree, request.claims, bought)
         why = f"{bought} more trials where the answer is least sure"
     if not given:
-        raise InputError("no leaf is stale, failed or open", path=request.tree, hint="name the leaves to examine anew")
+        raise InputError(
+            "no leaf is stale, failed or open", path=request.tree, hint="name the leaves to research again"
+        )
     if request.plan:
         steps = [planner.ground(id, request.grounder, times) for id, times in given.items()]
         return _planned(request, tree, [*steps, *_computed(tree, given, given)])
@@ -335,7 +337,7 @@ def _trials_for(dollars: float, price: float | None) -> int:
     """How many trials a sum of money buys."""
     if price is None:
         raise InputError(
-            "nobody knows what a trial costs", column="--allocate", hint="state it with --model-price 0.5/2"
+            "the cost of a trial is unknown", column="--allocate", hint="state it with --model-price 0.5/2"
         )
     if price == 0:
         raise InputError("a trial costs nothing", column="--allocate", hint="say how many with --trials")
@@ -346,7 +348,7 @@ def _trials_for(dollars: float, price: float | None) -> int:
 
 
 MOST_TRIALS = 1_000
-"""The most trials that `--allocate` may buy."""
+"""Maximum number of trials that `--allocate` buys."""
 
 
 def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
@@ -354,7 +356,7 @@ def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
     chosen = {_leaf(tree, id).id for id in named}
     trials = {id: one for id, one in leaf_trials(tree).items() if not chosen or id in chosen}
     if not trials:
-        raise InputError("no leaf has a number yet", hint="examine them first, without --allocate")
+        raise InputError("no leaf has a probability yet", hint="research them first, without --allocate")
     given = next_trials(root_slopes(tree), trials, count)
     return {id: times for id, times in given.items() if times}
 
@@ -419,7 +421,7 @@ async def expand(
     stem = "P" if id == "P0" else f"{id}."
     if taken := [other for other in tree.nodes if other != id and other.startswith(stem)]:
         raise InputError(
-            f"{id} cannot be taken apart: the ids of its parts are taken by {', '.join(taken[:5])}", path=request.tree
+            f"{id} cannot be broken down: the ids of its parts are used by {', '.join(taken[:5])}", path=request.tree
         )
     options = _options(
         request,
@@ -453,7 +455,7 @@ expand_leaf = operation(TreeExpandRequest)(expand)
 def _expansion_plan(request: TreeExpandRequest, tree: Tree, id: str) -> TreeEditResult:
     planner = _Planner(request=request)
     many = min(request.leaves**request.rounds, request.nodes)
-    apart = planner.step(id, "take apart", 2, ANALYZE_TOKENS, "analyzer", 2.0)
+    apart = planner.step(id, "break down", 2, ANALYZE_TOKENS, "analyzer", 2.0)
     parts = planner.ground(f"{id}.*", request.grounder, many)
     joined = planner.judge(id, request.rule)
     return _planned(request, tree, [apart, parts, joined, *_computed(tree, [id], [id])])
@@ -525,7 +527,7 @@ def _asked_again(tree: Tree, named: Sequence[str]) -> list[str]:
     """Claims that failed, and those that the request names although nothing changed."""
     for id in named:
         if id not in tree.nodes or not tree.nodes[id].children:
-            raise InputError(f"{id[:80]} is no claim with children", hint="leaves are examined by foretell tree ground")
+            raise InputError(f"{id[:80]} is not a claim with children", hint="foretell tree ground researches leaves")
     failed = [id for id, node in tree.nodes.items() if node.failed and node.children and node.pinned is None]
     return [*dict.fromkeys([*failed, *named])]
 

@@ -23,7 +23,7 @@ from foretell.forecasters.tree.exports import format_probability, one_line
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, to_dict, tree_from_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
-from foretell.operations.requests import WhatIfRequest, tree_path
+from foretell.operations.requests.trees import WhatIfRequest, tree_path
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -155,7 +155,7 @@ class ScenarioComparison(Result):
 def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
-    A leaf gets the new probability. A claim with children is fixed at that value, whatever the claims below say. With
+    A leaf gets the new probability. A claim with children is pinned to that value, whatever the claims below say. With
     `save`, the scenario is stored in the tree's file.
     """
     file = _tree_of(request)

@@ -1,4 +1,4 @@
-"""How results look: charts, HTML pages, terminal tables, Markdown, CSV."""
+"""Present results: charts, HTML pages, terminal tables, Markdown, CSV."""
 
 from foretell.interface import offer
 
@@ -25,6 +25,6 @@ HOMES = {
     "foretell.report.tournament_page": "TournamentDay TournamentRow markdown_summary",
     "foretell.report.tree_report": "MOST_DRAWN picture_of",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -158,11 +158,11 @@ def _upper(text: str) -> str:
 
 
 FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
-"""Entries that get a chart of their own, that are shown in one chart by group, and that have a line over time."""
+"""Maximum number of entries with their own chart, in a chart by group, and in the chart over time."""
 
 
 def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChart, ...]:
-    """All charts of the page; those that have nothing to show are left out."""
+    """All charts of the page, without empty ones."""
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
@@ -209,12 +209,12 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
 
 
 def market_weights(arena: ArenaTable) -> Floats:
-    """Every market counts once, however often it was asked."""
+    """Weights by which every market counts once, however often it was forecast."""
     return 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
 
 
 def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:
-    """How much better than the market entries were in the four weeks before each day; above the line is better."""
+    """Chart of entries' scores relative to the market over the four weeks before each day."""
     return dated_plot(
         DatedLines(
             title="Brier points ahead of the market, four weeks",
@@ -325,13 +325,13 @@ class ArenaReport:
         )
 
     def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
-        """The leaderboard, and the tables of what was asked for; everything else is in the page and in the JSON."""
+        """Print the leaderboard and the requested tables; the page and the JSON have the rest."""
         study = self.study()
         brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
         replace(study, tables=tuple(brief)).print(console)
 
     def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
-        """What a terminal of that width shows."""
+        """The text for a terminal of this width."""
         out = StringIO()
         self.print(console(file=out, width=width, color_system=None), by=by)
         return out.getvalue()
@@ -362,7 +362,7 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 
 
 def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
-    """The result in a sentence or two; `short` leaves out the next entry and how much it rests on."""
+    """The result in a sentence or two; `short` leaves out the runner-up and the sample size."""
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
     crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)

@@ -1,4 +1,4 @@
-"""Results in a terminal, as Markdown, as a web page, on paper, and as files of every kind."""
+"""Write results to a terminal, Markdown, HTML, PDF and other files."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 LEAST_NAME, MOST_NAME = 18, 34
-"""Characters of a row's name that are shown in any case, and even where it means fewer columns."""
+"""Minimum length of a row's name, and the length that is kept at the cost of columns."""
 WRAP = 40
 """Characters after which a column of text is wrapped."""
 STUDY_ADVICE = (
@@ -52,7 +52,7 @@ STUDY_ADVICE = (
 
 
 def print_study(study: StudyResult, console: "Console") -> None:
-    """The sentences, every table in as many columns as there is room for, and the notes."""
+    """Print the sentences, every table with as many columns as fit, and the notes."""
     from rich.text import Text
 
     for sentence in study.sentences:
@@ -69,7 +69,7 @@ def print_study(study: StudyResult, console: "Console") -> None:
 
 
 def rich_study_table(table: StudyTable, width: int, name_width: int = MOST_NAME) -> "RichTable":
-    """A table no wider than `width`: without intervals, and at last without its last columns, where it has to be.
+    """A table no wider than `width`: if needed without intervals, and then without its last columns.
 
     Names are shortened to `name_width` before anything else is left out.
     """
@@ -116,7 +116,7 @@ def _fitted(table: StudyTable, room: int) -> tuple[Sequence[StudyColumn], list[l
 
 
 def _widths(columns: Sequence[StudyColumn], lines: Sequence[Sequence[str]]) -> list[int]:
-    """Of every column: its longest cell, or where it is wrapped if it holds long text."""
+    """Width of every column: its longest cell, or the wrapping width for long text."""
     longest = [max(map(len, (column.label, *(line[i] for line in lines)))) for i, column in enumerate(columns)]
     return [wide if column.numeric else min(wide, WRAP) for wide, column in zip(longest, columns, strict=True)]
 
@@ -183,7 +183,7 @@ def _sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Secti
 
 
 def _charts(charts: Sequence[StudyChart]) -> list[HtmlBlock]:
-    """Wide ones below each other, the others side by side."""
+    """Arrange charts: wide ones below each other, others side by side."""
     blocks: list[HtmlBlock] = []
     for one in charts:
         if one.chart.wide:
@@ -196,7 +196,7 @@ def _charts(charts: Sequence[StudyChart]) -> list[HtmlBlock]:
 
 
 def write_study(study: StudyResult, path: Path) -> list[Path]:
-    """Write the result to a file whose ending says the format, or in every text format into a folder.
+    """Write the result to a file in the format of its suffix, or into a folder in every text format.
 
     CSV and Parquet hold one row per cell of every table. Where there are several charts, a file of a chart gets the
     chart's name before its ending. Returns the files written.
@@ -220,7 +220,7 @@ def write_study(study: StudyResult, path: Path) -> list[Path]:
 
 
 class Writable(Protocol):
-    """What every result can say; `to_html`, `to_markdown` and `to_svg` are there where a result has such a form."""
+    """What a result needs for writing; `to_html`, `to_markdown` and `to_svg` are optional."""
 
     def to_json(self) -> str: ...  # noqa: D102
 
@@ -228,7 +228,7 @@ class Writable(Protocol):
 
 
 def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
-    """Write a result to files, each in the format that its suffix says; nothing is written where one is wrong."""
+    """Write a result to files in the formats of their suffixes; writes nothing if one is not supported."""
     for path in paths:
         if not can_write(result, path.suffix):
             known = ", ".join(suffix for suffix in WRITERS if can_write(result, suffix))
@@ -241,7 +241,7 @@ def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
 
 
 def can_write(result: Writable, suffix: str) -> bool:
-    """Whether a result has the form that a suffix asks for.
+    """Whether a result can be written with this suffix.
 
     >>> from foretell.operations.result import Result
     >>> can_write(Result(), ".csv"), can_write(Result(), ".html")
@@ -271,7 +271,7 @@ def _jsonl(result: Any, path: Path) -> None:
 
 
 def _parquet(result: Any, path: Path) -> None:
-    """By way of CSV: DuckDB finds the types of the columns."""
+    """Write Parquet via CSV, so that DuckDB infers the column types."""
     import tempfile
 
     import duckdb
@@ -307,7 +307,7 @@ WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".png": _figure,
     ".pdf": _pdf,
 }
-"""Suffix → how a result is written as such a file."""
+"""Suffix → function that writes such a file."""
 _METHODS: Mapping[str, tuple[str, ...]] = {
     ".html": ("to_html",),
     ".md": ("to_markdown",),
@@ -323,14 +323,14 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReportDocument:
-    """Title, a paragraph that says it all, and sections."""
+    """A report: title, summary and sections."""
 
     title: str
     lead: str
     sections: Sequence[Section]
 
     def to_html(self) -> str:
-        """A whole page in one file: no request leaves it, it works without scripts, in the dark and on paper."""
+        """The report as a self-contained HTML page that works without scripts, in dark mode and on paper."""
         return page(self.title, self.sections, lead=self.lead)
 
     def to_markdown(self) -> str:
@@ -378,17 +378,17 @@ def _outline_line(item: OutlineItem) -> str:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 SECONDS = 120.0
-"""Longest time for one page."""
+"""Timeout for one page."""
 
 
 def find_chromium() -> str | None:
-    """The browser that prints: the one that FORETELL_CHROMIUM names, else the first of its kind on the path."""
+    """Find Chromium: FORETELL_CHROMIUM, or else the first one on the path."""
     named = os.environ.get("FORETELL_CHROMIUM")
     return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 def write_pdf(html: str, path: Path) -> Path:
-    """Print a page that needs nothing from elsewhere to a PDF file."""
+    """Print a self-contained page to a PDF file."""
     browser = find_chromium()
     if browser is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Pages as single files: no request leaves them, they work without scripts, in the dark, on a phone and on paper.
+"""Self-contained HTML pages that work without scripts, in dark mode, on phones and on paper.
 
 A page is a list of sections, a section a list of blocks (text, tables, charts, definitions). The templates in
 `report/templates` turn them into HTML, with escaping always on.
@@ -33,16 +33,16 @@ PLAIN_NUMBER = re.compile(r"^(\d+(\.\d+)?)?$")
 
 
 class HtmlCell(NamedTuple):
-    """One cell as the template writes it."""
+    """A table cell for the template."""
 
     text: str
     style: str
     sort_key: str | None
-    """What to sort by; None where the text itself will do: a page has thousands of cells."""
+    """Sort key; None to sort by the text, which saves space in large tables."""
     mark: str = ""
     """Class of the text itself: good, bad."""
     detail: str = ""
-    """Written after the text in smaller letters: an interval."""
+    """Small text after the value, such as an interval."""
 
 
 def row_cells(row: StudyRow, columns: Sequence[StudyColumn]) -> Iterator[HtmlCell]:
@@ -71,8 +71,10 @@ class HtmlBlock:
     text: str = ""
     """A paragraph."""
     style: str = ""
-    """Of the paragraph; how charts stand: "grid" and "pair" side by side, "" below each other; "titled" of a table
-    whose title stands above it."""
+    """Style of the paragraph, or layout of charts: "grid" and "pair" side by side, "" below each other.
+
+    A table is "titled" where its title already stands above it.
+    """
     heading: str = ""
     table: StudyTable | None = None
     """A sortable table inside a region that scrolls sideways and can be reached by keyboard."""
@@ -80,15 +82,15 @@ class HtmlBlock:
     definitions: Sequence[tuple[str, str]] = ()
     bullets: Sequence[str] = ()
     prose: str = ""
-    """Markdown of a model or a stranger, shown so that it can do nothing."""
+    """Untrusted Markdown, sanitised."""
     links: Sequence["LinkItem"] = ()
     outline: Sequence["OutlineItem"] = ()
     anchor: str = ""
-    """Of a heading: where links lead to."""
+    """Anchor of a heading."""
 
 
 class LinkItem(NamedTuple):
-    """A source: a link where it has an address on the web."""
+    """A source, as a link if it has a web address."""
 
     text: str
     address: str = ""
@@ -97,7 +99,7 @@ class LinkItem(NamedTuple):
 
 
 class OutlineItem(NamedTuple):
-    """One line of an outline, at its depth, with a link to where there is more about it."""
+    """A line of an outline, with its depth and a link to details."""
 
     depth: int
     name: str
@@ -108,7 +110,7 @@ class OutlineItem(NamedTuple):
 
 
 Section = tuple[str, str, Sequence[HtmlBlock]]
-"""Anchor, title and blocks of a part of a page; one without blocks is left out."""
+"""Anchor, title and blocks of a section; sections without blocks are left out."""
 
 
 def advice_blocks(
@@ -137,13 +139,13 @@ def settings_text(value: object) -> str:
 
 
 def page(title: str, sections: Sequence[Section] = (), *, lead: str = "", notes: Sequence[str] = ()) -> str:
-    """A whole document: a sentence or two, and sections with links to them."""
+    """Render a document: a summary, and sections with links to them."""
     shown = [section for section in sections if section[2]]
     return render_page(PLAIN_PAGE, title=title, lead=lead, notes=notes, sections=shown)
 
 
 def render_page(template: str, **values: Any) -> str:
-    """A whole document by its own template. Its policy allows its own style and script by their hashes alone."""
+    """Render a document with its own template. Its content policy allows only its own styles and scripts, by hash."""
     style = colour_variables() + figure_sheet() + static_text("page.css")
     # A page of words alone needs no script.
     bare = template == PLAIN_PAGE and not values.get("sections")
@@ -157,7 +159,7 @@ def render_page(template: str, **values: Any) -> str:
 
 
 def render_blocks(blocks: Sequence[HtmlBlock]) -> Markup:
-    """Blocks alone, for a page that is made elsewhere or a notebook."""
+    """Render blocks for another page or a notebook."""
     macros: Any = environment().get_template("report/blocks.html").module
     return macros.all_blocks(blocks)
 
@@ -169,7 +171,7 @@ def static_text(name: str) -> str:
 
 
 def chart_html(chart: Chart, style: str = "") -> Markup:
-    """A chart of ours, whose texts are escaped already."""
+    """A chart as HTML; its texts are already escaped."""
     if not isinstance(chart, Chart):  # pyright: ignore[reportUnnecessaryIsInstance] - templates are not checked
         raise TypeError(f"only our own charts are shown as they are, not a {type(chart).__name__}")
     return chart.to_html(style)
@@ -181,7 +183,7 @@ def figure_sheet() -> str:
 
 
 def figure_document(chart: Chart) -> str:
-    """A chart with its style and script in one piece, which changes nothing else on the page it is put into."""
+    """A chart with its own style and script that does not affect the page around it."""
     colours = colour_variables().replace(":root", ".foretell-figure")
     ground = ".foretell-figure{background:var(--ft-paper);color:var(--ft-ink)}"
     script = f"(() => {{\n{static_text('figures.js')}}})();"

@@ -1,4 +1,4 @@
-"""The leaderboard in a sentence, in a terminal, as Markdown and as one web page."""
+"""Present a leaderboard: headline, terminal, Markdown and HTML page."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 100
-"""Columns of a terminal from which on the board shows more metrics, and differences with their intervals."""
+"""Terminal width from which the board shows more metrics and intervals of differences."""
 STARS = "* p < 0.05, ** p < 0.01, *** p < 0.001."
 
 
@@ -193,7 +193,7 @@ CALIBRATION_CAPTION = (
 TOP_FEW = 3
 CHART_DRAWS = 2000
 CHARTED = ("source", "horizon", "category", "due")
-"""Columns that get a chart where the table has them."""
+"""Columns that get a chart if the table has them."""
 
 
 def leaderboard_page(
@@ -228,7 +228,7 @@ def leaderboard_page(
 
 @dataclass(frozen=True, kw_only=True)
 class _PageInput:
-    """What every section of the page draws from."""
+    """Input of all sections of the page."""
 
     board: Scoreboard
     table: ForecastTable
@@ -249,7 +249,7 @@ class _PageInput:
 
     @property
     def few(self) -> tuple[str, ...]:
-        """The best few forecasters and the anchors that say something, as far as the table knows them."""
+        """The best few forecasters and the meaningful anchors in the table."""
         known = self.table.forecasters
         best = [row.name for row in self.first.rows if row.name in known and not row.anchor][:TOP_FEW]
         # An anchor may be missing from the first group: the crowd has no price for datasets.
@@ -266,7 +266,7 @@ def _reading(board: Scoreboard, table: ForecastTable) -> list[HtmlBlock]:
 
 
 def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
-    """The table with the rows that scoring added to it: anchors, and what stands in for missing forecasts."""
+    """The table with the rows that scoring added: anchors and imputed forecasts."""
     value = board.settings.get("missing")
     table = table.filled(float(value)) if isinstance(value, float | int) else table
     known = {score.forecaster for score in board.scores} & set(ANCHORS)
@@ -298,7 +298,7 @@ def _pairs(subject: _PageInput) -> list[HtmlBlock]:
 
 
 def _calibration(subject: _PageInput) -> list[HtmlBlock]:
-    """Reliability diagrams of a few, and what they show in numbers."""
+    """Reliability diagrams of a few forecasters, with numbers."""
     targets = subject.table.targets
     charts, rows = [], dict[str, Sequence[CellValue]]()
     for name in subject.few:
@@ -344,7 +344,7 @@ def _frontier(subject: _PageInput, costs: Mapping[str, float]) -> list[HtmlBlock
 
 
 def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
-    """A whole HTML document."""
+    """The error analysis as an HTML page."""
     cases = [
         HtmlBlock(heading="Hardest"),
         _case_table(found.hardest, "Largest Brier scores"),
@@ -481,7 +481,7 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
 
 
 PLAIN = {"bi": "Brier index", "brier": "Brier score", "ms": "Metaculus score", "log": "log score"}
-"""Metrics as a sentence says them; a table's heads have less room."""
+"""Names of metrics in sentences; tables use shorter ones."""
 
 
 def _called(metric: str) -> str:
@@ -489,7 +489,7 @@ def _called(metric: str) -> str:
 
 
 def _by(amount: float, metric: str) -> str:
-    """How far one is ahead, in words: "2.1 points of Brier index"."""
+    """A margin in words: "2.1 points of Brier index"."""
     by = number(abs(amount), metric_text(metric).decimals)
     return f"{by} points of {_called(metric)}" if metric == "bi" else f"{by} in {_called(metric)}"
 
@@ -543,7 +543,7 @@ def pair_headline(pair: PairComparison) -> str:
 
 
 def run_headline(against_rate: Comparison | None, against_price: Comparison | None) -> str:
-    """How a run stands to the base rate and to the market, each with its interval.
+    """Compare a run with the base rate and the market, each with its interval.
 
     >>> run_headline(None, None)
     'Too little has come out to say how good it is.'
@@ -567,7 +567,7 @@ def _standing(gap: Comparison, name: str) -> str:
 
 
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
-    """What a group rests on, e.g. "791 targets of 375 questions, 12 forecasters"."""
+    """Size of a group, e.g. "791 targets of 375 questions, 12 forecasters"."""
     if not section.rows:
         return "nothing"
     n, questions = (max(getattr(row.score, name) for row in section.rows) for name in ("n", "questions"))

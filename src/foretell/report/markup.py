@@ -1,4 +1,4 @@
-"""SVG built from elements, and text made fit to be shown: plain text is escaped, only `Markup` passes as it is.
+"""Build SVG from elements and escape text; only `Markup` is passed through.
 
 Figures made here are well-formed XML, so tests can parse every one of them. Pages come from templates (`report.html`).
 """
@@ -45,7 +45,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def escaped(text: str | Markup) -> Markup:
-    """Markup that shows the text as it stands; blanks alone are one blank.
+    """Escape a text as markup; whitespace alone becomes one space.
 
     >>> print(escaped("<b>"))
     &lt;b&gt;
@@ -59,7 +59,7 @@ MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$]|^#|:(?=//)|@(?=\w)|(?<=www)\.
 
 
 def markdown_text(text: str) -> str:
-    r"""Text that Markdown shows as it stands: no markup, link, mention, cell border or HTML comes out of it.
+    r"""Escape a text so that Markdown shows it literally: no markup, links, mentions, table cells or HTML.
 
     >>> markdown_text("a|b <script>")
     'a\\|b \\<script\\>'
@@ -84,12 +84,12 @@ def element(tag: str, *children: str | Markup | None, **attributes: object) -> M
 
 
 def join(*parts: str | Markup | None) -> Markup:
-    """The parts one after the other, plain text escaped, None left out."""
+    """Join parts, escaping plain text and skipping None."""
     return Markup("".join(escaped(part) for part in parts if part is not None))
 
 
 def compact(value: float, decimals: int = 1) -> str:
-    """A coordinate in as few characters as it takes.
+    """Format a coordinate compactly.
 
     >>> compact(12.0), compact(-0.04), compact(3.26)
     ('12', '0', '3.3')
@@ -109,12 +109,12 @@ def _attribute(value: object) -> str:
 
 
 EXCERPT_LENGTH = 20_000
-"""Characters of one text that a page shows; what is longer is linked to whole."""
+"""Maximum length of a text on a page; longer ones are linked."""
 WEB_SCHEMES = re.compile(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
 
 
 def sanitise_text(text: str) -> str:
-    r"""Without characters that turn the direction of text, hide it or steer a terminal; lines and tabs stay.
+    r"""Remove control, bidirectional and invisible characters; keep newlines and tabs.
 
     >>> sanitise_text("a\u202eb\x1bc\r\nd")
     'a�b�c\nd'
@@ -123,7 +123,7 @@ def sanitise_text(text: str) -> str:
 
 
 def web_address(text: str) -> str:
-    """The address where it leads to the web, else nothing: scripts and files are no places to go.
+    """The address if it is http(s), else an empty string.
 
     >>> web_address("https://news.example/a"), web_address("javascript:alert(1)")
     ('https://news.example/a', '')
@@ -133,7 +133,7 @@ def web_address(text: str) -> str:
 
 
 def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
-    """The beginning of a text, at most so long, with a sign where something is missing.
+    """The beginning of a text, with an ellipsis if it is truncated.
 
     >>> excerpt("abcdef", 3)
     'abc…'
@@ -170,7 +170,7 @@ def _link(self: Any, tokens: "Sequence[Token]", index: int, options: Any, env: A
 
 
 def _heading(self: Any, tokens: "Sequence[Token]", index: int, options: Any, env: Any) -> str:
-    """Headings within a text stand below those of the page."""
+    """Lower the level of headings below those of the page."""
     tokens[index].tag = "h4"
     return self.renderToken(tokens, index, options, env)
 
@@ -180,7 +180,7 @@ _OTHER_LINK = re.compile(r"\](?=[(:](?!\s{0,9}https?://))", re.IGNORECASE)
 
 
 def quoted_markdown(text: str, limit: int = EXCERPT_LENGTH) -> str:
-    r"""The text as a quotation in a Markdown file, whose own Markdown works within it.
+    r"""Quote a text in a Markdown file; its own Markdown keeps working.
 
     HTML, pictures, and links that do not lead to the web are shown as they are written.
 

@@ -1,4 +1,4 @@
-"""Numbers and metric names as every report writes them."""
+"""Format numbers and metric names for reports."""
 
 import math
 
@@ -8,7 +8,7 @@ from foretell.metrics.metric import metric_text as metric_text
 from foretell.report.markup import clean
 
 CellValue = str | int | float | Interval | Comparison | None
-"""What a cell of a table may hold; None is written as a dash."""
+"""Value of a table cell; None is shown as a dash."""
 COLUMN_NAMES = {
     "due": "due date",
     "resolved_on": "resolution date",
@@ -57,7 +57,7 @@ def column_heading(label: str) -> str:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with a true minus sign, a dash where there is none.
+    """A number with a true minus sign; a dash for None or NaN.
 
     >>> number(-1.25, 1), number(math.nan, 1), number(-0.01, 1)
     ('−1.2', '–', '0.0')
@@ -135,7 +135,7 @@ def percent(share: float) -> str:
 
 
 def dollars(amount: float | None) -> str:
-    """An amount of money as people write it: cents, and below a cent the first digit that is not 0.
+    """An amount of money in cents; below a cent, one significant digit.
 
     >>> dollars(0.0), dollars(0.00421), dollars(0.063), dollars(1234.5), dollars(None)
     ('$0', '$0.004', '$0.06', '$1,234.50', '–')

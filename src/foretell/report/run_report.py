@@ -1,6 +1,6 @@
-"""The report on a run, and on one of its questions: what the page shows, as one file to send, print or cite.
+"""Reports on a run and on one of its questions, as one file to send, print or cite.
 
-No model writes it: its own words are made from the numbers, those of models are quoted.
+No model writes them: sentences are generated from the numbers, and models are quoted.
 """
 
 import json
@@ -28,9 +28,9 @@ from foretell.report.study import column, table
 from foretell.scoring.long_tables import THIS_RUN, QuestionAnswer, RunScores
 
 MAX_CHARTS = 6
-"""Targets that get charts of their own."""
+"""Maximum number of targets with their own charts."""
 LONGEST_TIP = 300
-"""Characters of a claim where it is said in passing."""
+"""Maximum length of a claim in a tooltip."""
 MOST_QUESTIONS = 500
 """Questions in the table of a run's report; the CSV file has all of them."""
 
@@ -40,10 +40,10 @@ MOST_QUESTIONS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionCharts:
-    """The pictures of one question: the answer on a ruler, and for the likeliest outcomes how belief moved."""
+    """Charts of a question: the answer on a ruler, and the path of belief for the likeliest outcomes."""
 
     ruler: Chart | None
-    """Of a question with one outcome that has an answer."""
+    """For a question with one outcome that has an answer."""
     targets: Sequence[Mapping[str, Any]]
     """The outcomes that `paths` and `stages` are about, in their order."""
     paths: Sequence[Chart]
@@ -51,7 +51,7 @@ class QuestionCharts:
 
 
 def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
-    """The pictures of a question as `question_view` describes it."""
+    """Charts of a question, from its `question_view`."""
     combination, targets = view["combination"], view["question"]["targets"]
     p: Mapping[str, float] = combination["p"] if combination else {}
     leading = sorted(targets, key=lambda target: -p.get(target["id"], 0.0))[:MAX_CHARTS]
@@ -69,7 +69,7 @@ def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
 
 
 def _ruler(view: Mapping[str, Any]) -> Chart | None:
-    """The answer to a question of one outcome between 0 and 100 %, with trials, market and what happened."""
+    """The answer to a question with one outcome on a scale from 0 to 100 %, with trials, market and outcome."""
     target, combination = view["question"]["targets"][0], view["combination"]
     if combination is None or len(view["question"]["targets"]) > 1:
         return None
@@ -108,7 +108,7 @@ def _stages(combination: dict[str, Any] | None, target: str) -> Chart:
 
 
 def finding_of(view: Mapping[str, Any]) -> str:
-    """The answer to a question of one outcome in a sentence: beside the market and the outcome, and what moved it."""
+    """The answer to a question with one outcome in a sentence, with market, outcome and what moved it."""
     target, combination = view["question"]["targets"][0], view["combination"]
     if combination is None or len(view["question"]["targets"]) > 1:
         return ""
@@ -140,7 +140,7 @@ def finding_of(view: Mapping[str, Any]) -> str:
 
 
 def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
-    """The report on a question as `question_view` describes it; `made` says how the run was made, pair by pair."""
+    """The report on a question, from its `question_view`; `made` describes the run as pairs of label and value."""
     charts, reasons = question_charts(view), (view["combination"] or {}).get("rationale", "")
     sections: list[Section] = [
         ("answer", "The answer", list(_answer_blocks(view, charts))),
@@ -226,7 +226,7 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
 
 
 def _source(claim: str, source: Mapping[str, Any] | None, *more: str) -> LinkItem:
-    """A claim as a link to where it is from, with title and date of the source."""
+    """A claim as a link to its source, with title and date."""
     address = web_address(source["url"]) if source else ""
     told = [source["title"], source["date"]] if source else ["no source named"]
     return LinkItem(text=claim, address=address, detail="; ".join(one for one in (*told, *more) if one))
@@ -307,7 +307,7 @@ def _trial(trial: Mapping[str, Any], targets: Sequence[Mapping[str, Any]]) -> It
 
 
 def score_figures(scores: RunScores) -> dict[str, Chart | None]:
-    """Does it mean what it says, and where was it won and lost?"""
+    """Charts of calibration, and of scores by group."""
     if scores.table is None:
         return {"reliability": None, "parts": None}
     scored, parts = scores.table, None
@@ -322,7 +322,7 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
 
 
 def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
-    """The report on a run: how good it was, where it was won and lost, and every question with its answer."""
+    """The report on a run: its scores, where it did well and badly, and every question with its answer."""
     figures, summary = score_figures(scores), scores.summary()
     lead = run_headline(scores.against_rate, scores.against_price)
     good: list[HtmlBlock] = []
@@ -410,7 +410,7 @@ def _describe_tree_event(event: TraceEvent, width: int) -> str:
     match event:
         case kinds.NodeAnalyzed():
             lines = [f"  {id}: {_short(event.claims.get(id, ''), width)}" for id in event.added]
-            return "\n".join([f"{event.node} was taken apart into {len(event.added)} claims", *lines])
+            return "\n".join([f"{event.node} was broken down into {len(event.added)} claims", *lines])
         case kinds.NodeGrounded():
             value = "no probability" if event.p is None else f"{event.p:.0%}"
             return f"{event.node} grounded by {event.grounder}: {value} {_short(event.error, width)}".rstrip()
@@ -467,7 +467,7 @@ YES, NO = "#13734a", "#b0401c"
 def question_card(
     question: str, p: float | None, trials: Sequence[float], price: float | None, outcome: int | None
 ) -> Chart:
-    """A card of the size that previews are shown in; colours are its own, since nobody's style reaches it."""
+    """An image card for link previews, with its own colours."""
     lines = wrap(" ".join(question.split()), 44)
     lines = [*lines[:3], f"{lines[3][:40]}…"] if len(lines) > 4 else lines
     parts: list[Markup] = [element("rect", width=f"{WIDTH}", height=f"{HEIGHT}", fill="#ffffff")]

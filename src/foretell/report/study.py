@@ -31,7 +31,7 @@ RowStyle = Literal["", "anchor", "reference"]
 
 
 def cell_number(value: CellValue) -> float:
-    """The number in a cell without its interval; NaN where there is none.
+    """The number in a cell without its interval; NaN if there is none.
 
     >>> cell_number(3), cell_number("text")
     (3.0, nan)
@@ -55,7 +55,7 @@ class StudyColumn:
     brief: bool = False
     """Whether intervals are left out."""
     low_is_better: bool = False
-    """Whether a difference below 0 is the good one."""
+    """Whether negative differences are better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class StudyChart:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """A file that a study hands out beside its report, such as a sheet for raters."""
+    """A file that a study writes next to its report, such as a sheet for raters."""
 
     name: str
     text: str
@@ -124,13 +124,13 @@ class StudyResult:
     charts: tuple[StudyChart, ...] = ()
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What is needed to get the same result again."""
+    """Settings needed to reproduce the result."""
     how_to_read: tuple[str, ...] = ()
-    """How to read it; empty where the advice on all studies of scores will do."""
+    """How to read it; empty for the general advice on studies of scores."""
     cost: Cost | None = None
-    """What the model calls of the study are worth; None for a study that calls no model."""
+    """Cost of the study's model calls; None if it calls no model."""
     passed: bool | None = None
-    """Whether an exam was passed; None for a study that is none."""
+    """Whether the check passed; None if the study is not a check."""
     files: tuple[StudyFile, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further plain data for the JSON file, such as every finding of an audit."""
@@ -146,7 +146,7 @@ class StudyResult:
 
     @property
     def ok(self) -> bool:
-        """False where an exam was not passed; a command then ends with exit code 1."""
+        """False if a check failed; the command then exits with code 1."""
         return self.passed is not False
 
     @property

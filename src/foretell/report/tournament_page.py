@@ -17,7 +17,7 @@ class TournamentRow:
     text: str = ""
     """How it is worded."""
     answer: str = ""
-    """The forecast in a few words; empty where there is none."""
+    """The forecast in a few words; empty if there is none."""
     sent: bool = False
     """Whether the platform has the forecast and its comment."""
     problem: str = ""
@@ -55,6 +55,8 @@ class TournamentDay:
     """On the tournament in all."""
     budget: float | None
     """For the tournament."""
+    at_risk: float = 0.0
+    """Dollars that lost replies may have cost besides, on the tournament in all."""
     comments: bool = True
     """Whether every forecast has a comment beside it."""
 
@@ -76,6 +78,7 @@ class TournamentDay:
         how = "sent with their comments" if self.comments else "sent"
         counts = f"{_count(len(self.sent), 'forecast')} {how}, {len(self.failed)} failed"
         money = f"${self.dollars:.2f} spent today, ${self.spent:.2f}{of} in all"
+        money += f", ${self.at_risk:.2f} at risk" if self.at_risk else ""
         return f"{counts}, in {_count(self.visits, 'visit')} as {self.account}; {money}."
 
 

@@ -447,15 +447,8 @@ def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, answered
             budget.at_risk += Cost(calls=before.lost, dollars=before.at_risk)
         yield budget
         return
-    # What others drew and did not give back counts already, and what they may have paid is a part of it.
-    budget = SharedBudget(
-        "run",
-        journal.database,
-        spec.id,
-        dollars=spec.budget.run,
-        within=settings.budget,
-        under_way=lambda: journal.unsettled(spec.id).reserved,
-    )
+    # What others drew counts already, and what they may have paid is a part of it.
+    budget = SharedBudget("run", journal, spec.id, dollars=spec.budget.run, within=settings.budget)
     try:
         yield budget
     finally:

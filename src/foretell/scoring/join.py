@@ -241,7 +241,7 @@ def on_known_targets(f: InputTable, matched: ColumnArrays) -> ColumnArrays:
     """The matched forecasts whose target has a place, as plain arrays."""
     kept = np.ma.filled(matched["place"], -1) >= 0
     if not kept.any():
-        raise InputError("no forecast meets a resolved target", path=f.name, hint="are the question ids the same?")
+        raise InputError("no forecast belongs to a resolved target", path=f.name, hint="are the question ids the same?")
     return {name: np.ma.getdata(column)[kept] for name, column in matched.items()}
 
 

@@ -1,4 +1,4 @@
-"""Experiments: each takes runs or tables and returns tables, charts and a sentence."""
+"""Studies: each takes runs or tables and returns tables, charts and a sentence."""
 
 from foretell.interface import offer
 
@@ -27,6 +27,6 @@ HOMES = {
         "Simulation TreeWorld WORLD_RULES WorldRule draw_outcomes draw_questions draw_shape draw_world"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Study: what does each part bring? The factors of configurations one at a time, level by level, and in pairs."""
+"""Study: how much does each component contribute? Factors one at a time, level by level, and in pairs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Which component brings what?
+    """How much does each component contribute?
 
     By the factors of a grid, of runs, of a table, or of published configurations: one factor at a time, levels in
     order, and every two factors crossed.
@@ -121,7 +121,7 @@ class FactorEffects:
         return self._by_levels.get(frozenset({**levels, **other}.items()))
 
     def change(self, factor: str, before: str, after: str) -> PairedGains | None:
-        """What the step from one level to another brings, over all pairs that differ in it alone."""
+        """Effect of the step from one level to another, over all pairs that differ only in it."""
         gained: dict[str, str] = {}
         for name, levels in self.factors.items():
             other = self._with(levels, **{factor: after}) if levels.get(factor) == before else None
@@ -147,7 +147,7 @@ class FactorEffects:
         )
 
     def interaction(self, one: str, other: str) -> Comparison | None:
-        """How much more one factor brings, first to last level, at the other's last level than at its first."""
+        """Interaction: the effect of one factor at the other's last level minus that at its first."""
         (low, high), (off, on) = ((self.levels[name][0], self.levels[name][-1]) for name in (one, other))
         gained: list[str] = []
         lost: list[str] = []

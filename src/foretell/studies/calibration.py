@@ -1,4 +1,4 @@
-"""Studies of calibration: what it brings, what survives when only the past may teach, and how forecasts would bend."""
+"""Studies of calibration: its gain, its gain when fitted on the past only, and recalibration curves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ from foretell.studies.scores import (
 RAW_LINE = "raw (logit mean)"
 SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
 QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
-"""For methods that leave questions out by fitting again, where there are many configurations."""
+"""Fewer refits, for methods that refit without each question on many configurations."""
 CHARTED = ("default", "hierarchical")
 
 
@@ -196,7 +196,7 @@ def _protocol_notes(protocols: Sequence[Protocol]) -> tuple[str, ...]:
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does calibration bring, from the past alone?
+    """What does calibration gain when fitted on the past?
 
     Mean gain of every method over all complete configurations, and all protocols for the chosen ones.
     """
@@ -280,7 +280,7 @@ class CalibrationReportOptions(StudyOptions):
 
 
 def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> StudyResult:
-    """What would calibration have brought to one forecaster?
+    """How much would calibration have gained one forecaster?
 
     In-sample, by other questions, and by the past alone: only the last is what you would have had. Each number is
     compared with the plain logit mean of the trials, on the same resamples of whole questions; crowd, base rate and
@@ -312,7 +312,7 @@ def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> St
 
 
 def _report_sentence(report: CalibrationReport, name: str) -> str:
-    """What the first method would have brought from the past alone, and which would have been best in hindsight."""
+    """The gain of the first method when fitted on the past only, and the best method in hindsight."""
     honest = {method: report.score(method, "past only").differences.get(OVERALL) for method in report.methods}
     known = {method: gap for method, gap in honest.items() if gap is not None}
     if not known:

@@ -181,10 +181,10 @@ def divergence_chart(configs: Mapping[str, Examples], title: str) -> tuple[Study
 
 
 def describe_scope(examples: Examples) -> str:
-    """The size of the data, e.g. "791 targets of 400 askings, 355 questions apart"."""
+    """The size of the data, e.g. "791 targets of 355 questions on 400 question dates"."""
     rows = examples.rows
     askings, questions = len(np.unique(rows.asking)), len(np.unique(rows.cluster))
-    return f"{plural(len(examples), 'target')} of {plural(askings, 'asking')}, {plural(questions, 'question')} apart"
+    return f"{plural(len(examples), 'target')} of {plural(questions, 'question')} on {plural(askings, 'question date')}"
 
 
 def study_notes(
@@ -298,7 +298,7 @@ class ProtocolForecasts:
 
 
 def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: Protocol) -> ProtocolForecasts:
-    """The rule's probabilities under the protocol; NaN where no trial answered.
+    """The rule's probabilities under the protocol; NaN if no trial answered.
 
     Methods that know no shortcut leave questions out in at most `FOLDS` parts: no question is ever judged by a rule
     that saw it, but the rule saw a few others less.

@@ -68,7 +68,7 @@ class OutcomeStructure:
     chains: tuple[ImplicationChain, ...] = ()
     chains_by: StructureOrigin = "wording"
     exclusive: tuple[str, ...] = ()
-    """Outcomes of which no two come true together; empty where there is no such set."""
+    """Outcomes of which no two come true together; empty if there is no such set."""
     exclusivity: Exclusivity = "exactly one"
     """How many of them come true."""
     exclusive_by: StructureOrigin = "declared"
@@ -290,7 +290,7 @@ class StatedForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsistencyScore:
-    """How consistent one statement is; None where the question has no such structure."""
+    """How consistent one statement is; None if the question has no such structure."""
 
     statement: StatedForecast
     logic: float | None

@@ -38,7 +38,7 @@ NOTES = (
     "of the base, in per cent of it. p: McNemar's exact test against the base, trials joined by their logit mean.",
 )
 CLAIM_NOTES = (
-    "A claim is called True where p is above the forecaster's threshold, which is chosen on the validation split "
+    "A claim is called True if p is above the forecaster's threshold, which is chosen on the validation split "
     "alone and judged on the test split; without splits it is one half. True and False: accuracy on true and on false "
     "claims.",
 )
@@ -86,7 +86,7 @@ class TableLayout:
     options: DecisionOptions
 
     def level(self, name: str, factor: str) -> str:
-        """The level of a configuration; nothing where the factor does not concern it."""
+        """The level of a configuration; nothing if the factor does not concern it."""
         return self.factors.get(name, {}).get(factor, "")
 
     @cached_property
@@ -163,7 +163,7 @@ class TaskRows:
 
     @classmethod
     def of(cls, examples: Examples) -> "TaskRows | None":
-        """The tasks of a table; None where there is none."""
+        """The tasks of a table; None if there is none."""
         _, code = np.unique(examples.rows.asking, return_inverse=True)
         rows = np.flatnonzero(options_of_tasks(code, examples.payoff))
         if not len(rows):
@@ -181,7 +181,7 @@ class TaskRows:
         return len(self.cluster)
 
     def scores(self, p: Floats) -> dict[str, Floats]:
-        """The scores of every task, × 100; NaN where an option was left out."""
+        """The scores of every task, × 100; NaN if an option was left out."""
         p = p[self.rows]
         missing = np.bincount(self.task, np.isnan(p)) > 0
         kept = ~missing[self.task]

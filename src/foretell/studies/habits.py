@@ -1,4 +1,4 @@
-"""Studies of what agents do on the way: how trials end, how beliefs move, tools and cost; and a smoke exam."""
+"""Studies of agents' behaviour (endings, beliefs, tools, cost), and a smoke test of models."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSummary:
-    """What one trial did."""
+    """Summary of one trial."""
 
     path: Mapping[int, Mapping[str, float]]
     """The belief by step."""
@@ -85,7 +85,7 @@ class TraceSummary:
     dollars: float
     tokens: int
     gap: float
-    """Largest |submitted − last belief| over the targets, both before clamping; NaN where there was not both."""
+    """Largest |submitted − last belief| over the targets, both before clamping; NaN if there was not both."""
 
     @property
     def steps(self) -> int:
@@ -105,7 +105,7 @@ class TraceSummary:
 
 
 def summarise_trace(trace: EventTrace) -> TraceSummary:
-    """What one trial did."""
+    """Summary of one trial."""
     used = [event for event in trace if isinstance(event, ToolUsed)]
     calls = [event for event in trace if isinstance(event, ModelCalled)]
     research = [event for event in used if event.tool not in (SUBMIT, UNUSABLE)]
@@ -140,7 +140,7 @@ class TrialGroup:
 
     @property
     def summaries(self) -> list[TraceSummary]:
-        """What the trials did."""
+        """The summaries of the trials."""
         return [one for _, one in self.trials]
 
     def mean(self, value: Callable[[TraceSummary], float]) -> Interval | None:
@@ -148,7 +148,7 @@ class TrialGroup:
         return mean_interval(*self._known(value), self.resampling)
 
     def rate(self, holds: Callable[[TraceSummary], float]) -> Interval | None:
-        """The share of trials for which it holds, NaN where that cannot be said."""
+        """The share of trials for which it holds, NaN if that cannot be said."""
         return rate_interval(*self._known(holds), self.resampling)
 
     def _known(self, value: Callable[[TraceSummary], float]) -> tuple[list[float], list[str]]:

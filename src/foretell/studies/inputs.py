@@ -134,7 +134,7 @@ class StudyData:
 
     tables: Mapping[str, Examples]
     paper: Callable[[], Mapping[str, Examples]] | None = None
-    """Reads the same with the prices, priors and outcomes of the paper; None where there is only one version."""
+    """Reads the same with the prices, priors and outcomes of the paper; None if there is only one version."""
     chosen: tuple[str, ...] = ()
     """Configurations to show in detail; empty leaves the choice to the study."""
     resampling: Resampling = field(default_factory=Resampling)

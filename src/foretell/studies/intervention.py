@@ -92,11 +92,11 @@ class PushOutcome:
     shares_left: tuple[float, ...]
     """Share that is left at each later belief both runs have, in order."""
     final: float
-    """Share that is left in the forecast; NaN where one of the runs failed."""
+    """Share that is left in the forecast; NaN if one of the runs failed."""
 
 
 def measure_push(pair: PushPair) -> PushOutcome | None:
-    """How far later steps followed; None where the untouched run has no belief to compare at that step."""
+    """How far later steps followed; None if the untouched run has no belief to compare at that step."""
     before, after = (_beliefs(trace, pair.target) for trace in (pair.untouched, pair.pushed))
     at = pair.step - 1
     push = _logit(pair.to) - _logit(before[at]) if at in before else 0.0

@@ -132,7 +132,7 @@ class RecallResult:
 
     @property
     def memory(self) -> MemoryKind | None:
-        """None where the model gave no usable answer."""
+        """None if the model gave no usable answer."""
         return None if self.recollection is None else self.recollection.compared_with(self.past.truth)
 
 
@@ -421,7 +421,7 @@ def _brier_row(group: RecallGroup, resampling: Resampling) -> tuple[CellValue, .
 
 
 def _brier(answer: Recollection | Forecast | None, truth: Mapping[str, int]) -> float:
-    """The event's Brier score, NaN where there is no forecast."""
+    """The event's Brier score, NaN if there is no forecast."""
     return mean_brier([answer.p[target] for target in truth], list(truth.values())) if answer else float("nan")
 
 

@@ -26,7 +26,7 @@ from foretell.scoring.scoreboard import OVERALL
 
 KINDS = ("market", "dataset")
 Scores = Mapping[str, Floats]
-"""By rule or by configuration, the Brier score of every target; NaN where there is no answer."""
+"""By rule or by configuration, the Brier score of every target; NaN if there is no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class RuleScore:
 
 
 def brier_of(p: Floats, examples: Examples) -> Floats:
-    """Squared error of every target, NaN where there is no forecast."""
+    """Squared error of every target, NaN if there is no forecast."""
     return (p - examples.outcome) ** 2
 
 
@@ -55,7 +55,7 @@ def raw_brier(examples: Examples) -> Floats:
 
 
 def index_of(score: Floats, examples: Examples, group: str = OVERALL) -> float:
-    """The Brier index of what was answered; overall is the mean over kinds, NaN where one was left out entirely."""
+    """The Brier index of what was answered; overall is the mean over kinds, NaN if one was left out entirely."""
     indices: list[float] = []
     for kind in np.unique(examples.rows.kind) if group == OVERALL else [group]:
         answered = (examples.rows.kind == kind) & np.isfinite(score)
@@ -151,19 +151,19 @@ def right_answers(p: Floats, outcome: Floats) -> Floats:
 
 
 def mean_of_runs(values: Floats) -> Floats:
-    """Mean over runs (rows), those that failed left out; NaN where none answered."""
+    """Mean over runs (rows), those that failed left out; NaN if none answered."""
     n = (~np.isnan(values)).sum(axis=0)
     return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
 
 
 def known_mean(values: Floats, cluster: Strings, how: Resampling) -> Interval | None:
-    """The mean of the values that exist, whole clusters resampled; None where there is none."""
+    """The mean of the values that exist, whole clusters resampled; None if there is none."""
     known = np.isfinite(values)
     return bootstrap_score(values[known], cluster[known], resampling=how) if known.any() else None
 
 
 def run_accuracy(examples: Examples) -> Floats:
-    """Per target, the share of its runs that answered rightly, in per cent; NaN where none answered."""
+    """Per target, the share of its runs that answered rightly, in per cent; NaN if none answered."""
     return 100 * mean_of_runs(right_answers(examples.rows.trials, examples.outcome))
 
 

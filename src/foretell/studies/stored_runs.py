@@ -242,7 +242,7 @@ def _trials(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]) -> dict
     distinct, key = np.unique(rows["key"].astype(str), return_inverse=True)
     place = np.array([places.get(one, -1) for one in distinct.tolist()], np.int64)[key]
     if not (place >= 0).any():
-        raise InputError(f"no trial of {prefix}trials meets a resolved target", path=root)
+        raise InputError(f"no trial of {prefix}trials belongs to a resolved target", path=root)
     names, config = np.unique(rows["config"].astype(str), return_inverse=True)
     numbers, trial = np.unique(rows["trial"], return_inverse=True)
     found: dict[str, Floats] = {}

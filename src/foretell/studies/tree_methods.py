@@ -312,7 +312,7 @@ def _consensus_sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Fl
 CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
 FOLDS = 10
 THRESHOLD_NOTES = (
-    "A claim is called True where p is above the threshold. Chosen is the threshold that is best on all rows; what it "
+    "A claim is called True if p is above the threshold. Chosen is the threshold that is best on all rows; what it "
     "reaches there (in-sample) flatters it. Held out is what thresholds reach on questions they were not chosen on, in "
     f"{FOLDS} folds of whole clusters.",
     "Balanced accuracy is the mean of the share of true claims called True and of false claims called False: it does "

@@ -74,7 +74,7 @@ def variance_lost(before: Floats, after: Floats) -> float:
     """Share of the variance of the answers that noise has spoilt: 1 − r², r the correlation of before and after.
 
     It is what is left of the squared error after the best recalibration a + b·after, so that neither an answer that
-    hardly moves because it hardly ever moves, nor one that is merely shifted, is taken for robust. NaN where all
+    hardly moves because it hardly ever moves, nor one that is merely shifted, is taken for robust. NaN if all
     answers are the same.
 
     For any rule of ours the answer is linear in each leaf by itself. If leaves are independent, and so are their
@@ -272,7 +272,7 @@ def _noise_table(noise: str, disturb: Disturbance, data: StudyData) -> StudyTabl
 
 
 def variance_lost_among(trees: Sequence[Tree], disturb: Disturbance, ratio: float, data: StudyData) -> Interval | None:
-    """1 − r² over the roots of the trees, in per cent; None where all roots are the same."""
+    """1 − r² over the roots of the trees, in per cent; None if all roots are the same."""
     sums = np.stack([_sums(tree, disturb, ratio, [data.resampling.seed, i]) for i, tree in enumerate(trees)])
     found = bootstrap_sums(sums, _spoilt_from_sums, data.resampling)
     return found if np.isfinite(found.estimate) else None

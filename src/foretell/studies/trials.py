@@ -1,4 +1,4 @@
-"""Studies of combining: what another trial brings, how several are joined, and what ensembles of forecasters bring."""
+"""Studies of combining: the gain of more trials, rules for combining them, and ensembles of forecasters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ RULES: Mapping[str, Pool] = {
 
 
 def pooled(pool: Pool, trials: Floats) -> Floats:
-    """The rule over the trials that gave an answer; NaN where none did.
+    """The rule over the trials that gave an answer; NaN if none did.
 
     >>> pooled(mean, np.array([[0.2, 0.4, np.nan], [0.4, np.nan, np.nan]])).round(2).tolist()
     [0.3, 0.4, nan]
@@ -89,7 +89,7 @@ def endless_brier(examples: Examples) -> Floats:
     """Brier score of the mean of infinitely many trials, estimated without bias from the spread of those there are.
 
     The mean of k trials has the expected score (μ − o)² + σ²/k, so (p̄ − o)² − s²/K estimates what is left as k grows.
-    NaN where fewer than two trials answered. A single target's estimate may be negative; averages may not be read
+    NaN if fewer than two trials answered. A single target's estimate may be negative; averages may not be read
     without their interval.
     """
     trials = examples.rows.trials

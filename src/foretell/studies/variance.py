@@ -34,7 +34,7 @@ class TrialScores:
         return len(self.y)
 
     def cells(self) -> Floats:
-        """Mean score of every method (row) on every question (column); NaN where no trial answered."""
+        """Mean score of every method (row) on every question (column); NaN if no trial answered."""
         shape = (len(self.methods), len(self.cluster))
         cell, size = self.method * shape[1] + self.question, shape[0] * shape[1]
         total, n = np.bincount(cell, self.y, size), np.bincount(cell, minlength=size)
@@ -42,7 +42,7 @@ class TrialScores:
 
 
 def trial_scores(configs: Mapping[str, Examples], *, first_only: bool) -> TrialScores:
-    """Every trial that answered, 1 − |p − o|, over all targets or over the first date of every asking."""
+    """Every trial that answered, 1 − |p − o|, over all targets or the first resolution date of every dated question."""
     some = next(iter(configs.values()))
     at = np.arange(len(some))
     if first_only:
@@ -106,7 +106,7 @@ def variance_components(scores: TrialScores) -> VarianceComponents:
     )
 
 
-FIRST, EVERY = "first date of every asking", "every target"
+FIRST, EVERY = "first date of every question", "every target"
 PARTS = {
     "question": "the question",
     "method": "the method",
@@ -115,8 +115,8 @@ PARTS = {
 }
 NOTES = (
     "Score of a trial: 1 − |p − o|, the index of a single answer as a share; higher is better.",
-    "The first table follows BLF 2026, Table 20: the first date of every asking, and sums of squares of each factor by "
-    "itself. The paper does not say which twelve configurations it pooled.",
+    "The first table follows BLF 2026, Table 20: the first resolution date of every dated question, and sums of "
+    "squares of each factor by itself. The paper does not say which twelve configurations it pooled.",
     "Its residual holds two things: what a method makes of a question trial after trial (question × method), and what "
     "differs between trials of one method on one question. Components tell them apart.",
     "The exact fit eliminates the questions, the alternating one is the paper's iteration, and REML takes questions as "

@@ -22,6 +22,6 @@ HOMES = {
         "SubmissionRefused SubmissionSender SubmissionUnconfirmed Submitter fit_to_limits read_forecasts"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

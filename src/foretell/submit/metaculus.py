@@ -1,4 +1,4 @@
-"""Metaculus: what it asks right now, and forecasts handed in to it, with a comment on each post that is to have one."""
+"""Metaculus: read open questions, and submit forecasts and comments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ OPEN_STATUS = "open"
 
 @dataclass(frozen=True, kw_only=True)
 class CurrentForecast:
-    """The forecast of this account that counts at the moment."""
+    """The current forecast of this account."""
 
     values: tuple[float | None, ...]
     """No and yes; or one per option; or the cumulative probabilities."""
@@ -52,7 +52,7 @@ class CurrentForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenMetaculusQuestion:
-    """One question of a post. Forecasts go by the question's number, comments by the post's."""
+    """One question of a post. Forecasts use the question's number, comments the post's."""
 
     id: int
     post: int
@@ -63,7 +63,7 @@ class OpenMetaculusQuestion:
     closes_at: datetime | None
     options: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
-    """Options in the order of a standing forecast: also those that were taken away."""
+    """Options in the order of a current forecast, including removed ones."""
     scale: NumericRange | None = None
     standing: CurrentForecast | None = None
     grouped: bool = False
@@ -71,11 +71,11 @@ class OpenMetaculusQuestion:
 
     @property
     def name(self) -> str:
-        """Our name of it."""
+        """Its id in foretell."""
         return f"metaculus/{self.post}" + (f"#{self.id}" if self.grouped else "")
 
     def closed(self, now: datetime) -> str:
-        """Why no forecast is taken at that moment; empty if one is."""
+        """Why no forecast is accepted at that time; empty if one is."""
         if self.opens_at is None or self.opens_at > now:
             return "it is not open yet"
         if self.status != OPEN_STATUS:
@@ -84,7 +84,7 @@ class OpenMetaculusQuestion:
 
 
 def questions_in_post(post: Payload) -> tuple[OpenMetaculusQuestion, ...]:
-    """The questions of a post as sent: one, or those of a group, or none where it cannot be forecast."""
+    """The questions of a post: one, those of a group, or none if it cannot be forecast."""
     number, grouped = int(post.need("id").number()), post.get("question") is None or post.has(OF_POST)
     return tuple(_open_question(row, number, grouped=grouped) for row in questions_of(post))
 
@@ -162,12 +162,12 @@ class MetaculusWriter(PlatformWriter):
         return questions_in_post(await self._client.whole_post(post))
 
     async def forecast(self, forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """All of them are taken, or none: `SubmissionRefused` or, where nobody knows, `SubmissionUnconfirmed`."""
+        """Send forecasts, all or none; raises `SubmissionRefused` or, if nobody knows, `SubmissionUnconfirmed`."""
         await self._poster.post(self.address(FORECAST), list(forecasts))
         return {}
 
     async def comment(self, comment: Mapping[str, Any]) -> dict[str, Any]:
-        """The number of the new comment."""
+        """Post a comment; returns its number."""
         reply = await self._poster.post_for_reply(self.address(COMMENT), dict(comment))
         return {"comment": reply.need("id").name()}
 
@@ -192,7 +192,7 @@ OUTSIDE = 0.001
 SLACK = 1e-9
 """Kept away from the limits, so that rounding breaks none of them."""
 NOWHERE = 1e-9
-"""A tail with no more than this is none, and a distribution with less within a closed range says nothing about it."""
+"""A tail with less mass than this counts as empty, and so does a distribution within a closed range."""
 
 
 def least_step(outcomes: int) -> float:
@@ -234,7 +234,7 @@ def continuous_cdf(distribution: Numeric, scale: NumericRange) -> list[float]:
 
 
 def share_outside(distribution: Numeric, scale: NumericRange) -> float:
-    """How much of the distribution lies beyond closed ends. A tail that begins within the range is taken to end there.
+    """Share of the distribution beyond closed ends. A tail that begins within the range is assumed to end there.
 
     >>> share_outside(Numeric(x=(-10, 30), cdf=(0, 1)), NumericRange(minimum=0, maximum=100))
     0.25
@@ -294,7 +294,7 @@ def _rate(mass: float, step: float, length: float, width: float) -> float:
 
 
 def _tail(distance: Floats, mass: float, rate: float, room: float) -> Floats:
-    """How much of a tail lies further out than a distance from its beginning; none lies further than its room."""
+    """Share of a tail beyond a distance from its start, within its room."""
     if mass <= NOWHERE:
         return np.zeros_like(distance)
     if not np.isfinite(room):
@@ -324,7 +324,7 @@ def _parts(limits: Floats, half: int, share: float) -> tuple[Floats, Floats]:
 
 
 def _capped(left: Floats, left_most: Floats, right: Floats, right_most: Floats) -> tuple[Floats, Floats]:
-    """Both sides, from the median outwards, no cell above its ceiling; what a side cannot hold goes to the other."""
+    """Cap the cells of both sides, from the median outwards; excess of one side goes to the other."""
     left, spilt = _outwards(left, left_most, 0.0)
     right, back = _outwards(right, right_most, spilt)
     if back > 0:
@@ -333,7 +333,7 @@ def _capped(left: Floats, left_most: Floats, right: Floats, right_most: Floats) 
 
 
 def _outwards(cells: Floats, most: Floats, carried: float) -> tuple[Floats, float]:
-    """Hand on from cell to cell what is too much for it, and what was brought along; from a closed end it comes back.
+    """Move excess mass from cell to cell outwards; at a closed end it comes back.
 
     Returns the cells and what they have no room for.
     """
@@ -376,23 +376,23 @@ def _cumulated(cells: Floats, scale: NumericRange) -> list[float]:
 
 ACCEPTED_LIMITS = ProbabilityLimits(low=0.001, high=0.999)
 NOTABLE_SHARE = 0.05
-"""Of a distribution beyond a closed end: worth a word."""
+"""Share beyond a closed end that is worth a note."""
 MAX_OUTSIDE_SHARE = 0.5
-"""Beyond a closed end: the forecaster meant something else, perhaps another unit."""
+"""Share beyond a closed end that is refused, since the forecaster probably used another unit."""
 
 
 @dataclass(kw_only=True)
 class ForecastBody:
-    """A body under construction, with what was noticed on the way."""
+    """Builds the body of a forecast and collects problems and notes."""
 
     clip: bool
-    """Whether what clipping mends is a note instead of a problem."""
+    """Whether problems that clipping fixes are notes instead."""
     body: dict[str, Any] = field(default_factory=dict[str, Any])
     problems: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
 
     def complain(self, problem: str) -> None:
-        """Something that clipping mends."""
+        """Report a problem that clipping fixes."""
         if problem:
             (self.notes if self.clip else self.problems).append(problem)
 
@@ -458,7 +458,7 @@ TOLERANCE = 1e-9
 
 
 def is_current_forecast(asked: OpenMetaculusQuestion, body: Mapping[str, Any], now: datetime) -> bool:
-    """Whether the account's standing forecast of a question says what the body says."""
+    """Whether the account's current forecast equals the body."""
     standing = asked.standing
     if body.get("question") != asked.id or standing is None or (standing.until is not None and standing.until <= now):
         return False
@@ -480,23 +480,23 @@ PLATFORM = "metaculus"
 BATCH = 50
 Comment = Literal["private", "public"]
 MetaculusPosts = Mapping[str, tuple[OpenMetaculusQuestion, ...] | str]
-"""By post: its questions, or why they could not be read."""
+"""Post → its questions, or why they could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetaculusOptions:
-    """How it is to be handed in."""
+    """Options for submitting to Metaculus."""
 
     comment: Comment | None = None
-    """Whether the reasons go along, and who may read them."""
+    """Whether to send the reasons as a comment, and who can read it."""
     clip: bool = False
-    """Move probabilities that are not taken to the nearest that are."""
+    """Clip probabilities that are not accepted to the nearest allowed value."""
     named: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Post by question id, for questions that do not say themselves which post they answer."""
+    """Question id → post, for questions that do not name their post."""
 
 
 def post_of(forecast: Forecast, question: Question | None, options: MetaculusOptions) -> tuple[str, str | None] | None:
-    """The post that a forecast answers, and its part; None where it answers none."""
+    """The post that a forecast answers, and the part; None if there is none."""
     if forecast.question_id in options.named:
         return split_part(MarketRef(platform=PLATFORM, id=options.named[forecast.question_id]))
     platform, own = split_id(forecast.question_id)
@@ -513,7 +513,7 @@ def post_of(forecast: Forecast, question: Question | None, options: MetaculusOpt
 async def read_posts(
     writer: MetaculusWriter, forecasts: Sequence[Forecast], questions: Sequence[Question], options: MetaculusOptions
 ) -> tuple[MetaculusAccount, MetaculusPosts]:
-    """Whose token it is, and what the posts ask now. Reads, and writes nothing."""
+    """Read the account and the current questions of the posts; writes nothing."""
     by_id = {question.id: question for question in questions}
     places = [post_of(forecast, by_id.get(forecast.question_id), options) for forecast in newest_forecasts(forecasts)]
     account, seen = await writer.account(), dict[str, tuple[OpenMetaculusQuestion, ...] | str]()
@@ -529,7 +529,7 @@ async def read_posts(
 
 @dataclass(frozen=True, kw_only=True)
 class MetaculusSubmitter:
-    """Plans by what was seen; sends through the writer."""
+    """Plans submissions from what was read, and sends them."""
 
     writer: MetaculusWriter
     account: MetaculusAccount
@@ -539,7 +539,7 @@ class MetaculusSubmitter:
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
-        """A forecast for every question, and a comment on every post where reasons are to go along."""
+        """Plan a forecast for every question, and a comment on every post if reasons are sent."""
         by_id = {question.id: question for question in questions}
         items: list[SubmissionItem] = []
         for forecast in newest_forecasts(forecasts):
@@ -571,7 +571,7 @@ class MetaculusSubmitter:
         ]
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
-        """Forecasts in lists; a list that is refused is sent again one by one, as nothing of it was taken."""
+        """Send forecasts in lists; a refused list is sent again one by one, since none of it was accepted."""
         if items and items[0].part == "comment":
             return [await send_one(item, self.writer.comment(item.content)) for item in items]
         found: list[ItemResult] = []
@@ -657,7 +657,7 @@ def _batches(entries: Sequence[Any]) -> list[list[Any]]:
 def _chosen(
     seen: tuple[OpenMetaculusQuestion, ...], part: str | None, forecast: Forecast
 ) -> list[tuple[OpenMetaculusQuestion, Mapping[str, float]]] | str:
-    """The questions of the post that a forecast answers, each with its probabilities; or why there are none."""
+    """The questions of the post that a forecast answers, with probabilities, or why there are none."""
     by_id = {str(asked.id): asked for asked in seen}
     if part is not None:
         return [(by_id[part], forecast.p)] if part in by_id else f"the post has no question {part}"

@@ -1,4 +1,4 @@
-"""Forecasts handed in to Prophet Arena: one an event, which replaces the agent's earlier one."""
+"""Submit forecasts to Prophet Arena: one per event, which replaces the agent's earlier one."""
 
 import base64
 import hashlib
@@ -36,12 +36,12 @@ FORECASTS = "/forecasts"
 ATTEMPTS = "/forecasts/attempts"
 RECEIPT = "pa-receipt-1."
 SIGNED = "prophet-arena/seal/v1"
-"""What a signature is for, so that it can stand for nothing else."""
+"""Purpose of a signature, so that it cannot be reused for something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetArenaEvent:
-    """What may be forecast of an event."""
+    """An event that can be forecast."""
 
     slug: str
     title: str
@@ -49,10 +49,10 @@ class ProphetArenaEvent:
     state: str
     closes_at: datetime | None
     window: int | None = None
-    """The round of a weekly question; None where it is the open one."""
+    """The round of a weekly question; None for the open one."""
 
     def closed(self, now: datetime) -> str:
-        """Why no forecast is taken at that moment; empty if one is."""
+        """Why no forecast is accepted at that time; empty if one is."""
         if self.state.casefold() not in ("", "open"):
             return f"it is {self.state}"
         return "it is closed" if self.closes_at is not None and self.closes_at <= now else ""
@@ -70,7 +70,7 @@ class ProphetArenaEvent:
 
     @classmethod
     def of_week(cls, row: Payload, deadline: WeeklyDeadline) -> "ProphetArenaEvent":
-        """A question of a release as sent. One that is settled already counts for nobody."""
+        """Read a question of a release. Settled ones do not count."""
         outcomes = row.need("outcomes").items()
         settled = any(one.words("resolution") not in ("", PENDING) for one in outcomes)
         return cls(
@@ -95,7 +95,7 @@ def seal_fits(receipt: Payload) -> bool:
 def signature_fits(receipt: Payload, public_key: str) -> bool | None:
     """Whether the arena signed the seal and its moment with its key (Ed25519).
 
-    None where nobody can tell: the receipt is not signed, or the package `cryptography` is not installed.
+    None if nobody can tell: the receipt is not signed, or the package `cryptography` is not installed.
     """
     signature = receipt.optional_text("signature")
     try:
@@ -136,11 +136,11 @@ class ProphetArenaWriter(PlatformWriter):
         self._public_key: str | None = None
 
     async def event(self, slug: str) -> ProphetArenaEvent:
-        """One live event as it stands."""
+        """Read a live event."""
         return ProphetArenaEvent.live(await self._client.event(slug))
 
     async def weekly_events(self) -> dict[str, ProphetArenaEvent]:
-        """The questions of the current release by slug and by ticker; none where there is no release."""
+        """The questions of the current release by slug and by ticker; empty if there is no release."""
         try:
             release = await self._client.release()
         except NotFound:
@@ -152,7 +152,7 @@ class ProphetArenaWriter(PlatformWriter):
         return found
 
     async def forecast(self, forecast: Mapping[str, Any]) -> dict[str, Any]:
-        """What the arena says in return: when it came, whether it replaced another, and its sealed receipt."""
+        """Send a forecast; returns when it arrived, whether it replaced another, and its sealed receipt."""
         row = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast))
         names = ("id", "window", "received_at", "window_closes_at", "replaces_previous", "receipt")
         told = {
@@ -167,7 +167,7 @@ class ProphetArenaWriter(PlatformWriter):
         return told | fits
 
     async def _signed(self, receipt: Payload) -> bool | None:
-        """Whether a receipt bears the arena's signature; the forecast was taken, whatever comes of this."""
+        """Whether a receipt has the arena's signature; the forecast was accepted either way."""
         try:
             if self._public_key is None:
                 self._public_key = await self._client.public_key()
@@ -176,12 +176,12 @@ class ProphetArenaWriter(PlatformWriter):
             return None
 
     async def report_failure(self, agent: str, event: str, error: str) -> None:
-        """Tell the arena that the agent came to no forecast of an event; it is shown to the agent's owner alone."""
+        """Report that the agent has no forecast of an event; only its owner sees this."""
         body = {"agent": agent, "event": event, "error": error[:MAX_ERROR]}
         await self._poster.post(self.address(ATTEMPTS), body)
 
     async def stands(self, slug: str, agent: str) -> Mapping[str, float] | None:
-        """The agent's newest forecast of an event; None where the arena shows none."""
+        """The agent's latest forecast of an event; None if the arena shows none."""
         try:
             rows = await self._client.own_forecasts(agent, slug)
         except NotFound:
@@ -198,22 +198,22 @@ DIGITS = 10
 MAX_ERROR = 2000
 TOLERANCE = 1e-9
 ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str]
-"""By slug: the event, or why it could not be read."""
+"""Slug → the event, or why it could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetArenaOptions:
-    """Under which name, and how, forecasts are handed in."""
+    """Options for submitting to Prophet Arena."""
 
     agent: str
     rationale: bool = False
-    """Whether the reasons go along."""
+    """Whether to send the reasons."""
     window: int | None = None
     """Which round of an event; without one it is the open one."""
 
 
 async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast]) -> ProphetArenaEvents:
-    """What the events ask now. Reads, and writes nothing."""
+    """Read the current events; writes nothing."""
     slugs = [split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)]
     seen: dict[str, ProphetArenaEvent | str] = {}
     week = await writer.weekly_events() if slugs else {}
@@ -227,7 +227,7 @@ async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast])
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetArenaSubmitter:
-    """Plans by what was seen; sends through the writer."""
+    """Plans submissions from what was read, and sends them."""
 
     writer: ProphetArenaWriter
     entrant: ProphetArenaOptions
@@ -236,7 +236,7 @@ class ProphetArenaSubmitter:
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
-        """One forecast for every event, with each outcome exactly once; probabilities stay as they are."""
+        """Plan one forecast per event, with each outcome exactly once and probabilities unchanged."""
         titles = {question.id: question.text for question in questions}
         items = [self._item(forecast, titles.get(forecast.question_id, "")) for forecast in newest_forecasts(forecasts)]
         items += unanswered_items(forecasts, questions)
@@ -248,11 +248,11 @@ class ProphetArenaSubmitter:
         return [OutgoingRequest(method="POST", address=address, body=dict(item.content)) for item in items]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Read back. Where the arena's answer cannot be understood, sending again does no harm: it replaces."""
+        """Read back the forecasts. If a reply cannot be read, sending again does no harm, since it replaces."""
         return [await self._stands(item.content) for item in items]
 
     async def report_unanswered(self, plan: SubmissionPlan) -> None:
-        """Tell the arena of events that the agent was asked about without coming to a forecast."""
+        """Report events for which the agent has no forecast."""
         for item in plan.refused:
             if UNANSWERED in item.problems and item.question.startswith(f"{SOURCE}/"):
                 # It only serves the owner's statistics: nothing is lost where it fails.
@@ -260,7 +260,7 @@ class ProphetArenaSubmitter:
                     await self.writer.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
-        """One after the other, until the quota of the day is used up: the rest would only be refused."""
+        """Send one after the other until the daily quota is used up."""
         sent: list[ItemResult] = []
         for item in items:
             if sent and QUOTA_EXCEEDED in sent[-1].reason:
@@ -316,7 +316,7 @@ def _here(forecast: Forecast) -> bool:
 
 
 def _matched(event: ProphetArenaEvent, p: Mapping[str, float]) -> tuple[dict[str, float], list[str]]:
-    """Every outcome as the arena spells it, and what does not fit; upper and lower case do not matter."""
+    """Match outcomes to the arena's spelling, ignoring case; also returns the problems."""
     told: dict[str, float] = {}
     problems: list[str] = []
     for name, value in p.items():

@@ -1,4 +1,4 @@
-"""What would be sent, to the letter, why some of it cannot be, and how the rest gets to a platform and is noted."""
+"""Plan a submission exactly, send it once, and record it in the ledger."""
 
 import asyncio
 import json
@@ -40,36 +40,36 @@ class SubmissionItem:
     """One forecast, comment, file or upload of a file."""
 
     question: str
-    """Our name of what it is about, such as `metaculus/20925`."""
+    """Id in foretell of what it is about, such as `metaculus/20925`."""
     part: ItemPart
     content: Mapping[str, Any]
-    """What is sent, to the letter; empty where nothing could be made."""
+    """The exact content to send; empty if there is none."""
     title: str = ""
     problems: tuple[str, ...] = ()
     """Why it is not sent."""
     notes: tuple[str, ...] = ()
-    """What was done to the forecast, and what else one should know."""
+    """Changes to the forecast, and other notes."""
     standing: bool = False
-    """The platform shows exactly this already."""
+    """Whether the platform already has exactly this."""
     follows: tuple[str, ...] = ()
-    """Questions whose forecasts must stand before this is sent."""
+    """Questions whose forecasts must be accepted before this is sent."""
     record: Mapping[str, Any] | None = None
-    """What the ledger keeps, where the content is too long for it."""
+    """What the ledger records if the content is too long for it."""
 
     @property
     def kept(self) -> Mapping[str, Any]:
-        """What the ledger keeps of it."""
+        """What the ledger records."""
         return self.content if self.record is None else self.record
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the ledger keeps."""
+        """SHA-256 of what the ledger records."""
         return digest_of(self.kept)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutgoingRequest:
-    """One request as it will leave this machine, without its key; or one file as it will be written."""
+    """A request as it will be sent, without its key, or a file as it will be written."""
 
     method: Literal["POST", "WRITE"]
     address: str
@@ -78,7 +78,7 @@ class OutgoingRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionPlan:
-    """Everything that would be handed in to one platform under one name."""
+    """Everything to submit to one platform under one name."""
 
     platform: str
     account: str
@@ -101,7 +101,7 @@ class ItemResult:
 
     item: SubmissionItem
     fate: ItemStatus
-    """From a submitter: sent, refused, or unknown where no answer came."""
+    """From a submitter: sent, refused, or unknown if there was no answer."""
     reason: str = ""
     answer: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The platform's reply."""
@@ -113,7 +113,7 @@ class ItemResult:
 
 
 class Submitter(Protocol):
-    """One platform. It has been told what the platform asks; planning reads nothing more."""
+    """Submits to one platform. Planning needs no further requests."""
 
     @property
     def platform(self) -> str:
@@ -129,7 +129,7 @@ class Submitter(Protocol):
         ...
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Whether each is there already: read back from the platform, before something is sent a second time."""
+        """Whether each item is already there, read back from the platform before sending again."""
         ...
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
@@ -154,7 +154,7 @@ OLD_AGE = timedelta(days=7)
 
 
 def newest_forecasts(forecasts: Iterable[Forecast]) -> list[Forecast]:
-    """The last forecast of each question, in the order in which questions first came up."""
+    """The last forecast of each question, in order of first appearance."""
     found: dict[str, Forecast] = {}
     for forecast in forecasts:
         known = found.get(forecast.question_id)
@@ -164,14 +164,14 @@ def newest_forecasts(forecasts: Iterable[Forecast]) -> list[Forecast]:
 
 
 def backtest_problems(forecast: Forecast) -> tuple[str, ...]:
-    """Why a forecast is none of the present."""
+    """Why a forecast was not made for the present."""
     if forecast.as_of.mode == "backtest":
         return (f"it was made as of {forecast.as_of.at.date()} in a backtest, not live",)
     return ()
 
 
 def age_notes(forecast: Forecast, now: datetime) -> tuple[str, ...]:
-    """A word about a forecast that may have been overtaken by events."""
+    """A note on a forecast that may be outdated."""
     days = (now - forecast.as_of.at) / timedelta(days=1)
     return (f"it was made {days:.0f} days ago",) if now - forecast.as_of.at > OLD_AGE else ()
 
@@ -180,7 +180,7 @@ UNANSWERED = "it has no forecast"
 
 
 def unanswered_items(forecasts: Sequence[Forecast], questions: Iterable[Question]) -> list[SubmissionItem]:
-    """What was asked and has no forecast."""
+    """Questions without a forecast, as items."""
     answered = {forecast.question_id for forecast in forecasts}
     silent = {question.id: question.text for question in questions if question.id not in answered}
     return [
@@ -192,19 +192,19 @@ def unanswered_items(forecasts: Sequence[Forecast], questions: Iterable[Question
 # Probabilities within a platform's limits: what must be clipped, and to what.
 
 SUM_TOLERANCE = 1e-6
-"""How far a sum of options may be off before it is a mistake rather than rounding."""
+"""Largest error of a sum of options that counts as rounding."""
 DIGITS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbabilityLimits:
-    """The least and the greatest probability a platform takes."""
+    """The lowest and highest probability that a platform accepts."""
 
     low: float
     high: float
 
     def clipped(self, p: float) -> float:
-        """The nearest probability that is taken."""
+        """The nearest accepted probability."""
         return round(min(max(p, self.low), self.high), DIGITS)
 
     def complaint(self, p: float, what: str = "") -> str:
@@ -220,7 +220,7 @@ class ProbabilityLimits:
 
 
 def fit_to_limits(p: Mapping[str, float], limits: ProbabilityLimits) -> dict[str, float]:
-    """Options within limits that sum to one: all scaled by one factor, and those that would be outside put on the edge.
+    """Scale options to sum to one within limits; those that would be outside are set to the limit.
 
     >>> fit_to_limits({"a": 0.7995, "b": 0.2, "c": 0.0005}, ProbabilityLimits(low=0.001, high=0.999))
     {'a': 0.79910005, 'b': 0.19989995, 'c': 0.001}
@@ -246,7 +246,7 @@ def fit_to_limits(p: Mapping[str, float], limits: ProbabilityLimits) -> dict[str
 
 
 def _exact(p: dict[str, float], limits: ProbabilityLimits) -> dict[str, float]:
-    """Rounding, and mass that nobody claimed, go where there is room for it."""
+    """Distribute rounding errors and leftover mass within the limits."""
     rest = 1 - sum(p.values())
     for option in sorted(p, key=lambda name: -p[name]):
         moved = min(max(p[option] + rest, limits.low), limits.high) - p[option]
@@ -266,7 +266,7 @@ FIELDS = ("question", "p", "quantiles", "rationale", "forecaster")
 
 
 def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Question]]:
-    """Forecasts, and questions where the file holds some; plain rows are forecasts of now."""
+    """Read forecasts and, if present, questions from a file; plain rows are forecasts made now."""
     forecasts: list[Forecast] = []
     questions: list[Question] = []
     for record_ in _rows(path):
@@ -282,7 +282,9 @@ def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Ques
         except InputError as error:
             raise error.at(path=path, row=record_.number) from None
     if not forecasts:
-        raise InputError("holds no forecast", path=path, hint="rows such as {'question': 'metaculus/123', 'p': 0.63}")
+        raise InputError(
+            "contains no forecast", path=path, hint="rows such as {'question': 'metaculus/123', 'p': 0.63}"
+        )
     return forecasts, questions
 
 
@@ -327,18 +329,18 @@ def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
 
 @dataclass(frozen=True, kw_only=True)
 class SendOptions:
-    """How hard to try."""
+    """How often to send, and what to repeat."""
 
     turns: int = 3
-    """How often a thing is sent whose answers are lost, each time only after it was not found there."""
+    """How often to send an item whose answer is lost, each time only if it is not found on the platform."""
     pause: float = 5.0
-    """Seconds before reading back: what was lost may still be on its way."""
+    """Seconds before reading back, since a request may still be in transit."""
     resend: bool = False
-    """Send also what was sent before."""
+    """Also send items that were sent before."""
 
 
 class SubmissionSender:
-    """Hands in what is ready of a submission."""
+    """Sends the items of a submission that are ready."""
 
     def __init__(
         self, submitter: Submitter, ledger: SubmissionLedger, clock: Clock, patience: SendOptions | None = None
@@ -358,7 +360,7 @@ class SubmissionSender:
             raise InputError(problem, hint="wait for it, then start this again") from None
 
     def preview(self, submission: SubmissionPlan) -> tuple[list[SubmissionItem], list[ItemResult]]:
-        """What would be sent now, and what would not because it was sent before. Asks nobody."""
+        """What would be sent now, and what was sent before; sends no request."""
         accounts = SubmissionHistory.of(self._ledger.entries())
         fresh: list[SubmissionItem] = []
         known: list[ItemResult] = []
@@ -385,7 +387,7 @@ class SubmissionSender:
     def _before(
         self, item: SubmissionItem, submission: SubmissionPlan, accounts: SubmissionHistory, good: set[str]
     ) -> ItemResult | None:
-        """What is to be said of an item without sending it; None where it is to be sent."""
+        """The result of an item that is not sent; None if it must be sent."""
         if not set(item.follows) <= good:
             return ItemResult(item=item, fate="held back", reason="its forecast does not stand")
         if self._patience.resend:
@@ -398,7 +400,7 @@ class SubmissionSender:
         return ItemResult(item=item, fate="already", reason=f"entry {same[-1].number} of the ledger") if same else None
 
     async def _settle(self, submission: SubmissionPlan) -> None:
-        """Find out what became of intentions that nobody noted the end of."""
+        """Find out the result of intentions without a recorded one."""
         accounts = SubmissionHistory.of(self._ledger.entries())
         open_ = [entry for item in submission.ready for entry in accounts.open.get(_key(item, submission), [])]
         open_ = list({entry.number: entry for entry in open_}.values())
@@ -432,7 +434,7 @@ class SubmissionSender:
     async def _read_back(
         self, lost: Sequence[ItemResult], intentions: Mapping[int, LedgerEntry], *, last: bool
     ) -> tuple[list[ItemResult], list[SubmissionItem]]:
-        """What is known of items without an answer, and which of them to send again."""
+        """The results of items without an answer, and which to send again."""
         await asyncio.sleep(self._patience.pause)
         try:
             there = await self._submitter.stands([one.item for one in lost])
@@ -474,7 +476,7 @@ def _draft(item: SubmissionItem, submission: SubmissionPlan) -> LedgerDraft:
 
 
 def _item(entry: LedgerEntry) -> SubmissionItem:
-    """What an intention meant to send, as far as it is needed to find it again."""
+    """The item of an intention, as far as needed to find it on the platform."""
     part: ItemPart = next(part for part in PARTS if part == entry.part)
     return SubmissionItem(question=entry.question, part=part, content=entry.content)
 
@@ -499,22 +501,22 @@ def _answer(entry: LedgerEntry, kind: EntryKind, how: str, said: object = None) 
 # One thing sent to a server, and the plain truth about what became of it: taken, refused, or nobody knows.
 
 SEND_ONCE = HttpLimits(total_seconds=60.0, max_bytes=5_000_000, attempts=1)
-"""For a client that sends: it must not repeat by itself what may have arrived."""
+"""Settings for a client that sends: it must not repeat requests by itself."""
 FIRST_SERVER_ERROR = 500
 QUOTA_EXCEEDED = "quota_exceeded"
-"""What a server says when it takes no more on this day: coming back sooner is of no use."""
+"""Error of a server whose daily quota is used up, so that retrying does not help."""
 
 
 class SubmissionRefused(SourceError):
-    """The server said no, so nothing has changed there."""
+    """The server refused; nothing has changed there."""
 
 
 class SubmissionUnconfirmed(SourceError):
-    """No answer came that says whether it was taken: read back before sending it again."""
+    """It is unknown whether the server accepted; read back before sending again."""
 
 
 class Poster:
-    """Sends with a key in a header, which is never shown.
+    """Sends requests with a key in a header, which is never shown.
 
     What a server turns away at the door (429, and a first 403, which busy outer layers give to good keys) never
     arrived and is sent again after a wait. Everything else is sent once.
@@ -542,7 +544,7 @@ class Poster:
         return "Poster(…)"
 
     async def post(self, url: str, body: Any = None, *, content: bytes | None = None) -> HttpResponse:
-        """Any 2xx to a body in JSON, or to bytes as they are; or `SubmissionRefused`, or `SubmissionUnconfirmed`."""
+        """Post JSON or bytes and return a 2xx response; raises `SubmissionRefused` or `SubmissionUnconfirmed`."""
         forbidden = 0
         for turn in range(1, self._turns + 1):
             try:
@@ -561,7 +563,7 @@ class Poster:
         raise AssertionError("the last turn returns or raises")
 
     async def post_for_reply(self, url: str, body: Any) -> Payload:
-        """The JSON of the answer; where it cannot be read nobody knows what was taken: `SubmissionUnconfirmed`."""
+        """Post and return the JSON of the reply; raises `SubmissionUnconfirmed` if it cannot be read."""
         answer = await self.post(url, body)
         try:
             return Payload.of(answer)

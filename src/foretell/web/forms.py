@@ -140,7 +140,7 @@ def form_value(value: Any) -> str:
 def form_values(request: type[OperationRequest], form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     r"""What a form sends as values for `OperationRequest.read`: what is empty was not filled in.
 
-    >>> from foretell.operations.requests import AskRequest
+    >>> from foretell.operations.requests.asking import AskRequest
     >>> form_values(AskRequest, {"question": [" Will it? "], "options": ["a\r\nb"], "price": [""], "crowd": ["no"]})
     {'question': 'Will it?', 'options': ['a', 'b'], 'crowd': 'no'}
     """

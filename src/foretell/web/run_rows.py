@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from foretell.operations.requests import RunsRequest
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.runs import chosen_runs
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question

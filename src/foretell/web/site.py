@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from foretell.data.files import write_atomically
-from foretell.operations.requests import SiteRequest
+from foretell.operations.requests.setup import SiteRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings

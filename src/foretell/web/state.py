@@ -14,7 +14,7 @@ from fastapi import Depends, HTTPException, Request
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.operations.question_view import cost_of_events
-from foretell.operations.requests import RunsRequest
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.runs import CellCosts, measured_costs
 from foretell.questions.forecast import Cost
 from foretell.questions.trace import ModelCalled

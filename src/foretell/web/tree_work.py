@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from fastapi import HTTPException
 
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeExpandRequest,
     TreeGroundRequest,
     TreeResearchRequest,
@@ -37,11 +37,11 @@ def work_title(what: TreeWorkKind, claims: Sequence[str]) -> str:
     """What is done to which claims.
 
     >>> work_title("ground", ["P1", "P2"]), work_title("resynthesize", ())
-    ('Ground P1, P2 again', 'Judge again what is out of date')
+    ('Ground P1, P2 again', 'Update stale judgements')
     """
     named = ", ".join(claims)
-    titles = {"ground": f"Ground {named or 'what is stale'} again", "expand": f"Take {named} apart"}
-    return titles.get(what, f"Judge {named} again" if named else "Judge again what is out of date")
+    titles = {"ground": f"Ground {named or 'what is stale'} again", "expand": f"Break down {named}"}
+    return titles.get(what, f"Update the judgement of {named}" if named else "Update stale judgements")
 
 
 async def work_on_tree(
@@ -113,7 +113,7 @@ def _line(event: TraceEvent) -> str:
             found = f"{percent(event.p)}" if event.p is not None else f"failed: {event.error}"
             return f"{event.node} examined by {event.grounder}: {found}"
         case NodeAnalyzed():
-            return f"{event.node} taken apart into {', '.join(event.added) or 'nothing'}"
+            return f"{event.node} broken down into {', '.join(event.added) or 'nothing'}"
         case NodeSynthesized():
             return f"{event.node} put together: {percent(event.p)}"
         case Failed():

@@ -269,9 +269,11 @@ def test_a_model_that_fails_for_good_leaves_its_belief(desk, say, think):
 def test_a_model_that_never_answered_fails_even_where_a_price_is_known(desk):
     target = Target(id="yes", snapshot=Snapshot(at="2025-10-20", last_price=0.21))
     desk.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
-    answer = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False)).run([ModelError("wrong key")])
-    assert isinstance(answer, Failure)
-    assert "wrong key" in answer.error
+    agent = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False))
+    for error in (ModelError("wrong key"), BudgetExceeded("the budget is spent")):
+        answer = agent.run([error])
+        assert isinstance(answer, Failure)
+        assert str(error) in answer.error
 
 
 def test_clamp_is_one_setting_applied_once(desk, say, think):

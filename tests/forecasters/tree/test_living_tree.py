@@ -191,7 +191,7 @@ def test_a_leaf_is_examined_several_times_and_a_dead_grounder_costs_nothing(file
     assert "P2 could not be examined: down" in failed.warnings
     assert read_tree(file) == before
     for fields, problem in (
-        ({"claims": ("P1",)}, "only leaves are examined"),
+        ({"claims": ("P1",)}, "only leaves can be researched"),
         ({"claims": ("P9",)}, "not in the tree"),
         ({"claims": ()}, "no leaf is stale"),
     ):

@@ -83,6 +83,8 @@ ENDINGS: Mapping[StopReason, Ending] = {
     StopReason.MODEL: "degraded",
 }
 """All others gave their answer themselves."""
+NEEDS_A_BELIEF = (StopReason.MODEL, StopReason.BUDGET, StopReason.TIME)
+"""Endings that count as a forecast only where the model itself had stated a belief."""
 SHORTER = (4_000, 1_000, 250)
 """Characters of a message that are kept, one after the other, where a model cannot read the whole conversation."""
 CUT = " … (cut: the conversation is longer than the model can read)"
@@ -156,6 +158,11 @@ class AgentTrial:
     def steps(self) -> int:
         """Generations in all: the variant's own number, within the limit."""
         return min(self.settings.steps, self.offer.variant.steps or self.settings.steps)
+
+    @property
+    def spoke(self) -> bool:
+        """Whether the model has stated a belief; until then it is the price or base rate that the trial began with."""
+        return self.belief.origin in ("model", "overwritten")
 
     async def run(self) -> TrialResult:
         """Step until something ends it; every way to end is a value."""
@@ -355,17 +362,18 @@ class AgentTrial:
             with suppress(ModelError):
                 stated = probability_in_text([await self.model.complete(request)], offer.form)
         if stated is None:
-            return self._standing(StopReason.STEPS if last else StopReason.UNUSABLE, problem)
+            return self._standing(StopReason.STEPS if last and self.spoke else StopReason.UNUSABLE, problem)
         p = self.offer.form.coherent(stated.p)
         return self._end(stop, p=p, distribution=stated.distribution, detail=problem)
 
     def _standing(self, stop: StopReason, detail: str = "") -> TrialResult:
         """The belief as it stands is the answer, unless nobody formed it.
 
-        When the model itself failed, a price or a base rate it never looked at is not its forecast either.
+        Where the model failed, or money or time ran out before it said anything, the price or base rate that the trial
+        began with is not its forecast either.
         """
         belief = self.belief
-        formed = belief.formed if stop is not StopReason.MODEL else belief.origin in ("model", "overwritten")
+        formed = self.spoke if stop in NEEDS_A_BELIEF else belief.formed
         p = belief.p if formed else None
         return self._end(stop, p=p, distribution=belief.distribution, reason=belief.reason, detail=detail)
 

@@ -42,7 +42,8 @@ class Training:
         """Raise `TrainingOverlap` for a question seen in training; with `time`, for one asked before training's end."""
         seen = np.isin(rows.asking, np.asarray(self.askings, dtype=str)) if self.askings else np.zeros(len(rows), bool)
         if seen.any():
-            raise TrainingOverlap(f"{rows.asking[seen][0]} is among the {len(self.askings)} askings it was fitted on")
+            known = f"the {len(self.askings)} dated questions it was fitted on"
+            raise TrainingOverlap(f"{rows.asking[seen][0]} is among {known}")
         if not time or self.last_known is None:
             return
         early = rows.due <= np.datetime64(self.last_known, "D")

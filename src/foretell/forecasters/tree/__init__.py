@@ -1,10 +1,10 @@
-"""A claim as a tree of propositions: grown by agents, computed exactly, changed by what-if."""
+"""Trees of claims: grown by agents, computed exactly, and edited with what-if."""
 
 from foretell.interface import offer
 from foretell.plugins import Names
 
 GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
-"""Who can judge leaves and how children can be joined, those of other packages included."""
+"""Registered grounders and synthesis rules, including those of other packages."""
 
 HOMES = {
     "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many run_ops",
@@ -54,6 +54,6 @@ HOMES = {
     "foretell.forecasters.tree.validation": "structural_problems tree_problems",
     "foretell.forecasters.tree.what_if": "apply_scenario claim_changes compare_scenarios next_ids resynthesize",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

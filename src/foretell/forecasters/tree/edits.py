@@ -1,4 +1,4 @@
-"""What can be changed about a tree, as values, so that a list of changes can be saved, repeated and compared."""
+"""Edits of a tree as values, so that a list of them can be saved, replayed and compared."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ from foretell.forecasters.tree.validation import node_problems, structural_probl
 
 @dataclass(frozen=True, kw_only=True)
 class SetP:
-    """A new probability.
+    """Set a probability.
 
-    Of a leaf: its p. Of a parent: it is pinned (an intervention: what lies beneath no longer matters to what lies
-    above). Of "P1:PA": the assumption in the formula of P1.
+    A leaf gets a new p. A parent is pinned (an intervention: the claims above no longer depend on those below it).
+    "P1:PA" is the assumption in the formula of P1.
     """
 
     id: str
@@ -24,14 +24,14 @@ class SetP:
 
 @dataclass(frozen=True, kw_only=True)
 class Unpin:
-    """A pinned parent follows its link again."""
+    """Let a pinned parent follow its link again."""
 
     id: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetClaim:
-    """Other words for the claim. Numbers stay; what was judged from the old words becomes stale."""
+    """Reword a claim. Numbers stay; judgements based on the old wording become stale."""
 
     id: str
     claim: str
@@ -39,18 +39,18 @@ class SetClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class SetReport:
-    """Another report. Numbers stay; what was judged from the old one becomes stale."""
+    """Replace the report. Numbers stay; judgements based on the old report become stale."""
 
     id: str
     report: str
     key_factor: str | None = None
     causality: str | None = None
-    """Why the children bear on the claim, where that is to change too."""
+    """New text on why the children bear on the claim; None leaves it unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetGrounding:
-    """A leaf grounded (anew): its probability, or None where that failed, and where it comes from."""
+    """Set the grounding of a leaf: its probability (None if grounding failed) and where it comes from."""
 
     id: str
     grounding: Grounding
@@ -59,19 +59,19 @@ class SetGrounding:
 
 @dataclass(frozen=True, kw_only=True)
 class SetLink:
-    """Another link: how the claim follows from its children."""
+    """Replace the link: how the claim follows from its children."""
 
     id: str
     link: Link
     rule: str = ""
-    """The synthesis rule it was made by; empty where a person wrote it."""
+    """The synthesis rule that made it; empty if a person wrote it."""
     failed: str = ""
-    """Why that rule could not be had, where the mean of the children stands in."""
+    """Why the rule failed, if the mean of the children is used instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddNode:
-    """A new claim under `parent`.
+    """Add a claim under `parent`.
 
     `weight` is its weight or strength in the parent's link; a formula needs a new link (`SetLink`) beside it, and so
     does a leaf that gets its first child.
@@ -84,7 +84,7 @@ class AddNode:
 
 @dataclass(frozen=True, kw_only=True)
 class ShareNode:
-    """Let one more claim rest on a claim that is already in the tree; it stays one claim."""
+    """Make an existing claim a child of one more parent."""
 
     id: str
     parent: str
@@ -93,7 +93,7 @@ class ShareNode:
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveNode:
-    """Take a claim out, and whatever beneath it nobody else rests on.
+    """Remove a claim, and the claims below it that have no other parent.
 
     Its weight or strength goes with it and the others stay as they are; a formula that names it needs a new link. A
     parent without children left becomes a leaf with the probability it had.
@@ -104,7 +104,7 @@ class RemoveNode:
 
 @dataclass(frozen=True, kw_only=True)
 class MoveNode:
-    """Take a claim, with what is beneath it, from all its parents (or only from `out_of`) and put it under `to`."""
+    """Move a claim and its subtree from all its parents (or only from `out_of`) to the parent `to`."""
 
     id: str
     to: str
@@ -114,7 +114,7 @@ class MoveNode:
 
 @dataclass(frozen=True, kw_only=True)
 class MarkStale:
-    """The claim is to be examined, or its link judged, anew."""
+    """Mark a claim whose grounding or link must be redone."""
 
     id: str
     why: str
@@ -131,14 +131,14 @@ class Scenario:
     name: str
     edits: Sequence[Edit]
     text: str = ""
-    """What it supposes, in words."""
+    """What the scenario assumes, in words."""
 
 
 # Applying edits to a tree: which claims end up with another number, which with other words.
 
 
 class EditSession:
-    """A tree in the making: edits are applied one after the other, and the whole is checked at the end."""
+    """Applies edits to a tree one after the other, and validates the result at the end."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -146,18 +146,18 @@ class EditSession:
         self.changed_numbers: set[str] = set()
         """Claims whose own number, children or link changed."""
         self.changed_texts: set[str] = set()
-        """Claims with other words or another report."""
+        """Claims with a new wording or report."""
         self.relinked: set[str] = set()
         """Claims whose link or children changed: their result must be a probability."""
         self.judged: set[str] = set()
-        """Claims that were given a link of their own, after whatever else the list holds."""
+        """Claims whose link was set explicitly."""
         self.assumed: dict[str, float] = {}
         """New probabilities of assumptions ("P1:PA")."""
         self.rebuilt = False
-        """Whether claims came, went or moved."""
+        """Whether claims were added, removed or moved."""
 
     def _stale(self, id: str, why: str) -> None:
-        """The claim's own examination or judgement is older than `why`; the first reason is kept."""
+        """Mark the claim's grounding or link as stale because of `why`; the first reason is kept."""
         node = self.nodes[id]
         judged = judged_from_text(node) if node.children else node.grounding is not None or node.p is not None
         # Claims judged as a whole have a mark of their own.
@@ -169,7 +169,7 @@ class EditSession:
             self._stale(parent, why)
 
     def apply(self, edits: Iterable[Edit]) -> Tree:
-        """The tree after all the edits; `InvalidTree` says what does not fit."""
+        """Return the tree after all edits; raises `InvalidTree` if the result is not valid."""
         for edit in edits:
             if isinstance(edit, Rebuilding):
                 self.rebuilt = True
@@ -190,7 +190,7 @@ class EditSession:
         return tree
 
     def _reword(self, edit: SetClaim | SetReport | MarkStale) -> None:
-        """Another text at a claim that stays where it is."""
+        """Apply an edit of a claim's text."""
         match edit:
             case SetClaim():
                 if self._node(edit.id).claim != edit.claim:
@@ -214,7 +214,7 @@ class EditSession:
                     self._stale_above(edit.id, f"the report on {edit.id} was changed")
 
     def _change(self, edit: SetP | Unpin | SetGrounding | SetLink) -> None:
-        """Another number or link at a claim that stays where it is."""
+        """Apply an edit of a claim's number or link."""
         match edit:
             case SetP():
                 self._set_p(edit)
@@ -249,7 +249,7 @@ class EditSession:
         self._put(replace(node, link=link), self.changed_numbers)
 
     def _rebuild(self, edit: AddNode | ShareNode | RemoveNode | MoveNode) -> None:
-        """A claim comes, goes or gets other parents."""
+        """Apply an edit that adds, removes or moves a claim."""
         match edit:
             case AddNode():
                 if edit.node.id in self.nodes:
@@ -320,7 +320,7 @@ class EditSession:
             self._stale(parent, f"{id} was taken away")
 
     def _drop_unreachable(self) -> None:
-        """Claims nobody rests on any longer go; a child that does not exist is left for the check to report."""
+        """Remove claims without a parent. Missing children are left for the validation to report."""
         known = {
             id: replace(n, children=tuple(c for c in n.children if c in self.nodes)) for id, n in self.nodes.items()
         }

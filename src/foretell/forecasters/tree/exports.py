@@ -1,4 +1,4 @@
-"""A tree in words, and in the formats of other programs: Bayes nets, drawings, ProbLog."""
+"""Export a tree as text or to other programs: Bayes nets, Graphviz, Mermaid, ProbLog."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,15 +35,15 @@ class BayesVariable:
     """Of the claim, or "P1:PA"."""
     text: str
     parents: tuple[str, ...] = ()
-    """Names of the variables it hangs on: what is a child in the tree is a parent in the net."""
+    """Names of the variables it depends on; a child in the tree is a parent in the net."""
     chances: tuple[float, ...] = ()
     """P(true) for every combination of the parents, the first parent slowest, true before false."""
 
 
 def bayes_net(tree: Tree) -> list[BayesVariable]:
-    """The variables, parents before those that hang on them.
+    """The variables, each after its parents.
 
-    Linear links that are no conditional chance have no table: `InvalidTree` names them and offers scaling.
+    Linear links that are not conditional probabilities have no table: `InvalidTree` names them and suggests scaling.
     """
     raise_errors(links_without_bayes_net(tree))
     names = ExportNames()
@@ -91,7 +91,7 @@ def to_bif(tree: Tree) -> str:
 # Drawings: Graphviz and Mermaid.
 
 WIDTH = 60
-"""Letters of a claim that are shown."""
+"""Number of characters of a claim that are shown."""
 
 
 def to_dot(tree: Tree) -> str:
@@ -135,7 +135,7 @@ def to_mermaid(tree: Tree) -> str:
 
 
 def _label(node: Proposition) -> tuple[str, str]:
-    """Id and number, and the claim, cut where it runs on."""
+    """Id, probability and claim, shortened if it is long."""
     number = "no number" if node.p is None else f"{node.p:.3f}"
     claim = one_line(node.claim)
     shown = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
@@ -144,7 +144,7 @@ def _label(node: Proposition) -> tuple[str, str]:
 
 
 def _arrows(node: Proposition) -> list[tuple[str, str]]:
-    """The children, with what the link says about each."""
+    """The children, each with its label from the link."""
     link = node.link if node.pinned is None else None
     return [(child, link.child_label(child) if link is not None else "") for child in node.children]
 
@@ -158,7 +158,7 @@ def _arrows(node: Proposition) -> list[tuple[str, str]]:
 def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
     """The program; it queries the root unless other claims are named.
 
-    Linear links that are no conditional chance have no program: `InvalidTree` names them and offers scaling.
+    Linear links that are not conditional probabilities have no program: `InvalidTree` names them and suggests scaling.
     """
     raise_errors(links_without_bayes_net(tree))
     names = ExportNames(lower=True)
@@ -183,21 +183,21 @@ TEXT_FORMATS: Mapping[str, Callable[[Tree], str]] = {
     "dot": to_dot,
     "mermaid": to_mermaid,
 }
-"""Formats of a tree alone, by name; those that show scenarios too are made by `foretell.operations.tree`."""
+"""Text formats of a tree, by name. Formats that include scenarios are in `foretell.operations.tree`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutlineLine:
-    """One claim where it stands in the outline."""
+    """A claim and its position in the outline."""
 
     node: Proposition
     depth: int
     again: bool = False
-    """It has been shown with its children further up: the same claim, used once more."""
+    """Whether the claim was already shown, with its children, further up."""
 
 
 def outline(tree: Tree) -> Iterator[OutlineLine]:
-    """Claims in the order in which one would tell them; a shared claim comes back without its children."""
+    """Yield the claims in reading order; a shared claim is repeated without its children."""
     shown: set[str] = set()
     stack = [(tree.root, 0)]
     while stack:
@@ -210,7 +210,7 @@ def outline(tree: Tree) -> Iterator[OutlineLine]:
 
 
 def claim_marks(node: Proposition) -> list[str]:
-    """What a reader must know beside the number."""
+    """Tags shown next to a claim's probability, such as pinned, stale or failed."""
     found: list[str] = []
     if node.pinned is not None:
         found.append("pinned")
@@ -230,7 +230,7 @@ def claim_marks(node: Proposition) -> list[str]:
 
 
 def tree_failures(tree: Tree) -> list[str]:
-    """What went wrong on the way to the answer and still stands in it, a sentence for each claim."""
+    """One sentence for each claim with a failure that affects the answer."""
     found: list[str] = []
     for node in tree.nodes.values():
         if node.children and node.failed and node.pinned is None:
@@ -242,19 +242,19 @@ def tree_failures(tree: Tree) -> list[str]:
 
 
 def stale_parts(tree: Tree) -> list[str]:
-    """Claims that were examined or judged before something changed, a sentence for each."""
+    """One sentence for each claim whose grounding or link is older than a change."""
     found = [f"{node.id} is stale: {one_line(node.stale)}" for node in tree.nodes.values() if node.stale]
     return [*found, *(f"{id} was judged before something beneath it changed" for id in judged_before(tree))]
 
 
 def judged_before(tree: Tree) -> list[str]:
-    """Claims judged as a whole before something beneath them changed."""
+    """Claims that were judged as a whole before something below them changed."""
     judged = {id: node.link for id, node in tree.nodes.items() if isinstance(node.link, JudgedLink) and not node.stale}
     return [id for id, link in judged.items() if link.stale]
 
 
 def link_in_words(node: Proposition) -> str:
-    """How the claim's number comes about.
+    """Describe in words how the claim's probability is computed.
 
     >>> from foretell.forecasters.tree.links import LinearLink
     >>> link = LinearLink(weights={"P1": 0.5}, intercept=0.05)
@@ -271,7 +271,7 @@ def link_in_words(node: Proposition) -> str:
 
 
 def link_in_numbers(tree: Tree, node: Proposition) -> str:
-    """The same as arithmetic with the present values; empty for leaves and judged claims."""
+    """The same as arithmetic with the current values; empty for leaves and judged claims."""
     if not node.children or node.link is None or node.link.own_probability is not None:
         return ""
     shown = node.link.show_arithmetic({child: format_probability(tree.nodes[child].p) for child in node.children})
@@ -282,7 +282,7 @@ def link_in_numbers(tree: Tree, node: Proposition) -> str:
 
 
 def _sharing(tree: Tree, node: Proposition) -> str:
-    """A word where the numbers shown do not decide it, because branches have claims in common."""
+    """A note if branches share claims, so that the numbers shown do not determine the result."""
     if node.linear_form is not None:
         return ""
     circuit, _ = circuit_and_values(tree)

@@ -1,4 +1,4 @@
-"""The tree as a forecaster: a question becomes a claim, the claim a tree, and the root's probability the forecast."""
+"""The tree forecaster: turns a question into a claim, grows a tree for it, and forecasts the root's probability."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,16 +19,16 @@ from foretell.questions.question import Question, Target, scaled
 from foretell.questions.trace import EmitEvent, ForecastMade, TraceEvent, TreeGrown, ignore_event
 
 CLAIM = "claim"
-"""The subtype of a question whose text is a claim already."""
+"""Subtype of questions whose text is already a claim."""
 MOST_SOURCES = 20
-"""Sources that a rationale lists."""
+"""Maximum number of sources in a rationale."""
 
 
 # From a question with targets to claims, and from a number for each claim to a forecast.
 
 
 def claim_of_target(question: Question, target: Target) -> str:
-    """The question as a statement about one target.
+    """Reword the question as a claim about one target.
 
     >>> q = Question(id="q", source="own", text="Will it snow?", due="2025-10-26", targets=(Target(id="yes"),))
     >>> claim_of_target(q, q.targets[0])
@@ -46,13 +46,13 @@ def claim_of_target(question: Question, target: Target) -> str:
 
 
 def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, ...]:
-    """The targets to analyse: of two of which exactly one comes true only the first, with the shortcut."""
+    """The targets to analyse. With the shortcut, only the first of two targets of which exactly one comes true."""
     two = question.exclusivity == "exactly one" and len(question.targets) == 2
     return question.targets[:1] if two and shortcut else question.targets
 
 
 def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
-    """By target: as they are, those that exclude each other divided by their sum where it cannot be.
+    """Probability by target. Mutually exclusive targets are scaled if their sum is impossible.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusivity="exactly one",
@@ -74,7 +74,7 @@ def forecast_from_targets(
     rationale: str,
     clamp: Clamp,
 ) -> Forecast:
-    """The forecast of a question from the probability of each target that was analysed."""
+    """Build the forecast of a question from the probabilities of the analysed targets."""
     p = clamp.apply(target_probabilities(question, numbers), question.exclusivity)
     return Forecast(
         question_id=question.id,
@@ -90,7 +90,7 @@ def forecast_from_targets(
 
 
 def claim_line(id: str, claim: str, p: float | None, grounding: Grounding | None) -> str:
-    """One examined claim in a list: its number and what decided it, or why it has none."""
+    """One line about a grounded claim: its probability and key factor, or why it has none."""
     if p is None:
         return f"- {id} no number ({grounding.error if grounding else 'not grounded'}): {claim}"
     factor = f" [{grounding.key_factor}]" if grounding and grounding.key_factor else ""
@@ -98,14 +98,14 @@ def claim_line(id: str, claim: str, p: float | None, grounding: Grounding | None
 
 
 def source_list(cited: list[tuple[str, str]]) -> str:
-    """Sources with the claim that cites each, since their numbers are counted claim by claim."""
+    """Sources, each with the claim that cites it (source numbers restart at every claim)."""
     lines = [f"{id} {source}" for id, source in cited[:MOST_SOURCES]]
     more = [f"and {len(cited) - MOST_SOURCES} more"] if len(cited) > MOST_SOURCES else []
     return "\n".join(["Sources:", *lines, *more]) if lines else ""
 
 
 def tree_summary(tree: Tree, target: str = "") -> str:
-    """The reasons behind a root's probability: its report, every leaf with its number, open ends, sources."""
+    """Rationale of a tree: the root's report, every leaf with its probability, failures, sources."""
     root = tree.nodes[tree.root]
     heading = f"Tree for {target}: " if target else ""
     below = [tree.nodes[id] for id in leaves(tree)]
@@ -121,7 +121,7 @@ def tree_summary(tree: Tree, target: str = "") -> str:
 
 
 def tree_summaries(trees: Mapping[str, Tree]) -> str:
-    """The summaries of a question's trees, each with its target where there are several."""
+    """The summaries of a question's trees, labelled by target if there are several."""
     return "\n\n".join(tree_summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items())
 
 
@@ -130,30 +130,30 @@ def tree_summaries(trees: Mapping[str, Tree]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult:
-    """What the analysis of one target came to: a probability, or the reason why there is none."""
+    """The result of analysing one target: a probability, or the reason why there is none."""
 
     p: float | None
     error: str = ""
     rationale: str = ""
     events: tuple[TraceEvent, ...] = ()
-    """In an order that does not depend on the clock."""
+    """In an order that does not depend on timing."""
     usage: Cost = field(default_factory=Cost)
     lacking: int = 0
-    """Claims without a number of their own."""
+    """Claims that have no probability of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyzingForecaster:
-    """Analyses every target of a question with models and a grounder, and makes one forecast of the results."""
+    """Base of forecasters that analyse every target of a question and combine the results into one forecast."""
 
     settings: GroundSettings
     dollars: float | None = None
-    """What one question may cost."""
+    """Budget per question."""
     grounder: Grounder = field(default_factory=SearchGrounder)
     fall_backs: tuple[Grounder, ...] = ()
-    """Who takes over, in order, where the grounder has failed for good."""
+    """Grounders to try, in order, after the main one has failed."""
     on_event: EmitEvent = ignore_event
-    """Gets every event at once; the context's own listener gets them in a fixed order, at the end."""
+    """Receives every event immediately; the context's listener gets them in a fixed order at the end."""
 
     @property
     def name(self) -> str:
@@ -161,15 +161,15 @@ class AnalyzingForecaster:
         return f"{self.settings.name} {self.grounder.name}"
 
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
-        """One target of `count`; they share the pool, and each has an equal part of the money."""
+        """Analyse one of `count` targets. They share the pool and split the budget equally."""
         raise NotImplementedError
 
     def _how(self, results: list[TargetResult]) -> str:
-        """How the forecast came about, for the trace."""
+        """Label of this method in the trace."""
         raise NotImplementedError
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability for every target, or `CannotForecast` where nothing could be examined."""
+        """Forecast every target; raises `CannotForecast` if no claim could be grounded."""
         began = monotonic()
         targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
         pool = GroundingPool(self.grounder, self.settings, self.fall_backs)
@@ -203,7 +203,7 @@ StoreTree = Callable[[Question, int, str, Tree], None]
 
 @dataclass(frozen=True, kw_only=True)
 class TreeForecaster(AnalyzingForecaster):
-    """Takes a question apart, has the parts examined, and puts them together again."""
+    """Breaks a question into claims, grounds the leaves, and combines them."""
 
     settings: TreeSettings = field(default_factory=TreeSettings)
     seed: int = 0
@@ -211,7 +211,7 @@ class TreeForecaster(AnalyzingForecaster):
     store_tree: StoreTree | None = None
     """Called with every finished tree, beside the event that holds it."""
     run: str = ""
-    """The run it is part of, as trees tell where they come from."""
+    """Id of the run, recorded in the tree's origin."""
 
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
         log = EventLog[TreeJob](self.on_event)

@@ -1,4 +1,4 @@
-"""Boolean expressions over claims: a parser that says where it stumbled, and a printer that undoes it."""
+"""Boolean formulas over claims: parse, print, rename and evaluate them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 ASSUMPTION = "PA"
-"""What a formula takes for granted beside its children."""
+"""Name of the assumption in a formula, next to its children."""
 DEEPEST = 100
-"""Parentheses and NOTs within one another; beyond that nobody could read it anyway."""
+"""Maximum nesting of parentheses and NOTs."""
 
 ID = r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 _TOKEN = re.compile(rf"\s*(?:({ID})|(&&|\|\||[()&|!~¬∧∨]))")
@@ -27,21 +27,21 @@ class Var:
 
 @dataclass(frozen=True)
 class Not:
-    """Not so."""
+    """Negation."""
 
     item: "Expression"
 
 
 @dataclass(frozen=True)
 class And:
-    """All of them."""
+    """Conjunction."""
 
     items: "tuple[Expression, ...]"
 
 
 @dataclass(frozen=True)
 class Or:
-    """At least one of them."""
+    """Disjunction."""
 
     items: "tuple[Expression, ...]"
 
@@ -50,7 +50,7 @@ Expression = Var | Not | And | Or
 
 
 class FormulaError(ValueError):
-    """An expression that cannot be read. `position` counts characters from 0.
+    """A formula that cannot be parsed. `position` counts characters from 0.
 
     >>> try:
     ...     parse("P1 AND (P2 OR )")
@@ -66,7 +66,7 @@ class FormulaError(ValueError):
         super().__init__(f"character {position + 1}: {problem}")
         flat = re.sub(r"\s", " ", text)
         self.pointer = f"{flat}\n{' ' * position}^"
-        """The expression with a caret under the place."""
+        """The formula with a caret below the error."""
 
 
 class _Token(NamedTuple):
@@ -157,7 +157,7 @@ class _Parser:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Expression:
-    """Read an expression. Words in any case; `&& || !`, `& | ~` and `∧ ∨ ¬` mean the same.
+    """Parse a formula. Operators may be words in any case, `&& || !`, `& | ~` or `∧ ∨ ¬`.
 
     >>> parse("P1 and not not P10 or P1.1")
     Or(items=(And(items=(Var(name='P1'), Not(item=Not(item=Var(name='P10'))))), Var(name='P1.1')))
@@ -166,7 +166,7 @@ def parse(text: str) -> Expression:
 
 
 def joined(kind: type[And] | type[Or], items: Iterable[Expression]) -> Expression:
-    """The items as one AND or OR; those that are one already lose their brackets."""
+    """Combine items into one AND or OR, flattening nested ones."""
     flat: list[Expression] = []
     for item in items:
         flat.extend(item.items if isinstance(item, And | Or) and isinstance(item, kind) else [item])
@@ -174,12 +174,12 @@ def joined(kind: type[And] | type[Or], items: Iterable[Expression]) -> Expressio
 
 
 def mentions(text: str) -> list[tuple[str, int]]:
-    """Every claim and `PA` as it occurs, repeats included, with its position."""
+    """Yield every mention of a claim or `PA` with its position, including repeats."""
     return [(token.text, token.position) for token in _tokens(text) if token.kind == "id"]
 
 
 def to_text(expression: Expression) -> str:
-    """As written by a careful person: words in capitals, and brackets wherever AND, OR and NOT mix.
+    """Print the formula: operators in capitals, and parentheses wherever AND, OR and NOT mix.
 
     >>> to_text(parse("!(P1 && P2 || (P3))"))
     'NOT ((P1 AND P2) OR P3)'
@@ -200,7 +200,7 @@ def to_text(expression: Expression) -> str:
 
 
 def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """The expression with other names for some of its claims."""
+    """Rename claims in the formula."""
     return fold(
         expression,
         lambda name: Var(names.get(name, name)),
@@ -217,7 +217,7 @@ def fold(
     both: Callable[[list[T]], T],
     either: Callable[[list[T]], T],
 ) -> T:
-    """The value of an expression, given what each name, NOT, AND and OR stands for.
+    """Evaluate the formula, given functions for names, NOT, AND and OR.
 
     >>> from operator import not_
     >>> fold(parse("P1 AND NOT P2"), {"P1": True, "P2": False}.__getitem__, not_, all, any)

@@ -1,4 +1,4 @@
-"""Every version of a tree file, with who changed what and why; and how two people edit one tree.
+"""Version history of tree files: who changed what and why, and how concurrent edits are merged.
 
 Beside `tree.json` stands `tree.json.history`, a file of JSON lines: one for each version, holding what changed. Lines
 are added at the end, under a lock. A line that was cut off by a crash is left out; a tree file that was changed by
@@ -30,72 +30,72 @@ from foretell.questions.forecast import Cost
 
 FOUND, OUTSIDE = "as it was found", "changed by other means than foretell"
 LONGEST = 500
-"""Characters of who and why that are kept."""
+"""Maximum length of who and why."""
 
 
 class ConflictingEdits(InputError):
-    """Somebody else changed the same claims in the meantime; nothing was written."""
+    """Someone else has changed the same claims; nothing was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeVersion:
-    """One version of a tree: who made it out of the one before, when, why, and what changed."""
+    """One version of a tree: who made it, when, why, and what changed since the previous one."""
 
     version: int
     at: datetime
     who: str
     why: str
     p: float | None
-    """Of the root."""
+    """Probability of the root."""
     changed: tuple[str, ...] = ()
-    """Claims that came, went, or have other words, children, links, reports or numbers of their own."""
+    """Claims that were added or removed, or whose own wording, children, link, report or number changed."""
     edits: tuple[Mapping[str, Any], ...] = ()
-    """The edits as they stand in tree files."""
+    """The edits, in the format of tree files."""
     delta: Mapping[str, Any] = field(repr=False)
-    """The claims that are not as they were in the version before, as they stand in tree files."""
+    """The claims that differ from the previous version, in the format of tree files."""
     digest: str
     models: tuple[str, ...] = ()
-    """Who was asked for it, as ROLE=MODEL."""
+    """Models that made the change, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
-    """What that took."""
+    """What the models cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeAuthor:
-    """Who changes a tree, why, and with whose help."""
+    """Who changes a tree and why, and which models helped."""
 
     who: str = ""
     why: str = ""
     models: tuple[str, ...] = ()
-    """Who was asked, as ROLE=MODEL."""
+    """Models that helped, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
 
 
 def history_path(path: Path) -> Path:
-    """The file of a tree's versions."""
+    """Path of the history file of a tree file."""
     return path.with_name(f"{path.name}.history")
 
 
 def tree_digest(tree: Tree) -> str:
-    """The same for equal trees."""
+    """Hash of a tree's content; equal trees have the same one."""
     return hashlib.sha256(json.dumps(tree_to_dict(tree), sort_keys=True).encode()).hexdigest()
 
 
 def own_part(node: Proposition) -> Proposition:
-    """A claim without what is computed from others or marks their changes."""
+    """A claim without fields that are computed from other claims or track their changes."""
     link = replace(node.link, stale=False) if isinstance(node.link, JudgedLink) else node.link
     return replace(node, p=None if node.children else node.p, incomplete=(), stale="", link=link)
 
 
 def changed_claims(before: Tree, after: Tree) -> list[str]:
-    """Claims that came, went or are not what they were by themselves."""
+    """Claims that were added or removed, or whose own part changed."""
     ids = dict.fromkeys([*after.nodes, *before.nodes])
     old = {id: own_part(before.nodes[id]) for id in ids if id in before.nodes}
     return [id for id in ids if id not in after.nodes or old.get(id) != own_part(after.nodes[id])]
 
 
 def read_history(path: Path) -> list[TreeVersion]:
-    """The versions of a tree file, the oldest first; none where nobody has edited it yet."""
+    """The versions of a tree file, oldest first; empty if it was never edited."""
     file = history_path(path)
     if not file.is_file():
         return []
@@ -111,7 +111,7 @@ def read_history(path: Path) -> list[TreeVersion]:
 
 
 def tree_at(path: Path, version: int | None = None) -> Tree:
-    """The tree as it was in a version; as its file has it without one."""
+    """The tree at a version, or as in its file if none is given."""
     if version is None:
         return read_tree_file(path).tree
     known = read_history(path)
@@ -139,7 +139,7 @@ def _delta(before: Tree | None, after: Tree) -> dict[str, Any]:
 
 @contextmanager
 def _locked(path: Path) -> Generator[int]:
-    """The history, open at its end, held by nobody else."""
+    """Open the history for appending, under an exclusive lock."""
     file = os.open(history_path(path), os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
     try:
         lock_open_file(file)
@@ -177,7 +177,7 @@ def _next(
 
 
 def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
-    """The versions, with one for the tree as it stands in its file where none tells of it yet."""
+    """The versions, plus one for the file's tree if it was changed outside the history."""
     known = read_history(path)
     if known and known[-1].digest == tree_digest(tree):
         return known
@@ -188,13 +188,13 @@ def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
 
 
 def current_version(path: Path) -> int | None:
-    """The number of the version that a file holds; None where nobody has edited it yet."""
+    """The version number of a tree file; None if it was never edited."""
     known = read_history(path)
     return known[-1].version if known else None
 
 
 def open_version(path: Path) -> tuple[Tree, int]:
-    """The tree of a file and the number of its version: what an edit that takes time starts from."""
+    """Read a tree and its version number before a long edit."""
     with _locked(path) as lock:
         tree = read_tree_file(path).tree
         return tree, _up_to_date(lock, path, tree)[-1].version
@@ -202,20 +202,20 @@ def open_version(path: Path) -> tuple[Tree, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeCommit:
-    """A tree before and after edits that were written to its file."""
+    """A tree before and after a committed list of edits."""
 
     before: Tree
     after: Tree
     version: int
-    """The number it has now; that of before where nothing changed."""
+    """The current version number; unchanged if the edits changed nothing."""
     merged: tuple[TreeVersion, ...] = ()
-    """Versions that others had written in the meantime, about other claims."""
+    """Versions by others, about other claims, onto which the edits were merged."""
 
 
 def commit_edits(
     path: Path, edits: Sequence[Edit], author: TreeAuthor, *, base: int | None = None, as_of: AsOf | None = None
 ) -> TreeCommit:
-    """Apply edits to the tree in a file and keep the version; whole or not at all.
+    """Apply edits to a tree file atomically and record the new version.
 
     `base` is the version that the edits were made for. Where others have written since, edits of other claims are
     applied on top of theirs, and edits of the same claims are `ConflictingEdits`: nothing is written then.
@@ -239,7 +239,7 @@ def commit_edits(
 
 
 def replace_tree(path: Path, tree: Tree, author: TreeAuthor) -> int:
-    """Write another tree into the file, as its next version; the number of that version."""
+    """Write a tree as the file's next version; returns the version number."""
     with _locked(path) as lock:
         file = read_tree_file(path)
         known = _up_to_date(lock, path, file.tree)
@@ -252,7 +252,7 @@ def replace_tree(path: Path, tree: Tree, author: TreeAuthor) -> int:
 def _merged(
     path: Path, known: Sequence[TreeVersion], current: Tree, edits: Sequence[Edit], base: int
 ) -> tuple[list[Edit], tuple[TreeVersion, ...]]:
-    """The edits as they apply to the current tree, or `ConflictingEdits`."""
+    """Adapt the edits to the current tree; raises `ConflictingEdits`."""
     old = tree_at(path, base)
     mine = set(changed_claims(old, resynthesize(old, edits)))
     theirs = set(changed_claims(old, current))
@@ -268,7 +268,7 @@ def _merged(
 
 
 def _outdated(edits: Sequence[Edit], old: Tree, current: Tree, theirs: Collection[str]) -> Iterator[Edit]:
-    """Links that were judged from words which somebody else has changed in the meantime."""
+    """Links judged from wording that someone else has changed since."""
     for id in dict.fromkeys(edit.id for edit in edits if isinstance(edit, SetLink)):
         for child in current.nodes[id].children if id in current.nodes else ():
             if child in theirs and child in old.nodes and old.nodes[child].claim != current.nodes[child].claim:

@@ -42,7 +42,7 @@ class Link:
 
     @property
     def own_probability(self) -> float | None:
-        """The claim's number where it does not follow from its children's; None where it does."""
+        """The claim's number where it does not follow from its children's; None if it does."""
         return None
 
     @property
@@ -70,11 +70,11 @@ class Link:
         return {}
 
     def with_assumption(self, p: float) -> Self | None:
-        """The link with another probability of its assumption; None where it has none."""
+        """The link with another probability of its assumption; None if it has none."""
         return None
 
     def with_child(self, child: str, weight: float) -> Self:
-        """The link with a number for one more child; unchanged where children have no numbers."""
+        """The link with a number for one more child; unchanged if children have no numbers."""
         return self
 
     def without_child(self, child: str) -> Self:
@@ -86,7 +86,7 @@ class Link:
         return f"{self.kind.replace('_', ' ').capitalize()} of {enumeration(children)}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The arithmetic with the children's numbers filled in; empty where it cannot be shown."""
+        """The arithmetic with the children's numbers filled in; empty if it cannot be shown."""
         return ""
 
     def child_label(self, child: str) -> str:
@@ -248,7 +248,7 @@ class AverageLink(Link):
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaAssumption:
-    """`PA` of a formula: what it takes for granted beside its children, and how likely that is."""
+    """The assumption `PA` of a formula, and its probability."""
 
     text: str = ""
     p: float
@@ -268,7 +268,7 @@ class FormulaLink(Link):
     assumption: FormulaAssumption | None = None
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
-        """The expression can be read, names every child and nobody else, and PA is explained where it occurs.
+        """Check that the formula parses, names exactly the children, and explains PA if it uses it.
 
         >>> for problem in FormulaLink(expression="P1 AND P3").problems("P0", ("P1", "P2"), intercept_limit=0.1):
         ...     print(problem.with_pointer())
@@ -318,7 +318,7 @@ class FormulaLink(Link):
         return gates.exactly(ex.fold(ex.parse(self.expression), var, neg, gates.all_of, gates.any_of))
 
     def assumptions(self, node: str) -> Mapping[str, FormulaAssumption]:
-        """PA, where it is given."""
+        """PA, if the formula has one."""
         return {assumption_name(node): self.assumption} if self.assumption is not None else {}
 
     def with_assumption(self, p: float) -> Self | None:
@@ -408,11 +408,11 @@ class NoisyOrLink(Link):
 
     @property
     def blocking(self) -> Mapping[str, float]:
-        """Children that can prevent the claim, with their chances."""
+        """Children that can prevent the claim, with their probabilities of doing so."""
         return {}
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
-        """Every child has one chance, to bring the claim about or to prevent it."""
+        """Check that every child has exactly one probability, to cause the claim or to prevent it."""
         yield from _every_child(node, "link.strengths", {**self.strengths, **self.blocking}, children)
         for child in self.strengths:
             if child in self.blocking:
@@ -424,7 +424,7 @@ class NoisyOrLink(Link):
         yield from _chance(node, "link.leak", self.leak)
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
-        """One independent event per child: would it have its effect by itself?"""
+        """One independent event per child: whether it takes effect."""
 
         def effects(numbers: Mapping[str, float]) -> list[int]:
             chances = [(child, numbers[child]) for child in children if child in numbers]
@@ -451,7 +451,7 @@ class NoisyOrLink(Link):
         return f"Each of these can bring it about by itself: {enumeration(parts)}{unless}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The product of what fails to bring it about, and of what fails to prevent it."""
+        """The products over causes and inhibitors with numbers filled in."""
         factors = [f"(1 − {self.leak:g})"] if self.leak else []
         caused = "1 − " + " × ".join(factors + [f"(1 − {s:g} × {p[id]})" for id, s in self.strengths.items()])
         blocks = "".join(f" × (1 − {s:g} × {p[id]})" for id, s in self.blocking.items())
@@ -498,27 +498,27 @@ def _causes(effect: str, strengths: Mapping[str, float], leak: float, atom: Call
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedLink(Link):
-    """P was stated by a model that read the children's reports; it does not follow from their numbers."""
+    """A probability stated by a model that read the children's reports; not computed from their numbers."""
 
     kind: ClassVar[str] = "judged"
     p: float
     stale: bool = False
-    """A child has changed since: the number stands until the model is asked again."""
+    """Whether a child has changed since; the number is kept until the model is asked again."""
 
     @property
     def own_probability(self) -> float | None:
-        """What the model stated."""
+        """The probability that the model stated."""
         return self.p
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
-        """The number is a probability; a stale one is worth knowing."""
+        """Check the probability, and warn if it is stale."""
         yield from _chance(node, "link.p", self.p)
         if self.stale:
             text = "was judged before something beneath it changed"
             yield TreeProblem(node=node, field="link", text=text, warning=True)
 
     def describe(self, children: Sequence[str]) -> str:
-        """Whose reports were read."""
+        """Name the children whose reports were read."""
         stale = " Something beneath it has changed since." if self.stale else ""
         return f"Judged as a whole from the reports on {enumeration(children)}.{stale}"
 
@@ -526,7 +526,7 @@ class JudgedLink(Link):
 def _every_child(
     node: str, field: str, numbers: Mapping[str, object], children: Sequence[str]
 ) -> Iterator[TreeProblem]:
-    """Every child has a number, and nobody else has."""
+    """Check that exactly the children have a number."""
     for child in children:
         if child not in numbers:
             yield TreeProblem(node=node, field=field, text=f"{child} is a child but has no number here")
@@ -546,7 +546,7 @@ def _without(numbers: Mapping[str, float], child: str) -> dict[str, float]:
 
 
 def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> Iterator[str]:
-    """An annotated disjunction that picks the child, or the base, which decides; obstacles do so by their absence."""
+    """An annotated disjunction that picks the deciding child or the base; obstacles decide by being false."""
     numbers = {"": form.base, **{child: abs(weight) for child, weight in form.weights.items()}}
     chances = {key: chance for key, chance in numbers.items() if chance > 0}
     # Their sum, as a machine adds them, must not exceed 1 by rounding.
@@ -578,13 +578,13 @@ BUILT_IN_LINKS: Mapping[str, type[Link]] = {
 
 
 def link_kinds() -> Mapping[str, type[Link]]:
-    """Every kind of link by its name in tree files: the built-in ones, and those of installed synthesis rules."""
+    """Link classes by kind: the built-in ones and those of installed synthesis rules."""
     rules = [load("synthesis_rules", name) for name in names("synthesis_rules")]
     return {**{rule.link.kind: rule.link for rule in rules}, **BUILT_IN_LINKS}
 
 
 def link_class(kind: str) -> type[Link]:
-    """The class of a kind; an unknown one is an `InputError` that says which there are."""
+    """The class of a kind of link; raises an `InputError` with the known kinds."""
     found = BUILT_IN_LINKS.get(kind) or link_kinds().get(kind)
     if found is None:
         known = [*BUILT_IN_LINKS, *(name for name in link_kinds() if name not in BUILT_IN_LINKS)]

@@ -1,4 +1,4 @@
-"""A tree of propositions as a frozen value."""
+"""Data types of a tree of claims, and traversals of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from foretell.forecasters.tree.arithmetic.evaluation import EvaluationCache
 
 MISSING = 0.5
-"""What stands in for a claim without a number, unless the tree has another."""
+"""Default probability used for claims that have none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grounding:
-    """Where a leaf's probability comes from. Fields stand in tree files in this order."""
+    """Where a leaf's probability comes from. Tree files have the fields in this order."""
 
     grounder: str = ""
     key_factor: str = ""
@@ -29,16 +29,16 @@ class Grounding:
     error: str = ""
     """Why grounding failed; the leaf then has no probability of its own."""
     trials: tuple[float, ...] = ()
-    """What each of several independent examinations came to; p is their mean."""
+    """Results of several independent trials; p is their mean."""
     route: tuple[str, ...] = ()
-    """Why this grounder: what it was chosen for, and which ones failed before it."""
+    """Why this grounder was used, and which ones failed before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposition:
     """One claim: a leaf with a probability, or a parent whose probability follows from its children by its link.
 
-    Fields stand in tree files in this order.
+    Tree files have the fields in this order.
     """
 
     id: str
@@ -46,25 +46,25 @@ class Proposition:
     p: float | None = None
     """Given for leaves; computed for parents."""
     pinned: float | None = None
-    """A value set on a parent from outside: it holds in place of what the link says, whatever the children do."""
+    """A probability that overrides the link of a parent, whatever its children are."""
     children: tuple[str, ...] = ()
     causality: str = ""
     """Why these children bear on the claim."""
     link: Link | None = None
     rule: str = ""
-    """The synthesis rule by which the link was made; empty where a person wrote it."""
+    """The synthesis rule that made the link; empty if a person wrote it."""
     failed: str = ""
-    """Why that rule could not be had, so that the mean of the children stands in."""
+    """Why the rule failed, so that the mean of the children is used."""
     stale: str = ""
-    """What has changed since this was examined or its link was judged; empty where nothing has."""
+    """What has changed since the claim was grounded or its link was judged; empty if nothing has."""
     key_factor: str = ""
     report: str = ""
     """What the synthesizer wrote about the children."""
     grounding: Grounding | None = None
     together: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By pair of children ("P1 P2"), how far they are judged to move together: the correlation."""
+    """Judged correlation by pair of children ("P1 P2")."""
     incomplete: tuple[str, ...] = ()
-    """Computed: claims at or below this one without a number of their own, for which the tree's `missing` stands in."""
+    """Computed: claims at or below this one that have no probability; the tree's `missing` is used for them."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -75,27 +75,27 @@ class Proposition:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOrigin:
-    """What a tree was grown for, by whom, and what that took. Fields stand in tree files in this order."""
+    """How a tree was grown: question, models, cost. Tree files have the fields in this order."""
 
     question: str = ""
-    """As it was asked, where the root's claim is made from it."""
+    """The question from which the root's claim was made."""
     criteria: str = ""
-    """How exactly it resolves."""
+    """Resolution criteria."""
     closes: str = ""
-    """When it will be known."""
+    """When the answer will be known."""
     url: str = ""
     run: str = ""
     """The run that grew it."""
     grounder: str = ""
     rule: str = ""
     models: tuple[str, ...] = ()
-    """Who was asked, as ROLE=MODEL."""
+    """Models used, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """Propositions by id, one of them the root. A claim with two parents is one claim, not two."""
+    """Claims by id, one of them the root. A claim may have several parents."""
 
     root: str
     nodes: Mapping[str, Proposition]
@@ -103,9 +103,9 @@ class Tree:
     notes: tuple[str, ...] = field(default=())
     intercept_limit: float = INTERCEPT_LIMIT
     missing: float = MISSING
-    """What stands in for a claim without a number: a leaf that failed or awaits grounding, a parent without a link."""
+    """Probability used for claims that have none: failed or ungrounded leaves, and parents without a link."""
     origin: TreeOrigin | None = None
-    """How it came about; None where a person wrote it."""
+    """How it was grown; None if a person wrote it."""
     cache: "EvaluationCache | None" = field(default=None, init=False, compare=False, repr=False)
     """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again; no part of the value,
     and not carried over by `dataclasses.replace`."""
@@ -115,11 +115,11 @@ class Tree:
 
 
 WITHOUT_MODEL = ("average", "random")
-"""Synthesis rules that ask nobody."""
+"""Synthesis rules that need no model."""
 
 
 def judged_from_text(node: Proposition) -> bool:
-    """Whether the link was judged from what the claims say, so that other words ask for another judgement."""
+    """Whether the link was judged from the claims' wording, so that rewording makes it stale."""
     return node.link is not None and node.link.judged_from_text and node.rule not in WITHOUT_MODEL
 
 
@@ -131,7 +131,7 @@ def has_own_value(node: Proposition) -> bool:
 
 
 def own_value(node: Proposition, missing: float) -> float:
-    """The number of a claim that `has_own_value`; `missing` where nobody gave one."""
+    """The probability of a claim that `has_own_value`; `missing` if it was not given."""
     if node.pinned is not None:
         return node.pinned
     if node.link is not None and node.link.own_probability is not None:
@@ -140,7 +140,7 @@ def own_value(node: Proposition, missing: float) -> float:
 
 
 def post_order(tree: Tree) -> list[str]:
-    """Every claim that can be reached from the root, children before parents, each once.
+    """Every claim reachable from the root, each once, children before parents.
 
     The order follows the children's order only, so that the same tree always computes in the same sequence.
     The tree must be free of cycles.
@@ -160,7 +160,7 @@ def post_order(tree: Tree) -> list[str]:
 
 
 def pre_order(nodes: Mapping[str, Proposition], root: str) -> list[str]:
-    """A claim and every claim beneath it, parents before children, branch by branch, each once."""
+    """A claim and all claims below it, each once, in depth-first pre-order."""
     order: dict[str, None] = {}
     stack = [root]
     while stack:
@@ -172,7 +172,7 @@ def pre_order(nodes: Mapping[str, Proposition], root: str) -> list[str]:
 
 
 def parents_of(nodes: Mapping[str, Proposition]) -> dict[str, list[str]]:
-    """Who each claim bears on directly, in the order of the nodes."""
+    """The parents of each claim."""
     found: dict[str, list[str]] = {claim: [] for claim in nodes}
     for claim, node in nodes.items():
         for child in node.children:
@@ -182,7 +182,7 @@ def parents_of(nodes: Mapping[str, Proposition]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class TreeLayout:
-    """How a tree hangs together: its post-order, each claim's place in it, and who is above whom."""
+    """The structure of a tree: its post-order, positions in it, and parents."""
 
     order: Sequence[str]
     rank: Mapping[str, int]

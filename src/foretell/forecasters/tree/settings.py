@@ -1,4 +1,4 @@
-"""How trees and thoughts are made: the options of both, as a run, a request or a program gives them."""
+"""Settings of the forecasters `tree` and `thoughts`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ MAX_CONCURRENCY = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class GroundSettings:
-    """How claims are examined, and what a forecast makes of them: what trees and thoughts share."""
+    """Settings that trees and thoughts share: how claims are grounded and turned into a forecast."""
 
     concurrency: int = 20
-    """Leaves that are examined at the same time."""
+    """How many leaves are grounded at the same time."""
     retries: int = 3
-    """How often a failed leaf is tried again, from its beginning."""
+    """How often a failed leaf is retried from scratch."""
     trials: int = 1
-    """How often each leaf is examined, independently: its number is the mean, and their spread its error."""
+    """Independent groundings per leaf: the mean is its probability, the spread its error."""
     leaf_seconds: float = 1800.0
     """How long one attempt at a leaf may work; a slow model gets more time."""
     clamp: Clamp | Sequence[float] = (0.05, 0.95)
-    """Of the forecast, not of a tree's own numbers."""
+    """Lowest and highest forecast. The tree's own probabilities are not clamped."""
     shortcut: bool = True
-    """Of two options of which exactly one comes true only the first is analysed; the other has what is left."""
+    """If exactly one of two outcomes comes true, analyse only the first; the other gets the complement."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise InputError(f"{self.concurrency} leaves at once is outside 1 to {MAX_CONCURRENCY}")
+            raise InputError(f"concurrency = {self.concurrency} is outside 1 to {MAX_CONCURRENCY}")
         if self.retries < 0 or self.trials < 1 or self.leaf_seconds <= 0:
-            raise InputError("grounding needs a count of retries >= 0, a trial and some time")
+            raise InputError("retries must be at least 0, trials at least 1, and leaf_seconds above 0")
         try:
             Clamp.read(self.clamp)
         except (TypeError, ValueError) as error:
@@ -42,36 +42,36 @@ class GroundSettings:
 
     @property
     def name(self) -> str:
-        """What tells one way from another in tables."""
+        """Name in tables."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(GroundSettings):
-    """How trees are grown."""
+    """Settings for growing a tree."""
 
     rule: str = "linear"
-    """The synthesis rule by which children are put together."""
+    """Synthesis rule that combines children."""
     rounds: int = 1
-    """How often leaves are taken apart again: n of Analyticaⁿ."""
+    """How many times leaves are broken down: the n in Analyticaⁿ."""
     leaves: int = 10
-    """Enough leaves for one analysis."""
+    """About how many leaves one analysis creates."""
     max_leaves: int | None = None
     """About how many leaves the whole tree may have."""
     nodes: int = 5_000
-    """Most claims of the whole tree."""
+    """Maximum number of claims in the whole tree."""
     depth: int | None = None
-    """Deepest level; the root is at 0."""
+    """Maximum depth; the root has depth 0."""
     steps: int = 5
-    """Answers of the analyzer that are taken over in one analysis."""
+    """Maximum number of analyzer replies per analysis."""
     correlations: bool = False
-    """Ask a model which siblings move together; one call for every parent."""
+    """Ask a model which siblings are correlated: one call per parent."""
     bayes_net: bool = False
-    """Ask for linear weights that are those of a Bayes net: a chance whatever the children are."""
+    """Ask for linear weights that form a Bayes net, so that every combination of children gives a probability."""
     scaling: str | None = None
-    """Weights that are not are scaled so (min-max, softmax) instead of being asked for again."""
+    """Scale weights that do not (min-max or softmax) instead of asking again."""
     intercept_limit: float = INTERCEPT_LIMIT
-    """Largest chance of a claim that no child carries."""
+    """Largest intercept of a linear link: the part of a claim that no child explains."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,7 +85,7 @@ class TreeSettings(GroundSettings):
 
     @property
     def name(self) -> str:
-        """What tells one way of growing from another in tables."""
+        """Name in tables."""
         rounds = f"^{self.rounds}" if self.rounds > 1 else ""
         return f"tree{rounds} {self.rule}"
 
@@ -100,13 +100,13 @@ class ThoughtSettings(GroundSettings):
 
     kind: ThoughtKind = "chain"
     depth: int = 3
-    """Thoughts that follow one another."""
+    """Number of successive thoughts."""
     width: int = 3
-    """Thoughts that are tried at every step; a chain has one."""
+    """Alternative thoughts at every step; a chain has one."""
     keep: int = 2
-    """Lines that are followed up; in a graph, thoughts that are joined into one."""
+    """Lines that are continued; in a graph, thoughts that are merged into one."""
     trees: int = 3
-    """Of a forest."""
+    """Number of trees in a forest."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,12 +118,12 @@ class ThoughtSettings(GroundSettings):
 
     @property
     def name(self) -> str:
-        """As it stands in tables."""
+        """Name in tables."""
         return f"{self.kind} of thoughts"
 
     @property
     def max_thoughts(self) -> int:
-        """Thoughts that are looked into at most.
+        """Maximum number of thoughts that are grounded.
 
         >>> [ThoughtSettings(kind=kind).max_thoughts for kind in THOUGHT_KINDS]
         [3, 15, 5, 45]

@@ -1,4 +1,4 @@
-"""A forecaster that answers from finished trees, by their own links or by a rule that needs no model.
+"""The forecaster `tree-file`: answers from stored trees, with their own links or with a rule that needs no model.
 
 A finished tree answers the question whose claim its root is, and only where it knew no more than the question allows:
 one that was grown after the question's cutoff, or does not say when it was grown, is refused.
@@ -30,9 +30,9 @@ from foretell.questions.question import Question, Target
 
 
 def relink(tree: Tree, rule: str, rng: Random) -> Tree:
-    """Every claim joined by a rule that needs no model instead of its own link; pinned claims stay pinned.
+    """Replace every link by a rule that needs no model; pinned claims stay pinned.
 
-    What that changes shows what the links are worth beyond the leaves.
+    The difference shows how much the links add to the leaves.
 
     >>> from foretell.forecasters.tree.links import LinearLink
     >>> from foretell.forecasters.tree.proposition import Proposition
@@ -61,12 +61,12 @@ class StoredTreesForecaster:
     trees: Mapping[str, Sequence[Tree]]
     """By root claim."""
     rule: str = STORED
-    """`stored` takes the links as they are; `average` and `random` put the same leaves together without them."""
+    """`stored` keeps the links; `average` and `random` combine the same leaves without them."""
     seed: int = 0
     """For random weights."""
     clamp: Clamp = field(default_factory=Clamp)
     shortcut: bool = True
-    """Of two options of which exactly one comes true the first is looked up, and the other has what is left."""
+    """If exactly one of two outcomes comes true, look up only the first; the other gets the complement."""
 
     def __post_init__(self) -> None:
         if self.rule not in (STORED, "average", "random"):
@@ -120,7 +120,7 @@ def _root_mean(trees: Sequence[Tree]) -> float:
 def stored_trees(
     folder: str | None = None, file: str | None = None, rule: str = STORED, seed: int = 0, shortcut: bool = True
 ) -> StoredTreesForecaster:
-    """The trees of a folder, or of one file. `foretell run` keeps those of a run in trees/RUN of its home."""
+    """Read the trees of a folder or a file. `foretell run` stores a run's trees in trees/RUN of its home."""
     if (folder is None) == (file is None):
         raise InputError("tree-file needs a folder or a file of trees", hint="tree-file:folder=trees/RUN")
     files = [Path(file)] if file is not None else sorted(Path(str(folder)).glob("*.json"))

@@ -1,4 +1,4 @@
-"""How trees speak: what is wrong with one, and texts, numbers and names as reports and other formats show them."""
+"""Problems of a tree, and how texts, numbers and names appear in reports and exports."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 
 def one_line(text: str) -> str:
-    r"""The text on one line, without characters that steer a terminal or turn its direction.
+    r"""The text on one line, without control or bidirectional characters.
 
     >>> one_line("a\n  b\x1b[31m")
     'a b [31m'
@@ -34,7 +34,7 @@ def format_probability(p: float | None) -> str:
 
 
 def decimal(value: float) -> str:
-    """The shortest text that reads back as this number, without an exponent: for files that other programs read.
+    """The shortest decimal that reads back as this number, without an exponent, for other programs.
 
     >>> decimal(0.1), decimal(1e-07), decimal(1.0)
     ('0.1', '0.0000001', '1.0')
@@ -44,7 +44,7 @@ def decimal(value: float) -> str:
 
 
 def enumeration(parts: Sequence[str]) -> str:
-    """The parts as a list in a sentence.
+    """Join parts as in a sentence: a, b and c.
 
     >>> enumeration(["a"]), enumeration(["a", "b"]), enumeration(["a", "b", "c"])
     ('a', 'a and b', 'a, b, and c')
@@ -53,7 +53,7 @@ def enumeration(parts: Sequence[str]) -> str:
 
 
 class ExportNames:
-    """Plain names for ids, each its own: letters, digits and underscores only.
+    """Unique names for ids, made of letters, digits and underscores.
 
     >>> names = ExportNames(lower=True)
     >>> names.of("P1.2"), names.of("P1_2"), names.of("P1.2")
@@ -66,7 +66,7 @@ class ExportNames:
         self._taken: set[str] = set()
 
     def of(self, key: str) -> str:
-        """The name that stands for this key."""
+        """The name of an id."""
         if key not in self._given:
             name = re.sub(r"\W", "_", key, flags=re.ASCII)
             name = name.lower() if self._lower else name
@@ -80,7 +80,7 @@ class ExportNames:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeProblem:
-    """One thing that is wrong, or, as a warning, worth knowing.
+    """An error in a tree, or a warning about it.
 
     >>> outside = "1.4 is outside [-1, 1]"
     >>> print(TreeProblem(node="P1", field="link.weights.P1.2", text=outside, hint="scale the weights"))
@@ -93,12 +93,12 @@ class TreeProblem:
     text: str
     hint: str = ""
     pointer: str = ""
-    """A formula with a caret under the place of the mistake, on two lines."""
+    """A formula with a caret below the error, on two lines."""
     warning: bool = False
 
     @property
     def place(self) -> str:
-        """The node and the field, as far as there are any."""
+        """The node and the field, if any."""
         return ", ".join(filter(None, [f"node {self.node}" if self.node else "", self.field]))
 
     def __str__(self) -> str:
@@ -106,12 +106,12 @@ class TreeProblem:
         return ": ".join(filter(None, [self.place, self.text])) + (f" ({self.hint})" if self.hint else "")
 
     def with_pointer(self) -> str:
-        """Followed by the formula with its caret, where there is one: for a terminal, or for a model to correct."""
+        """The message, followed by the formula with its caret if there is one."""
         return "\n".join(filter(None, [str(self), self.pointer]))
 
 
 class InvalidTree(InputError):
-    """A tree, link or edit that cannot be used; `problems` holds all the reasons."""
+    """A tree, link or edit that is not valid; `problems` holds all reasons."""
 
     def __init__(self, problems: Sequence[TreeProblem], *, path: str | Path | None = None) -> None:
         self.problems = tuple(problems)
@@ -122,12 +122,12 @@ class InvalidTree(InputError):
 
     @property
     def reasons(self) -> str:
-        """All problems, one under the other, formulas with their carets: what a model needs to correct its answer."""
+        """All problems, one per line, so that a model can correct its answer."""
         return "\n".join(problem.with_pointer() for problem in self.problems)
 
 
 def raise_errors(problems: Iterable[TreeProblem], *, path: str | Path | None = None) -> None:
-    """Raise `InvalidTree` if one of them is more than a warning."""
+    """Raise `InvalidTree` if any problem is an error."""
     errors = [problem for problem in problems if not problem.warning]
     if errors:
         raise InvalidTree(errors, path=path)

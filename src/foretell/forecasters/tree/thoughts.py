@@ -43,22 +43,22 @@ from foretell.models.structured_output import UnusableReply
 T = TypeVar("T")
 
 LONGEST_REPORTS = 24_000
-"""Characters of all reports of a line together, shared out equally."""
+"""Maximum length of all reports of a line together, split equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thought:
-    """A statement that bears on the claim, and what came of examining it."""
+    """A statement that bears on the claim, and its grounding."""
 
     id: str
     claim: str
     why: str = ""
     p: float | None = None
-    """None where nothing could be found out."""
+    """None if it could not be grounded."""
     grounding: Grounding = field(default_factory=Grounding)
 
     def as_prompt(self, length: int) -> str:
-        """As a model reads it, with so many characters of the report."""
+        """Text for a prompt, with at most this many characters of the report."""
         found = self.grounding
         known = f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({found.error})."
         factor = f"What decided it: {found.key_factor}" if found.key_factor else ""
@@ -67,7 +67,7 @@ class Thought:
 
 
 Line = tuple[Thought, ...]
-"""Thoughts that follow one another. It has the id of its last."""
+"""A sequence of thoughts; it has the id of its last one."""
 
 
 def _line_id(line: Line) -> str:
@@ -85,7 +85,7 @@ def _is_grounded(line: Line) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ThoughtConclusion:
-    """What a line of thought comes down to."""
+    """The conclusion drawn from a line of thoughts."""
 
     p: float
     grounding: Grounding
@@ -121,7 +121,7 @@ class ThoughtPosition(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One request: what for, where, and at which stage of that position its events are logged."""
+    """One model request: its purpose, its position, and the stage under which its events are logged."""
 
     name: str
     position: ThoughtPosition
@@ -131,7 +131,7 @@ class _Step(NamedTuple):
 
 
 class NothingGrounded(Exception):
-    """No thought could be looked into; the text says why."""
+    """No thought could be grounded; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +143,12 @@ class Thinker:
     pool: GroundingPool
     log: EventLog[ThoughtJob]
     share: float | None = None
-    """Dollars for looking into one thought."""
+    """Budget for grounding one thought."""
 
     async def next_thoughts(
         self, line: Line, count: int, place: ThoughtPosition, standpoint: str = ""
     ) -> list[Thought]:
-        """At most so many thoughts to go on with, looked into; none where the line says enough or the model fails."""
+        """Up to `count` grounded next thoughts; none if the line is sufficient or the model fails."""
 
         def read(answer: Mapping[str, Any]) -> list[Thought]:
             new: list[Thought] = []
@@ -174,7 +174,7 @@ class Thinker:
         return await self.examine(new, line, place)
 
     async def examine(self, thoughts: Sequence[Thought], line: Line, place: ThoughtPosition) -> list[Thought]:
-        """The thoughts with what the grounder found, side by side."""
+        """Ground thoughts concurrently."""
 
         async def ground(thought: Thought, job: ThoughtJob) -> Thought:
             leaf = Leaf(
@@ -191,7 +191,7 @@ class Thinker:
         return await gather_or_cancel(ground(one, place.job(1, number)) for number, one in enumerate(thoughts))
 
     async def best(self, lines: Sequence[Line], keep: int, place: ThoughtPosition) -> list[Line]:
-        """The lines that are worth most, best first; in the order given where nobody rates them."""
+        """The best lines, best first; in the given order if rating fails."""
         grounded = [line for line in lines if _is_grounded(line)] or list(lines)
         if len(grounded) == 1:
             return grounded
@@ -212,7 +212,7 @@ class Thinker:
         return sorted(grounded, key=lambda line: -worth[_line_id(line)])[:keep]
 
     async def merge(self, thoughts: Line, place: ThoughtPosition) -> Thought:
-        """One new thought out of several."""
+        """Merge several thoughts into a new one."""
 
         def read(answer: Mapping[str, Any]) -> Thought:
             problem = self._unfit(str(answer["claim"]), thoughts)
@@ -224,7 +224,7 @@ class Thinker:
         return await self._ask(step, THOUGHT, read, ("What was looked into", _as_prompt(thoughts)))
 
     async def conclude(self, line: Line, place: ThoughtPosition) -> ThoughtConclusion:
-        """The probability of the claim itself, in the light of a line; `NothingGrounded` where it came to nothing."""
+        """The probability of the claim, given a line; raises `NothingGrounded` if no thought was grounded."""
         if not _is_grounded(line):
             errors = dict.fromkeys(thought.grounding.error for thought in line if thought.grounding.error)
             raise NothingGrounded("; ".join(errors) or "no thought was proposed")
@@ -238,7 +238,7 @@ class Thinker:
         return await self._ask(step, CONCLUSION_WITHOUT_SOURCES, read, ("What was looked into", _as_prompt(line)))
 
     def _unfit(self, claim: str, others: Sequence[Thought]) -> str:
-        """Why a thought cannot be looked into by itself, or need not be; empty where it can."""
+        """Why a thought is rejected; empty if it is accepted."""
         faults = claim_faults(claim)
         known = [self.about.claim, *(thought.claim for thought in others)]
         if not faults and any(claim_likeness(claim, other) == "same" for other in known):
@@ -272,11 +272,11 @@ STANDPOINTS = (
     "Begin with the numbers: levels, trends and spreads of the quantities the claim hangs on.",
     "Begin with what those who are closest to the matter expect, and why they might be wrong.",
 )
-"""Where the trees of a forest set out from; the first is free."""
+"""Starting points of the trees in a forest; the first is unrestricted."""
 
 
 async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, list[ThoughtConclusion]]:
-    """The probability of the claim, and what it was concluded from; `NothingGrounded` or a `ModelError` without any."""
+    """The conclusion about the claim; raises `NothingGrounded` or a `ModelError`."""
     match settings.kind:
         case "chain":
             found = [await _chain(thinker, settings)]
@@ -290,7 +290,7 @@ async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, lis
 
 
 async def _chain(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusion:
-    """One thought after the other, until there is enough."""
+    """One thought after the other, until the model has enough."""
     line: Line = ()
     for level in range(1, settings.depth + 1):
         new = await thinker.next_thoughts(line, 1, ThoughtPosition(1, level, 1))
@@ -303,7 +303,7 @@ async def _chain(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusi
 async def _tree(
     thinker: Thinker, settings: ThoughtSettings, number: int = 1, standpoint: str = ""
 ) -> ThoughtConclusion:
-    """Breadth first, the best lines kept at every level. A line that says enough stays in the race as it is."""
+    """Beam search: keep the best lines at every level. A sufficient line stays as it is."""
     lines: list[Line] = [()]
     for level in range(1, settings.depth + 1):
         steps = [
@@ -321,7 +321,7 @@ async def _tree(
 
 
 async def _graph(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusion:
-    """Thoughts side by side; the best are joined into a new one, which is looked into and takes part from then on."""
+    """Merge the best thoughts into a new one, ground it, add it to the pool, and repeat."""
     pool = await thinker.next_thoughts((), settings.width, ThoughtPosition(1, 1, 1))
     for level in range(2, settings.depth + 1):
         place = ThoughtPosition(1, level, 1)
@@ -339,7 +339,7 @@ async def _graph(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusi
 
 
 async def _forest(thinker: Thinker, settings: ThoughtSettings) -> list[ThoughtConclusion]:
-    """Trees side by side, each from its standpoint; one that comes to nothing is left out."""
+    """Several trees, each from its own standpoint; failed ones are left out."""
 
     async def one(number: int) -> ThoughtConclusion | str:
         try:
@@ -356,12 +356,12 @@ async def _forest(thinker: Thinker, settings: ThoughtSettings) -> list[ThoughtCo
 
 @dataclass(frozen=True, kw_only=True)
 class ThoughtsForecaster(AnalyzingForecaster):
-    """Chain, tree, graph or forest of thoughts over a grounder."""
+    """Forecasts with a chain, tree, graph or forest of thoughts."""
 
     settings: ThoughtSettings = field(default_factory=ThoughtSettings)
 
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
-        """Every thought has an equal part of the money."""
+        """Analyse one target; the budget is split equally among thoughts."""
         log = EventLog[ThoughtJob](self.on_event)
         dollars = self.dollars
         thinker = Thinker(
@@ -385,7 +385,7 @@ class ThoughtsForecaster(AnalyzingForecaster):
 
 
 def _reasons(target: str, conclusion: ThoughtConclusion) -> str:
-    """A conclusion with what it rests on."""
+    """Rationale: the conclusion and the thoughts behind it."""
     line = conclusion.line
     listed = "\n".join(claim_line(each.id, each.claim, each.p, each.grounding) for each in line)
     sources = source_list([(each.id, source) for each in line for source in each.grounding.sources])

@@ -1,4 +1,4 @@
-"""Tree files: JSON that a person can read and edit, with a version."""
+"""Read and write tree files: versioned JSON that people can read and edit."""
 
 import json
 import math
@@ -26,14 +26,14 @@ T = TypeVar("T")
 EDIT_KINDS: Mapping[str, type[Edit]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in get_args(Edit)
 }
-"""By their names in tree files: `set_p` is a SetP."""
+"""Name in tree files → edit: `set_p` is a SetP."""
 
 
 # Writing.
 
 
 def to_dict(value: object) -> dict[str, Any]:
-    """A claim, link, grounding or edit as plain JSON, without what is empty and need not be there.
+    """A claim, link, grounding or edit as plain JSON, without empty optional fields.
 
     >>> from foretell.forecasters.tree.links import LinearLink
     >>> to_dict(LinearLink(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05))
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def scenario_to_dict(scenario: Scenario) -> dict[str, Any]:
-    """The scenario as plain JSON; new probabilities, if that is all there is, in the short form `set`."""
+    """The scenario as plain JSON; in the short form `set` if it only sets probabilities."""
     body: dict[str, Any] = {"text": scenario.text} if scenario.text else {}
     sets = [edit for edit in scenario.edits if isinstance(edit, SetP)]
     if len(sets) == len(scenario.edits) and len({edit.id for edit in sets}) == len(sets):
@@ -75,13 +75,13 @@ def scenario_to_dict(scenario: Scenario) -> dict[str, Any]:
 
 
 class ObjectWithRepeatedKeys(dict[str, Any]):
-    """A JSON object in which some names occur twice."""
+    """A JSON object with duplicate keys."""
 
     names: tuple[str, ...] = ()
 
 
 def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads(object_pairs_hook=…)`: a dict that knows which names were given twice."""
+    """For `json.loads(object_pairs_hook=…)`: a dict that remembers duplicate keys."""
     found = ObjectWithRepeatedKeys(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -90,7 +90,7 @@ def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class JsonObject:
-    """One JSON object while it is read. Whatever does not fit becomes a `TreeProblem` and reads as None."""
+    """A JSON object being read. A value that does not fit becomes a `TreeProblem` and reads as None."""
 
     def __init__(self, data: object, problems: list[TreeProblem], *, node: str = "", within: str = "") -> None:
         self.node = node
@@ -106,20 +106,20 @@ class JsonObject:
             self.wrong("", f"expected an object {{…}}, found {_shown(data)}")
 
     def wrong(self, name: str, text: str, hint: str = "") -> None:
-        """Something does not fit."""
+        """Report a problem with a field."""
         self.problems.append(TreeProblem(node=self.node, field=self.path(name), text=text, hint=hint))
 
     def path(self, name: str) -> str:
-        """The field as errors name it."""
+        """The field's name in error messages."""
         return ".".join(filter(None, [self.within, name]))
 
     def take(self, name: str) -> Any:
-        """The raw value; None where absent."""
+        """The raw value; None if absent."""
         self._read.add(name)
         return self.data.get(name)
 
     def inner(self, name: str) -> "JsonObject | None":
-        """An object within this one; None where absent."""
+        """A nested object; None if absent."""
         value = self.take(name)
         return None if value is None else self._within(name, value)
 
@@ -127,14 +127,14 @@ class JsonObject:
         return JsonObject(value, self.problems, node=self.node, within=self.path(name))
 
     def finish(self) -> None:
-        """Every field that nothing has read is a mistake worth reporting."""
+        """Report every field that was not read."""
         for name in self.data:
             if name not in self._read:
                 near = get_close_matches(name, sorted(self._read), n=1)
                 self.wrong(name, "is not a field here", f"did you mean {near[0]}?" if near else "")
 
     def get(self, name: str, kind: Any, *, required: bool = False) -> Any:
-        """The value of a field of that type; None where it is absent or does not fit."""
+        """The value of a field if it has the type; otherwise None."""
         value = self.take(name)
         if value is None:
             if required:
@@ -206,9 +206,9 @@ def _not_none(hint: Any) -> Any:
 
 
 def read(kind: type[T], given: JsonObject, **known: Any) -> T | None:
-    """An object as a dataclass of that kind; None, with the reasons among the problems, where it is not one.
+    """Read an object as a dataclass; None if it does not fit, with the reasons among the problems.
 
-    Fields that are `known` already are accepted in the object and not used.
+    Fields that are already `known` may occur in the object and are ignored.
     """
     problems = len(given.problems)
     values: dict[str, Any] = {}
@@ -262,7 +262,7 @@ def read_scenario(name: str, data: object, problems: list[TreeProblem]) -> Scena
 
 SCHEMA = "foretell/tree/1"
 LINES = {"nodes": 2, "scenarios": 2, "origin": 1}
-"""How many levels within a field of the file get lines of their own."""
+"""Field of the file → how many of its levels are written on separate lines."""
 ONLY_FOR_EXPORT = "matters only for export to ProbLog and Bayes nets, which can scale the weights"
 
 
@@ -274,15 +274,15 @@ class TreeFile:
     scenarios: Mapping[str, Scenario] = field(default_factory=dict[str, Scenario])
     warnings: tuple[TreeProblem, ...] = ()
     version: int | None = None
-    """The number of its version, where somebody keeps them and asked for it."""
+    """Its version number, if it was asked for and the file has a history."""
 
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
-        """One more scenario, in place of an older one of that name."""
+        """Add a scenario, replacing one with the same name."""
         return replace(self, scenarios={**self.scenarios, scenario.name: scenario})
 
 
 def read_tree_file(path: str | Path) -> TreeFile:
-    """A tree file, checked and with every number worked out; what cannot be used is an `InvalidTree`."""
+    """Read a tree file, validate it and compute all probabilities; raises `InvalidTree`."""
     file = _parsed(Path(path))
     try:
         done = evaluate(file.tree)
@@ -292,12 +292,12 @@ def read_tree_file(path: str | Path) -> TreeFile:
 
 
 def read_tree(path: str | Path) -> Tree:
-    """The tree of a tree file, with every number worked out."""
+    """Read the tree of a tree file, with all probabilities computed."""
     return read_tree_file(path).tree
 
 
 def check_file(path: str | Path) -> list[TreeProblem]:
-    """Everything wrong with a tree file and everything worth knowing, instead of the first thing only."""
+    """All errors and warnings about a tree file."""
     try:
         file = _parsed(Path(path))
         found = tree_problems(file.tree)
@@ -310,14 +310,14 @@ def check_file(path: str | Path) -> list[TreeProblem]:
 
 
 def write_tree(path: str | Path, tree: Tree, scenarios: Mapping[str, Scenario] | None = None) -> None:
-    """Write a tree file; it appears whole or not at all."""
+    """Write a tree file atomically."""
     from foretell.data.files import write_atomically
 
     write_atomically(Path(path), tree_text(tree, scenarios or {}).encode())
 
 
 def tree_text(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) -> str:
-    """The text of a tree file: a line for each field of each claim."""
+    """The text of a tree file, with one line per field of each claim."""
     body = tree_to_dict(tree, scenarios or {})
     lines = [f' "{name}": {_laid_out(value, LINES.get(name, 0), " ")}' for name, value in body.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
@@ -345,7 +345,7 @@ def tree_to_dict(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) ->
 
 
 def tree_from_text(text: str) -> TreeFile:
-    """Read the text of a tree file. Only its form is checked: see `evaluate` for the rest."""
+    """Read the text of a tree file. Only the format is checked; `evaluate` checks the rest."""
     try:
         data = json.loads(text, object_pairs_hook=object_from_pairs)
     except ValueError as error:
@@ -354,7 +354,7 @@ def tree_from_text(text: str) -> TreeFile:
 
 
 def tree_from_dict(data: object) -> TreeFile:
-    """Read a tree from a parsed JSON object. Only its form is checked: see `evaluate` for the rest."""
+    """Read a tree from parsed JSON. Only the format is checked; `evaluate` checks the rest."""
     found: list[TreeProblem] = []
     given = JsonObject(data, found)
     schema = given.get("schema", str)
@@ -377,7 +377,7 @@ def tree_from_dict(data: object) -> TreeFile:
 
 
 def edits_from_json(data: object) -> list[Edit]:
-    """Edits from a parsed JSON list, as they stand under `edits` of a scenario in a tree file.
+    """Read edits from a parsed JSON list, in the format of a scenario's `edits`.
 
     >>> edits_from_json([{"edit": "set_p", "id": "P1", "p": 0.2}])
     [SetP(id='P1', p=0.2)]
@@ -403,7 +403,7 @@ def _nodes(given: JsonObject) -> dict[str, Proposition]:
 
 
 def _as_of(given: JsonObject) -> AsOf | None:
-    """A moment with its mode, or just a day."""
+    """Read a moment with its mode, or a day."""
     value = given.take("as_of")
     if value is None:
         return None
@@ -439,7 +439,7 @@ def _at(error: InputError, path: str | Path) -> InputError:
 
 
 def _laid_out(value: object, levels: int, indent: str) -> str:
-    """JSON with that many outer levels on lines of their own and everything within on one line."""
+    """JSON with the given number of outer levels on separate lines, and the rest on one line."""
     if not isinstance(value, dict) or not value or levels == 0:
         return json.dumps(value, ensure_ascii=False)
     inner = indent + " "

@@ -1,4 +1,4 @@
-"""Whether a tree is sound: ids, root, children, no cycles, nothing out of reach, links that fit, results in [0, 1]."""
+"""Validate a tree: ids, root, children, cycles, reachability, links, and results in [0, 1]."""
 
 import math
 import re
@@ -12,11 +12,11 @@ from foretell.forecasters.tree.text import TreeProblem
 _ID = re.compile(ID)
 RESERVED = frozenset({"AND", "OR", "NOT", ASSUMPTION})
 CLOSE = 1e-3
-"""How far a parent's written p may be from what its link gives before it is mentioned: people round."""
+"""Tolerance between a parent's written p and what its link gives, because people round."""
 
 
 def structural_problems(tree: Tree) -> list[TreeProblem]:
-    """What is wrong with how the claims hang together. An empty list means that the tree can be walked."""
+    """Problems of the tree's structure. If there are none, the tree can be traversed."""
     found = [problem for key, node in tree.nodes.items() for problem in _node(tree, key, node)]
     if tree.root not in tree.nodes:
         found.insert(0, TreeProblem(node="", field="root", text=f"there is no node {tree.root}"))
@@ -36,7 +36,7 @@ def structural_problems(tree: Tree) -> list[TreeProblem]:
 
 
 def node_problems(tree: Tree, node: Proposition) -> list[TreeProblem]:
-    """What is wrong with the numbers and the link of one claim, and what is worth knowing about it."""
+    """Errors and warnings about the numbers and the link of one claim."""
     found = [
         TreeProblem(node=node.id, field=field, text=f"{value:g} is outside [0, 1]")
         for field, value in (("p", node.p), ("pinned", node.pinned))
@@ -47,7 +47,7 @@ def node_problems(tree: Tree, node: Proposition) -> list[TreeProblem]:
 
 
 def tree_problems(tree: Tree) -> list[TreeProblem]:
-    """Everything wrong with the tree except what only its arithmetic shows (`result_problems`)."""
+    """All problems except those that need the computed values (`result_problems`)."""
     found = structural_problems(tree)
     if not (math.isfinite(tree.missing) and 0 <= tree.missing <= 1):
         found.append(TreeProblem(node="", field="missing", text=f"{tree.missing:g} is outside [0, 1]"))
@@ -59,7 +59,7 @@ def tree_problems(tree: Tree) -> list[TreeProblem]:
 
 
 def result_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[TreeProblem]:
-    """Claims whose link leaves [0, 1] at these values, and joint chances that are not quite chances."""
+    """Claims whose link leaves [0, 1] at these values, and joint probabilities that are inconsistent."""
     found: list[TreeProblem] = []
     for claim, place in circuit.claims.items():
         op = circuit.ops[place]
@@ -75,7 +75,7 @@ def result_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[T
 
 
 def written_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[TreeProblem]:
-    """Parents whose written p is not what their link gives; the link counts."""
+    """Parents whose written p differs from what their link gives; the link decides."""
     found: list[TreeProblem] = []
     for claim, place in circuit.claims.items():
         node = tree.nodes[claim]
@@ -136,7 +136,7 @@ def _parent(tree: Tree, node: Proposition) -> Iterator[TreeProblem]:
 
 
 def _cycle(tree: Tree) -> list[str]:
-    """A way from a claim back to itself, if there is one."""
+    """A cycle, if there is one."""
     done: set[str] = set()
     for start in tree.nodes:
         way, ahead = [start], [iter(tree.nodes[start].children)]

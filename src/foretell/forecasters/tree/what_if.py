@@ -1,4 +1,4 @@
-"""What if: edits on a tree, with only the claims above them worked out anew. No model is asked."""
+"""What-if: apply edits to a tree and recompute only the claims above them, without a model."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from foretell.forecasters.tree.validation import result_problems
 
 
 def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
-    """The tree after the edits, equal to the last bit to working all of it out anew.
+    """Apply edits and recompute; the result is bit for bit the same as recomputing the whole tree.
 
     Only the claims above an edit are worked out, and no model is asked. Pinned claims above an edit hold; judged ones
     keep their number and are marked stale. A new link must give a probability; where new values push an old link out of
@@ -54,7 +54,7 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
 
 
 def _new_inputs(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSession) -> dict[str, float] | None:
-    """The edits as other inputs of the operations that are known; None where they change the operations themselves."""
+    """The edits as new inputs of the compiled tree; None if they change its operations."""
     inputs = dict(editing.assumed)
     for id in start:
         given, was_given = has_own_value(tree.nodes[id]), id in circuit.input_places
@@ -66,7 +66,7 @@ def _new_inputs(tree: Tree, circuit: Circuit, start: Collection[str], editing: E
 
 
 def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callable[[Proposition], bool]) -> set[str]:
-    """Claims above those of `start`, as far as every claim on the way `passes` a change on."""
+    """Ancestors of `start`, along claims that pass a change on."""
     found: set[str] = set()
     stack = list(start)
     while stack:
@@ -78,7 +78,7 @@ def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callab
 
 
 def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
-    """Judged claims above an edit were stated before it."""
+    """Mark judged claims above an edit as stale."""
     nodes = dict(tree.nodes)
     for id in above:
         node = nodes[id]
@@ -88,7 +88,7 @@ def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
 
 
 def clamped_claims(tree: Tree) -> list[str]:
-    """Linear claims whose sum leaves [0, 1] at the present values, so that they are held at the end of the range."""
+    """Linear claims whose sum leaves [0, 1] at the current values, so that they are clamped."""
     found: list[str] = []
     for id, node in tree.nodes.items():
         form = node.linear_form
@@ -109,23 +109,23 @@ FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "ground
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimChange:
-    """A claim that is not as it was. `before` is None for a new claim, `after` for one that is gone."""
+    """A changed claim. `before` is None for a new claim, `after` for a removed one."""
 
     id: str
     claim: str
     before: float | None
     after: float | None
     fields: tuple[str, ...] = ()
-    """What else changed, by the names of `FIELDS`."""
+    """Other changed fields, as named in `FIELDS`."""
 
     @property
     def moved(self) -> float:
-        """By how much the probability changed; 0 where one side has none."""
+        """Change of the probability; 0 if one side has none."""
         return 0.0 if self.before is None or self.after is None else self.after - self.before
 
 
 def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
-    """Every claim that differs between two trees, in the order of the second, those that are gone last."""
+    """Every claim that differs between two trees, in the order of the second; removed claims last."""
     found: list[ClaimChange] = []
     for id in [*after.nodes, *(id for id in before.nodes if id not in after.nodes)]:
         old, new = before.nodes.get(id), after.nodes.get(id)
@@ -141,7 +141,7 @@ def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIfResult:
-    """What a scenario makes of a tree."""
+    """The effect of a scenario on a tree."""
 
     name: str
     tree: Tree
@@ -149,13 +149,13 @@ class WhatIfResult:
     """The root's probability."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Judged claims that were stated before the change."""
+    """Judged claims that the change made stale."""
     held: tuple[str, ...]
-    """Claims held at the end of [0, 1], since their link leaves it."""
+    """Claims clamped to [0, 1] because their link leaves it."""
 
 
 def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
-    """The scenario, compared with the tree as it is."""
+    """Apply a scenario and compare the result with the tree."""
     new = resynthesize(tree, scenario.edits)
     return WhatIfResult(
         name=scenario.name,
@@ -168,12 +168,12 @@ def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
 
 
 def compare_scenarios(tree: Tree, scenarios: Iterable[Scenario]) -> list[WhatIfResult]:
-    """Several scenarios, each on the tree as it is."""
+    """Apply several scenarios, each to the original tree."""
     return [apply_scenario(tree, scenario) for scenario in scenarios]
 
 
 def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> WhatIfResult:
-    """The tree with other probabilities at some claims, compared with the tree as it is; no model is asked."""
+    """Set probabilities of some claims and compare the result with the tree, without a model."""
     tree = tree if tree.cache is not None else evaluated(tree)
     return apply_scenario(tree, Scenario(name=name, edits=tuple(SetP(id=id, p=value) for id, value in p.items())))
 

@@ -181,6 +181,8 @@ class ChatWire:
             raise ValueError("the stream holds no reply")
         if finish is None:
             finish = "length"  # The connection ended first: what is there was cut off.
+        elif "error" in body:
+            del body["error"]  # It came after the ending, and undoes nothing that was said and paid for.
         return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 

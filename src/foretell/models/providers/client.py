@@ -44,7 +44,7 @@ LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 """Tokens of a reply: what any limit is below, and what is of no use any more."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What a reader raises where a reply is not what it should be."""
-LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider"}
+LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider", "include": "include"}
 """Fields that a wire adds by itself, and that are left out where they are refused."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"

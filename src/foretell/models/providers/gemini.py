@@ -164,6 +164,8 @@ class GeminiWire:
             raise ValueError("the stream holds no reply")
         if usage:
             body["usageMetadata"] = usage
+        if candidate.get("finishReason"):
+            body.pop("error", None)  # It came after the ending, and undoes nothing that was said and paid for.
         if candidate or parts:
             candidate.setdefault("finishReason", "MAX_TOKENS")
             body["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]

@@ -158,7 +158,7 @@ class MessagesWire:
                     body |= {k: v for k, v in (event.get("delta") or {}).items() if v is not None}
                     more = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
                     body["usage"] = {**(body.get("usage") or {}), **more}
-                case "error":
+                case "error" if body.get("stop_reason") is None:
                     return event
                 case _:
                     continue

@@ -56,6 +56,8 @@ class ResponsesWire:
     """How one tool is forced; the first leaves the list of tools, and so the provider's cache, as it was."""
     cache_key: bool = True
     """Whether requests with the same beginning may be told to the provider as such."""
+    encrypted: bool = True
+    """Whether reasoning comes encrypted, and only where it is asked for."""
 
     def path(self, name: str, *, stream: bool) -> str:
         """Below the provider's address."""
@@ -72,7 +74,7 @@ class ResponsesWire:
         body: Json = {"model": name, "input": items, "store": False}
         if instructions:
             body["instructions"] = instructions
-        if facts.efforts or request.settings.effort is not None:
+        if self.encrypted and (facts.efforts or request.settings.effort is not None):
             body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
             body["tools"] = [
@@ -161,7 +163,7 @@ class ResponsesWire:
                 items[int(event.get("output_index") or 0)] = dict(event["item"])
             elif kind in PIECES:
                 _add_piece(items.setdefault(int(event.get("output_index") or 0), {}), *PIECES[kind], event)
-            elif kind == "error":
+            elif (kind == "error" or event.get("error")) and body.get("status") in (None, *UNFINISHED):
                 return {"error": event.get("error") or event}
         if not body:
             raise ValueError("the stream holds no reply")

@@ -83,7 +83,10 @@ XAI = http_service(
     "xai", ResponsesWire(forced="function", cache_key=False), "https://api.x.ai/v1", "XAI_API_KEY", price_id="x-ai"
 )
 DEEPSEEK = http_service(
-    "deepseek", ResponsesWire(forced="function", cache_key=False), "https://api.deepseek.com", "DEEPSEEK_API_KEY"
+    "deepseek",
+    ResponsesWire(forced="function", cache_key=False, encrypted=False),
+    "https://api.deepseek.com",
+    "DEEPSEEK_API_KEY",
 )
 MISTRAL = http_service("mistral", ChatWire(seed="random_seed"), "https://api.mistral.ai/v1", "MISTRAL_API_KEY")
 GROQ = http_service("groq", ChatWire(), "https://api.groq.com/openai/v1", "GROQ_API_KEY")

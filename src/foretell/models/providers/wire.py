@@ -72,7 +72,12 @@ NO_CREDIT = (
     "run out of credits",
     "available credits",
     "any credits",
+    "credits are depleted",
     "spending limit",
+    "spending cap",
+    "spend limit",
+    "api usage limits",
+    "arrearage",
 )
 """Words that tell an empty account from a crowded service: both answer 429."""
 WRONG_KEY = ("api_key_invalid", "invalid_api_key", "incorrect api key", "invalid api key", "authentication_error")
@@ -86,7 +91,12 @@ TOO_LONG = (
     "exceed_context",
     "exceed context",
     "too_many_prompt_tokens",
+    "context size",
     "input token count",
+    "`inputs` tokens",
+    "range of input length",
+    "exceeds max length",
+    "exceeded model token limit",
     "maximum prompt length",
     "maximum number of tokens",
 )
@@ -109,18 +119,36 @@ OVERLOADED = ("overloaded", "slow_down", "rate_limit", "unavailable")
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens")
 SETTINGS = {
     "tool_choice": ("tool_choice", "tool choice", "toolconfig", "function_calling_config"),
-    "schema": ("response_format", "json_schema", "output_config.format", "responsejsonschema", "text.format"),
+    "schema": (
+        "response_format",
+        "response format",
+        "json_schema",
+        "json mode",
+        "output_config.format",
+        "output_config:",
+        "responsejsonschema",
+        "structured output",
+        "text.format",
+    ),
     "temperature": ("temperature", "top_p", "sampling"),
     "effort": (
         "reasoning_effort",
         "reasoning.effort",
         "output_config.effort",
+        "output_config:",
+        "effort parameter",
         "thinking_level",
         "thinkinglevel",
+        "thinking level",
         "thinking_budget",
         "thinkingbudget",
+        "thinking budget",
         "budget_tokens",
         "thinking.type",
+        "adaptive thinking",
+        "only works in thinking",
+        "not support thinking",
+        "thinking is not supported",
     ),
     "seed": ("seed",),
     "tier": ("service_tier", "servicetier"),
@@ -130,6 +158,7 @@ SETTINGS = {
         "'reasoning'",
         "messages.reasoning",
     ),
+    "include": ("encrypted content is not supported",),
     # Thoughts that cannot be checked, as after a change of account: other conversations may keep theirs.
     "signature": (
         "encrypted_content",
@@ -230,6 +259,8 @@ class HttpFailure:
         if about_key or any(word in words for word in WRONG_KEY):
             # Providers quote the key they refuse, sometimes only in part: their words stay out.
             return KeyRefused(f"{model}: the provider does not accept the key (HTTP {status})")
+        if status == 429 and "request too large" in words:
+            return ContextTooLong(text)  # Alone it is more than a minute allows: waiting does not help.
         again = self.headers.get("x-should-retry")
         if again != "false" and (status in BUSY or status >= 500 or again == "true"):
             return ModelBusy(text, wait=self.wait)
@@ -258,6 +289,7 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "tier": settings.tier is not None,
         # Nobody complains of these where the wire did not send them.
         "stream": True,
+        "include": True,
         "routing": True,
         "max_tokens": request.max_tokens is not None,
         "sealed": sealed,

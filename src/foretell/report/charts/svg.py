@@ -284,7 +284,7 @@ class Chart:
 
     @property
     def csv(self) -> str:
-        """The numbers it shows; empty where there are none."""
+        """The numbers it shows; empty if there are none."""
         found = re.search(r"<metadata>([^<]*)</metadata>", self.svg)
         return str(Markup(found[1]).unescape()) if found else ""
 

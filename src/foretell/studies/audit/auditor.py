@@ -37,7 +37,7 @@ class ClusteredRate:
     count: int
     n: int
     share: float
-    """NaN where there is nothing to count."""
+    """NaN if there is nothing to count."""
     low: float
     high: float
     """Wilson (1927), with every row independent."""

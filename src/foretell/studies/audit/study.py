@@ -377,7 +377,9 @@ def _arms(
             hint = "run it with clairvoyant: true"
             raise InputError(f"run {unfenced.id} was fenced", column="--unfenced", hint=hint)
     if len(arms) > 1 and not questions.resolutions and options.outcomes is None:
-        raise InputError("how the questions came out is unknown", hint="give --outcomes, a table as for foretell score")
+        raise InputError(
+            "the outcomes of the questions are unknown", hint="give --outcomes, a table as for foretell score"
+        )
     return {
         arm: combine_trials(store.answers(one.id), questions.questions, combining_by_name(one.spec.combine))
         for arm, one in arms.items()

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
-from foretell.operations.requests import ScoreRequest
+from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.score import ScoreResult, score
 from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError

@@ -13,7 +13,8 @@ from foretell.models.check import unknown_models
 from foretell.operations.ask import AskResult, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.models import list_models
-from foretell.operations.requests import NO_CHOICE, AskRequest, ModelsListRequest
+from foretell.operations.requests.asking import NO_CHOICE, AskRequest
+from foretell.operations.requests.setup import ModelsListRequest
 from foretell.operations.runs import cell_cost
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values

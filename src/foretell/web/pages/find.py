@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from foretell.operations.requests import RunsRequest
+from foretell.operations.requests.runs import RunsRequest
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 from foretell.web.pages.arena import arena_rows

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.operations.requests import RunsRequest
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
@@ -190,7 +190,7 @@ def _highlights(
             continue
         root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()
         text = f"{root.claim} {percent(root.p)}, from {some(len(tree.nodes), 'claim')}."
-        found.append({"kind": "tree", "title": "A claim taken apart", "text": text, "name": name, "ids": [name]})
+        found.append({"kind": "tree", "title": "A claim broken down", "text": text, "name": name, "ids": [name]})
         break
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]

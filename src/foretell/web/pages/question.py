@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from foretell.operations.question_view import question_view
-from foretell.operations.requests import ShowRequest
+from foretell.operations.requests.runs import ShowRequest
 from foretell.operations.run import show
 from foretell.operations.runs import CellCost, cell_cost
 from foretell.questions.errors import InputError, MissingExtra

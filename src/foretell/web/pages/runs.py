@@ -20,11 +20,9 @@ from foretell.data.untrusted import rows_as_csv
 from foretell.operations import run as operations
 from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.grid import list_grids
-from foretell.operations.requests import (
-    SET_HELP,
+from foretell.operations.requests.data import SET_HELP, ListingFields, QuestionsRequest
+from foretell.operations.requests.runs import (
     GridsRequest,
-    ListingFields,
-    QuestionsRequest,
     ReplayRequest,
     RunRequest,
     RunsRemoveRequest,

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from foretell.operations.requests import TournamentResultsRequest
+from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.tournament_results import TournamentResults, score_tournaments
 from foretell.report.document import study_parts
 from foretell.report.leaderboard import board_study

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.history import ConflictingEdits, current_version
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,
@@ -61,11 +61,11 @@ class TreeEditBody(body_of(TreeEditRequest, "tree", "edits", "save_as", "rejudge
 
 
 class TreeGroundBody(body_of(TreeGroundRequest, "tree")):
-    """Leaves to examine anew."""
+    """Leaves to ground again."""
 
 
 class TreeExpandBody(body_of(TreeExpandRequest, "tree")):
-    """A leaf to take apart."""
+    """A leaf to break down."""
 
 
 class TreeResynthesizeBody(body_of(TreeResynthesizeRequest, "tree")):

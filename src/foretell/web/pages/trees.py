@@ -33,7 +33,7 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, parents_of
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
-from foretell.operations.requests import (
+from foretell.operations.requests.trees import (
     TREE_FORMATS,
     TreeListRequest,
     TreeReportRequest,

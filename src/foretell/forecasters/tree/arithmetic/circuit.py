@@ -1,4 +1,4 @@
-"""A tree as one list of arithmetic operations: the same list is run here, in a web page, and backwards for slopes.
+"""A tree compiled to a list of arithmetic operations, run in Python and JavaScript, and backwards for slopes.
 
 Each operation refers to earlier ones by their place in the list:
 
@@ -35,26 +35,26 @@ Op = In | Lin | Mul | Not | Mix | Cap
 
 SCHEMA = "foretell/circuit/1"
 ROUNDING = 1e-9
-"""How far beyond [0, 1] a sum may come out before it is more than rounding."""
+"""Largest excess over [0, 1] that counts as rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Circuit:
-    """The operations of a tree, where in them each claim's probability stands, and the inputs as they are now."""
+    """The operations of a tree, the position of each claim's probability, and the current inputs."""
 
     root: str
     ops: Sequence[Op]
     claims: Mapping[str, int]
     inputs: Mapping[str, float]
     pinnable: frozenset[str] = field(default=frozenset())
-    """Claims whose own result is all that any claim above reads: overwriting that result pins them."""
+    """Claims that can be pinned by overwriting their result, because claims above read nothing else of them."""
     improper: frozenset[str] = field(default=frozenset())
     """Linear claims that share leaves with their surroundings although their chance, given the children, can leave
     [0, 1]. Joint chances are then those of a signed measure; every claim's own number is held within [0, 1]."""
 
     @cached_property
     def input_places(self) -> dict[str, int]:
-        """Place of each input in the list."""
+        """Position of each input in the list."""
         return {op[1]: i for i, op in enumerate(self.ops) if op[0] == "in"}
 
     @cached_property
@@ -67,7 +67,7 @@ class Circuit:
         return found
 
     def run(self, inputs: Mapping[str, float] | None = None) -> list[float]:
-        """Every operation's result; inputs not named keep their value."""
+        """Run all operations; inputs that are not given keep their value."""
         return run_ops(self.ops, {**self.inputs, **(inputs or {})})
 
     def probabilities(self, inputs: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -76,7 +76,7 @@ class Circuit:
         return {claim: values[place] for claim, place in self.claims.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """What the web page needs, ready for JSON."""
+        """The data that the web page needs, as plain JSON."""
         return {
             "schema": SCHEMA,
             "root": self.root,
@@ -128,7 +128,7 @@ def _result(
 
 
 def rerun(circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float]) -> list[float]:
-    """The results after some inputs changed, from the results before: only what reads them is computed anew."""
+    """Update the results after some inputs changed; recomputes only what depends on them."""
     places = {circuit.input_places[name] for name in inputs}
     stack = list(places)
     while stack:
@@ -154,7 +154,7 @@ def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int) -> "l
 
 
 def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:
-    """How result `of` moves with every operation's result: one sweep backwards (reverse-mode differentiation).
+    """Derivatives of the result `of` by every operation's result (reverse-mode differentiation).
 
     >>> ops = [("in", "a"), ("in", "b"), ("mul", (0, 1)), ("not", 2)]
     >>> slopes(ops, run_ops(ops, {"a": 0.5, "b": 0.25}), 3)
@@ -189,7 +189,7 @@ def _partials(op: Op, values: Sequence[float]) -> Sequence[tuple[int, float]]:
 
 
 def read_by(op: Op) -> Sequence[int]:
-    """The places an operation reads."""
+    """Positions of the results that an operation reads."""
     match op:
         case ("in", _):
             return ()
@@ -220,7 +220,7 @@ def _renumbered(op: Op, moved: Mapping[int, int]) -> Op:
 
 
 class CircuitBuilder:
-    """Appends operations and hands back their places."""
+    """Appends operations and returns their positions."""
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
@@ -256,7 +256,7 @@ class CircuitBuilder:
         return self._add(("lin", base, tuple(free))) if free else self.constant(base)
 
     def product(self, factors: Sequence[int]) -> int:
-        """The factors multiplied; factors of one are left out, a factor of zero decides."""
+        """Product of the factors, simplified for factors 0 and 1."""
         values = [self._constants.get(place) for place in factors]
         if 0.0 in values:
             return self.constant(0.0)
@@ -275,7 +275,7 @@ class CircuitBuilder:
         return self._add(("not", place)) if value is None else self.constant(1.0 - value)
 
     def mixture(self, chance: int, high: int, low: int) -> int:
-        """`high` with that chance, else `low`."""
+        """`high` with the given probability, else `low`."""
         value = self._constants.get(chance)
         if value is not None:
             return self.weighted(0.0, [(high, value), (low, 1.0 - value)])
@@ -284,11 +284,11 @@ class CircuitBuilder:
         return self._add(("mix", chance, high, low))
 
     def capped(self, place: int) -> int:
-        """Held within [0, 1]. Never a constant, even of one: whoever reads a claim must not see how it came about."""
+        """Clamp to [0, 1]. Never folded into a constant, so that readers do not depend on how a claim is computed."""
         return self._add(("cap", place))
 
     def needed(self, outputs: Mapping[str, int]) -> tuple[list[Op], dict[str, int]]:
-        """The operations that lead to these places, and the places as they are then."""
+        """The operations needed for these results, and the new positions of the results."""
         used = set(outputs.values())
         for place in range(len(self.ops) - 1, -1, -1):
             if place in used:

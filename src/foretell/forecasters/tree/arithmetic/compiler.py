@@ -32,14 +32,14 @@ from foretell.questions.errors import InputError
 
 @dataclass(frozen=True)
 class InputBody:
-    """A variable on its own, with its probability as an input."""
+    """An independent variable whose probability is an input."""
 
     p: float
 
 
 @dataclass(frozen=True)
 class CoinBody:
-    """A variable on its own, with a probability that is part of a link."""
+    """An independent variable whose probability is part of a link."""
 
     p: float
 
@@ -68,7 +68,7 @@ class WeightedBody:
 
 @dataclass(frozen=True)
 class NumbersBody:
-    """A number made of other variables' numbers, mention by mention; nobody looks into it."""
+    """A number computed from other variables' numbers, treating every mention as independent; opaque to the rest."""
 
     expression: Expression
 
@@ -77,7 +77,7 @@ Body = InputBody | CoinBody | GateBody | WeightedBody | NumbersBody
 
 
 class Gates:
-    """The gates of a tree, made when first asked for. Sets of variables are bit masks."""
+    """The gates of a tree, created on first use. Sets of variables are bit masks."""
 
     def __init__(self, tree: Tree, plan: TreeLayout | None = None) -> None:
         plan = plan or layout(tree)
@@ -96,7 +96,7 @@ class Gates:
         self._cones = self._all_cones()
 
     def _all_cones(self) -> dict[str, int]:
-        """Every claim with all claims and assumptions its probability is computed from."""
+        """For every claim, all claims and assumptions that its probability depends on."""
         cones: dict[str, int] = {}
         for i, claim in enumerate(self.order):
             node, cone = self.tree.nodes[claim], 1 << i
@@ -147,7 +147,7 @@ class Gates:
         return self._bits.setdefault(name, 1 << (len(self.order) + len(self._bits)))
 
     def reach(self, gate: int) -> int:
-        """All variables the gate hangs on, its own included."""
+        """All variables that the gate depends on, including its own."""
         return self._reach[gate]
 
     def body(self, name: str) -> Body:
@@ -168,7 +168,7 @@ class Gates:
         return WeightedBody(float(base), tuple((float(weight), self.var(child)) for weight, child in terms))
 
     def numbers(self, expression: Expression) -> NumbersBody:
-        """By AND, OR and NOT on the numbers of variables, as if every mention were a variable of its own."""
+        """Apply AND, OR and NOT to numbers, treating every mention of a variable as independent."""
         return NumbersBody(expression)
 
     def exactly(self, literal: int) -> GateBody:
@@ -212,7 +212,7 @@ class ConditioningScope:
         self._pivots: dict[tuple[tuple[int, ...], int], list[str]] = {}
 
     def free(self, gate: int, cut: int) -> int:
-        """The variables the gate still hangs on."""
+        """Unsettled variables that the gate depends on."""
         return self._look(abs(gate), cut)[0]
 
     def hit(self, gates: Sequence[int], cut: int) -> int:
@@ -252,7 +252,7 @@ class ConditioningScope:
                 return ()
 
     def groups(self, literals: Sequence[int], cut: int) -> list[tuple[int, ...]]:
-        """Literals that share a variable stand together; groups in the order of their first literal."""
+        """Group literals that share a variable, in the order of their first literal."""
         groups: list[tuple[int, list[int]]] = []
         for literal in literals:
             own, members = self.free(literal, cut), list[int]()
@@ -267,13 +267,13 @@ class ConditioningScope:
         return [tuple(members) for _, members in groups]
 
     def stands_alone(self, name: str, group: Sequence[int], cut: int) -> bool:
-        """Whether nothing below the variable can be reached around it, so that it may be settled by itself."""
+        """Whether everything below the variable is reachable only through it, so that it can be settled alone."""
         bit = self.gates.bit(name)
         below = self.free(self.gates.var(name), cut) & ~bit
         return not below or not any(self.free(item, cut | bit) & below for item in group)
 
     def pivots(self, group: tuple[int, ...], cut: int) -> list[str]:
-        """Shared variables that may be settled first, the most used one in front; none lies below another."""
+        """Shared variables that can be settled first, most used first; none lies below another."""
         # Which variables are settled decides, not how: both cases of one look for the same next one.
         key = (group, self.hit(group, cut))
         if key not in self._pivots:
@@ -298,7 +298,7 @@ class ConditioningScope:
         return sorted(found, key=lambda name: (-len(readers[name]), order.index(name)))
 
     def _readers(self, group: Sequence[int], shared: int, cut: int) -> dict[str, set[str | int]]:
-        """Who reads each variable that leads to a shared one: claims by name, parts of the group by their place.
+        """Readers of each variable that leads to a shared one: claims by name, parts of the group by position.
 
         Variables come in the order in which they are met.
         """
@@ -322,7 +322,7 @@ class ConditioningScope:
 
 
 LARGEST = 20_000
-"""How many entangled products may be taken apart before giving up."""
+"""Maximum number of entangled products before giving up."""
 
 NOTHING = SettledClaims()
 
@@ -349,7 +349,7 @@ class Conditioning:
         self.scope = ConditioningScope(gates)
         self.outputs: dict[str, int] = {}
         self.opened: set[str] = set()
-        """Claims looked into from above, since their number alone did not do."""
+        """Claims that had to be expanded, because their probability alone is not sufficient."""
         self.improper: set[str] = set()
         """Linear claims looked into whose chance, given their children, can leave [0, 1]."""
         self.cases: Counter[str] = Counter()
@@ -411,7 +411,7 @@ class Conditioning:
         return self.outputs[name]
 
     def _opened(self, name: str, settled: SettledClaims) -> int:
-        """The claim from what it is made of, since something beneath it is settled."""
+        """Expand the claim, because something below it is settled."""
         self.opened.add(name)
         body = self.gates.body(name)
         if isinstance(body, GateBody):
@@ -432,7 +432,7 @@ class Conditioning:
         return self.emit.product([self._part(group, settled) for group in self.scope.groups(left, settled.which)])
 
     def _left(self, literals: Sequence[int], settled: SettledClaims) -> list[int] | None:
-        """The literals that are not settled, each once; None where one of them is false for sure."""
+        """The unsettled literals, each once; None if one is certainly false."""
         left: dict[int, None] = {}
         for literal in literals:
             name = self.gates.names[abs(literal)]
@@ -458,7 +458,7 @@ class Conditioning:
         return self._products[key]
 
     def _entangled(self, group: tuple[int, ...], settled: SettledClaims) -> int:
-        """A product whose parts hang together."""
+        """A product of dependent parts."""
         others = self._others(group, settled)
         inside = self._taken_apart(group, others)
         if inside is not None:
@@ -474,7 +474,7 @@ class Conditioning:
         return self._by_cases(pivots[0], group, settled)
 
     def _others(self, group: Sequence[int], settled: SettledClaims) -> list[int]:
-        """For each literal, what all the others hang on."""
+        """For each literal, the variables that the others depend on."""
         masks = [self.scope.free(literal, settled.which) for literal in group]
         return [reduce(or_, masks[:i] + masks[i + 1 :], 0) for i in range(len(masks))]
 
@@ -544,7 +544,7 @@ class Conditioning:
 
 
 def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeLayout | None = None) -> Circuit:
-    """The operations that give every claim's probability, exactly, also where branches share claims.
+    """Compile a tree to operations that compute every claim's exact probability, even if branches share claims.
 
     With `only`, the operations for these claims alone: the others enter with the probability they have. `plan` is the
     tree's layout, where it is known already. The tree must be sound (`tree_problems`); where too much is shared,
@@ -568,7 +568,7 @@ def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeL
 
 
 def _value(gates: Gates, name: str, only: Collection[str] | None) -> float:
-    """The probability of an input as it stands in the tree."""
+    """The current probability of an input."""
     node = gates.tree.nodes.get(name)
     if node is None:
         body = gates.body(name)

@@ -1,4 +1,4 @@
-"""How sure the answer is: an error bar from leaves that were examined several times, and where more would help most.
+"""The error bar of an answer from repeated trials of its leaves, and where more trials would help most.
 
 Each leaf's number is the mean of its trials, and their spread says how far that mean may be off. Leaves share what they
 have of spread with one another, since a few trials tell little alone. Errors of the same trial may go together: that is
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 PRIOR_TRIALS = 4.0
-"""How many trials the common spread of all leaves counts for in the spread of one."""
+"""Weight, in trials, of the pooled spread when estimating the spread of one leaf."""
 LEVEL = 0.9
-"""How often an error bar is to cover the truth."""
+"""Coverage of the error bar."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorBar:
-    """How far the answer may be off, as far as repeated examination shows it."""
+    """Uncertainty of the answer, as estimated from repeated trials."""
 
     p: float
     sd: float
@@ -43,9 +43,9 @@ class ErrorBar:
     correlation: float
     """Between the errors of two leaves in the same trial, as measured."""
     contributions: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By leaf, slope² × variance of its number: what another dollar is best spent on."""
+    """By leaf, slope² × variance: its contribution to the uncertainty."""
     once: tuple[str, ...] = ()
-    """Leaves that were examined once, for which the spread of the others stands in."""
+    """Leaves with one trial, for which the spread of the others is used."""
 
     def __str__(self) -> str:
         """In words."""
@@ -99,7 +99,7 @@ def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0
 
 
 def _error_of(tree: Tree, place: int | None, id: str, sd: Mapping[str, float]) -> float | None:
-    """The standard deviation of the error of a claim's number: a leaf's own, a parent's from the leaves beneath it."""
+    """Standard deviation of a claim's error: of a leaf its own, of a parent from the leaves below it."""
     if id in sd:
         return sd[id]
     if place is None:
@@ -112,14 +112,14 @@ def _error_of(tree: Tree, place: int | None, id: str, sd: Mapping[str, float]) -
 
 @dataclass(frozen=True, kw_only=True)
 class LeafSpread:
-    """What repeated examination of leaves says about the errors of their numbers."""
+    """Errors of the leaves, estimated from repeated trials."""
 
     sd: "Floats"
-    """Of each leaf's number, in the order of the leaves."""
+    """Standard deviation of each leaf's mean, in the order of the leaves."""
     single: "Floats"
-    """Of one trial of each leaf."""
+    """Variance of one trial of each leaf."""
     variance: float
-    """Of the answer."""
+    """Variance of the answer."""
     freedom: float
     correlation: float
 
@@ -127,7 +127,7 @@ class LeafSpread:
 def leaf_spread(
     slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], *, systematic_error: float = 0.0
 ) -> LeafSpread:
-    """The spread of every leaf and of the answer that moves with them by these slopes."""
+    """The errors of the leaves, and of the answer by its slopes."""
     import numpy as np
 
     count = np.array([len(one) for one in trials.values()], dtype=float)
@@ -157,7 +157,7 @@ def leaf_spread(
 def _within_leaves(
     trials: Mapping[str, Sequence[float]],
 ) -> tuple[list[float], list[list[float]], list[float]]:
-    """Of each leaf its mean, how far each trial is off it, and the variance of one trial, drawn to that of them all."""
+    """Mean, deviations and pooled variance of one trial, by leaf."""
     # Leaves have a handful of trials each: plain sums, because an array for each would take most of the time.
     means = [fsum(one) / len(one) for one in trials.values()]
     deviations = [[p - mean for p in one] for one, mean in zip(trials.values(), means, strict=True)]
@@ -174,7 +174,7 @@ def _within_leaves(
 
 
 def _edge_shift(mean: "Floats", sd: "Floats") -> "Floats":
-    """How far the mean of numbers that cannot leave [0, 1] is off: near an end they can only err to one side.
+    """Bias of a mean of numbers clamped to [0, 1]: near an end they can only err to one side.
 
     That of a normal error that is held at the ends.
     """
@@ -189,7 +189,7 @@ def _edge_shift(mean: "Floats", sd: "Floats") -> "Floats":
 
 
 def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
-    """The correlation between leaves' errors in the same trial, over all pairs; none below 0 is believed."""
+    """Correlation of leaves' errors in the same trial, over all pairs, at least 0."""
     import numpy as np
 
     rows = [(one, spread) for one, spread in zip(deviations, sd.tolist(), strict=True) if len(one) > 1 and spread > 0]
@@ -213,7 +213,7 @@ def bar_ends(p: float, sd: float, freedom: float, level: float) -> tuple[float, 
 
 
 def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], count: int) -> dict[str, int]:
-    """How to share out so many more trials: each to the leaf whose mean they take the most off the answer's variance.
+    """Distribute more trials: each goes to the leaf where it reduces the answer's variance most.
 
     The variance of a mean of n trials falls by σ²/n − σ²/(n + 1) with one more, and the answer's by slope² times that.
     Before any leaf has a spread of its own, all count as equally unsure.
@@ -232,7 +232,7 @@ def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]
 
 
 def root_slopes(tree: Tree) -> dict[str, float]:
-    """How the answer moves with each leaf that has a number."""
+    """Slope of the answer by leaf, for leaves that have a probability."""
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[tree.root])
     places = circuit.input_places
@@ -240,7 +240,7 @@ def root_slopes(tree: Tree) -> dict[str, float]:
 
 
 def leaf_trials(tree: Tree) -> dict[str, tuple[float, ...]]:
-    """What every examination of each leaf with a number came to; one alone where only its number is known."""
+    """Trials by leaf; a leaf without recorded trials has one, its probability."""
     found: dict[str, tuple[float, ...]] = {}
     for id in leaves(tree):
         node = tree.nodes[id]

@@ -1,4 +1,4 @@
-"""A tree with every number worked out."""
+"""Compute the probabilities of a tree."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from foretell.forecasters.tree.validation import result_problems, tree_problems,
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEvaluation:
-    """A sound tree with p of every parent, and what is worth knowing about it."""
+    """A valid tree with p of every parent, and warnings about it."""
 
     tree: Tree
     warnings: tuple[TreeProblem, ...] = ()
@@ -27,7 +27,7 @@ class TreeEvaluation:
 
 @dataclass(frozen=True)
 class EvaluationCache:
-    """What was worked out on the way to a tree's numbers."""
+    """Intermediate results of evaluating a tree, kept for what-if."""
 
     plan: TreeLayout
     circuit: Circuit | None = None
@@ -42,7 +42,7 @@ def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
 
 
 def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
-    """The tree's operations and their results at its present values."""
+    """The tree's operations and their results at its current values."""
     known = tree.cache or EvaluationCache(layout(tree))
     if known.circuit is not None:
         return known.circuit, known.values
@@ -53,7 +53,7 @@ def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
 
 
 def evaluate(tree: Tree) -> TreeEvaluation:
-    """Check the tree and work out every parent's probability; `InvalidTree` names what cannot be used.
+    """Validate the tree and compute every parent's probability; raises `InvalidTree`.
 
     >>> from foretell.forecasters.tree.links import FormulaLink
     >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.5), ("P2", 0.9), ("P3", 0.9))}
@@ -75,12 +75,12 @@ def evaluate(tree: Tree) -> TreeEvaluation:
 
 
 def evaluated(tree: Tree) -> Tree:
-    """The tree with p and `incomplete` of every parent."""
+    """The tree with p and `incomplete` set on every parent."""
     return evaluate(tree).tree
 
 
 def with_numbers(tree: Tree, claims: Iterable[str], p: Mapping[str, float]) -> Tree:
-    """The tree with these probabilities at its parents, and the marks of what is incomplete brought up to date.
+    """Set the parents' probabilities and update `incomplete`.
 
     `claims`, children first, are those that may have changed; one without a new number keeps its own.
     """
@@ -95,7 +95,7 @@ def with_numbers(tree: Tree, claims: Iterable[str], p: Mapping[str, float]) -> T
 
 
 def _lacking(node: Proposition, nodes: Mapping[str, Proposition]) -> tuple[str, ...]:
-    """Claims at or below this one that have no number of their own."""
+    """Claims at or below this one that have no probability."""
     if not node.children:
         return (node.id,) if node.p is None else ()
     if node.pinned is not None:
@@ -106,7 +106,7 @@ def _lacking(node: Proposition, nodes: Mapping[str, Proposition]) -> tuple[str, 
 
 
 def stale_claims(tree: Tree) -> list[str]:
-    """Parents whose link is to be judged anew, children first: the order in which to ask again.
+    """Parents whose link must be judged again, children first.
 
     Those judged as a whole before something beneath them changed, and those whose rule was judged from other words.
     """

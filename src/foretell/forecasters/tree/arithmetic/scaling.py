@@ -1,4 +1,4 @@
-"""When a linear link is the conditional chance of a Bayes net, and how to make it one.
+"""Check whether linear links are conditional probabilities of a Bayes net, and scale them so that they are.
 
 With every weight and the intercept in [0, 1] and their sum at most 1, β₀ + Σ βⱼ·[child j] is a probability whatever the
 children are: one of them, or the intercept, is picked with chance β and decides (Analytica, appendix B). A child that
@@ -19,7 +19,7 @@ TOLERANCE = 1e-9
 
 
 def bayes_net_faults(link: LinearLink) -> list[str]:
-    """Why the link is no conditional chance; empty where it lies within [0, 1] whatever the children are.
+    """Why the link is not a conditional probability; empty if it is within [0, 1] for all values of the children.
 
     >>> bayes_net_faults(LinearLink(weights={"P1": 0.7, "P2": -0.2}, intercept=0.05))
     ['the weight of P2 is -0.2, below 0']
@@ -64,7 +64,7 @@ SCALINGS: Mapping[str, Callable[[Weights], Weights]] = {"min-max": min_max, "sof
 
 
 def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:
-    """A conditional chance near the link, and a note on what was done.
+    """A conditional probability near the link, and a note on what was changed.
 
     The intercept is held within [0, 1], and the scaled weights are shrunk alike until all add up to 1 at most.
     """
@@ -80,7 +80,7 @@ def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:
 
 
 def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
-    """Linear links that are no conditional chance, pinned ones left out: these keep a tree from being a Bayes net."""
+    """Linear links, not pinned, that are not conditional probabilities, so that the tree is not a Bayes net."""
     hint = f"scale the weights: {', '.join(SCALINGS)}"
     return [
         TreeProblem(node=id, field="link", text=f"is no conditional chance: {'; '.join(faults)}", hint=hint)
@@ -101,7 +101,7 @@ def links_without_bayes_net(tree: Tree) -> list[TreeProblem]:
 
 
 def scale_tree(tree: Tree, how: str) -> Tree:
-    """The tree with every unfit linear link scaled, a note at each, and its numbers worked out anew."""
+    """Scale every unfit linear link, add a note to each, and recompute the tree."""
     nodes = dict(tree.nodes)
     for problem in links_unfit_for_bayes_net(tree):
         node = nodes[problem.node]

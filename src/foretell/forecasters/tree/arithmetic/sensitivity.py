@@ -1,4 +1,4 @@
-"""What a claim hangs on: slopes, importance and the tornado of its inputs."""
+"""What a claim depends on: slopes, importance and tornado of its inputs, beta paths, and spread."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from foretell.questions.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """How a claim hangs on one input: a leaf, a pinned or judged claim, or an assumption ("P1:PA")."""
+    """How a claim depends on one input: a leaf, a pinned or judged claim, or an assumption ("P1:PA")."""
 
     id: str
     claim: str
@@ -22,11 +22,11 @@ class Sensitivity:
     importance: float
     """slope²·p·(1 − p): the expected square of the step that P takes when the input's truth becomes known."""
     share: float
-    """Part of the importance of all inputs."""
+    """Share of the total importance."""
 
 
 def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
-    """How the claim (the root, unless another is named) hangs on each input, the most important first."""
+    """How the claim (default: the root) depends on each input, most important first."""
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[of or tree.root])
     rows = [(name, values[place], slope[place]) for name, place in circuit.input_places.items() if slope[place] != 0.0]
@@ -47,7 +47,7 @@ def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
 
 
 def input_text(tree: Tree, name: str) -> str:
-    """The words behind an input: the claim, or the text of an assumption."""
+    """The text of an input: the claim, or the assumption."""
     if name in tree.nodes:
         return tree.nodes[name].claim
     node = name.partition(":")[0]
@@ -57,7 +57,7 @@ def input_text(tree: Tree, name: str) -> str:
 
 
 def child_slopes(tree: Tree, claim: str) -> dict[str, float]:
-    """How a claim's number moves with that of each child by itself; nothing for a leaf, or a claim judged as a whole.
+    """Slope of a claim by child; empty for a leaf or a claim judged as a whole.
 
     Children are taken as independent of each other, as the link reads them.
     """
@@ -86,7 +86,7 @@ class TornadoBar:
 
     @property
     def width(self) -> float:
-        """How far the claim moves in all."""
+        """Length of the bar."""
         return abs(self.at_high - self.at_low)
 
 
@@ -113,7 +113,7 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
 
 @dataclass(frozen=True, kw_only=True)
 class Driver:
-    """An input that pulls the answer up or down, and what would change the answer."""
+    """An input that pushes the answer up or down."""
 
     id: str
     claim: str
@@ -121,16 +121,16 @@ class Driver:
     slope: float
     share: float
     pull: float
-    """By how much the answer is higher than it would be if this were even: slope × (p − ½)."""
+    """Difference to the answer with this input at ½: slope × (p − ½)."""
     if_false: float
     if_true: float
-    """The answer where it is known not to be so, and where it is known to be so."""
+    """The answer if the input is false, and if it is true."""
     turns_at: float | None
-    """The probability of the input at which the answer is even; None where it can be none."""
+    """The input's probability at which the answer is ½; None if there is none."""
 
 
 def drivers(tree: Tree) -> list[Driver]:
-    """Every input that the root hangs on, the strongest pull first."""
+    """Inputs of the root, strongest pull first."""
     bars = {bar.id: bar for bar in tornado(tree)}
     answer, found = tree.nodes[tree.root].p or 0.0, list[Driver]()
     for one in sensitivities(tree):
@@ -159,28 +159,28 @@ def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
 
 
 MOST_PATHS = 10_000
-"""Paths listed before giving up: shared claims multiply them."""
+"""Maximum number of paths; shared claims multiply them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BetaPath:
-    """One way from the root down to a claim with a number of its own (a beta path of Analytica)."""
+    """A path from the root to a claim with its own probability (a beta path of Analytica)."""
 
     claims: tuple[str, ...]
     """From the root to the leaf."""
     slopes: tuple[float, ...]
-    """How each claim moves with the next: the weight of a linear link, the present slope of any other."""
+    """Slope of each claim by the next: the weight of a linear link, or the current slope of another."""
     linear: bool
-    """Whether every link on the way is a weighted sum, so that the slopes do not depend on the values."""
+    """Whether all links are weighted sums, so that the slopes do not depend on the values."""
 
     @property
     def product(self) -> float:
-        """How the root moves with the leaf along this way. Over all ways to a leaf these add up to its slope."""
+        """Slope of the root by the leaf along this path. Over all paths to a leaf, these add up to its slope."""
         return prod(self.slopes)
 
 
 def beta_paths(tree: Tree) -> list[BetaPath]:
-    """Every way from the root to a claim with a number of its own, the strongest first.
+    """All paths from the root to claims with their own probability, strongest first.
 
     A claim whose children are looked into from further above, because something beneath is shared, has no slope of its
     own; ways through it are left out, and only the slopes from `sensitivities` count there.

@@ -1,1 +1,1 @@
-"""Ways to judge a leaf: a plain prompt, search, deep research, a notebook, the belief agent."""
+"""Grounders, which estimate leaves: a plain prompt, search, deep research, a notebook, the belief agent."""

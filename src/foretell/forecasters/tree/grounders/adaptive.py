@@ -1,4 +1,4 @@
-"""A grounder for each kind of claim: numbers go to the notebook, news to the search, hard cases to deep research.
+"""The grounder `auto`: numbers go to the notebook, news to search, hard cases to deep research.
 
 A model chooses among the grounders that there are and that the leaf's share of the budget can pay for; where it gives
 no answer, the words of the claim decide. A grounder that fails hands the leaf on to a simpler one. Why it came to be
@@ -25,23 +25,23 @@ SUITED: Mapping[str, str] = {
     "deep": "a long research by a model of its own; for tangled claims that matter much and are hard to look up",
     "plain": "answers from what a model knows; for claims about lasting facts, or where nothing can be looked up",
 }
-"""Grounders by name, and what each is for: as a model that chooses reads it."""
+"""Grounder → what it is for, as shown to the model that chooses."""
 FALL_BACKS: Mapping[str, tuple[str, ...]] = {
     "deep": ("agent", "search", "plain"),
     "agent": ("search", "plain"),
     "notebook": ("search", "plain"),
     "search": ("plain",),
 }
-"""Who takes over, in order, where a grounder fails."""
+"""Grounder → which ones to try, in order, if it fails."""
 ClaimKind = Literal["numeric", "news", "hard"]
 ORDERS: Mapping[ClaimKind, tuple[str, ...]] = {
     "numeric": ("notebook", "search", "agent", "plain"),
     "news": ("search", "agent", "plain"),
     "hard": ("deep", "agent", "search", "plain"),
 }
-"""Grounders by kind of claim, the best first: taken is the first that is there and that the share can pay for."""
+"""Kind of claim → grounders, best first. The first available and affordable one is used."""
 DOLLARS: Mapping[str, float] = {"deep": 0.5, "notebook": 0.1, "agent": 0.06, "search": 0.03, "plain": 0.0}
-"""What a leaf usually costs; a share below that goes to the next in line."""
+"""Usual cost of a leaf by grounder; with a smaller budget, the next one is used."""
 _QUANTITY = re.compile(
     r"\b(?:above|below|exceeds?|exceeded|under|over|at least|at most|more than|less than|fewer than|higher than|"
     r"lower than|between|reach(?:es)?|rises? (?:by|to|above)|falls? (?:by|to|below))\b[^.]{0,40}?\d"
@@ -63,7 +63,7 @@ _TANGLED = re.compile(
 
 
 def claim_kind(claim: str) -> ClaimKind:
-    """What kind of claim it is, by its words.
+    """Classify a claim by its wording.
 
     >>> claim_kind("The US unemployment rate for June 2026 is above 4.5 %.")
     'numeric'
@@ -80,19 +80,19 @@ def claim_kind(claim: str) -> ClaimKind:
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveGrounder:
-    """Hands each leaf to the grounder that suits it."""
+    """Chooses a grounder for each leaf."""
 
     grounders: Mapping[str, Grounder]
     """By the names used in `ORDERS`."""
     name: str = "auto"
-    """As it stands in the tree where no grounder came to an answer."""
+    """Name recorded in the tree if all grounders failed."""
 
     def __post_init__(self) -> None:
         if not self.grounders:
             raise InputError("an adaptive grounder needs grounders to choose from")
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """What the chosen grounder finds, or the next simpler one where it fails; the grounding tells which and why."""
+        """Ground the leaf with the chosen grounder, or with simpler ones if it fails; the result says which and why."""
         chosen, route = await self._route(leaf, context)
         for name in (chosen, *FALL_BACKS.get(chosen, ())):
             if name not in self.grounders:
@@ -108,7 +108,7 @@ class AdaptiveGrounder:
         raise CannotGround("; ".join(route))
 
     async def _route(self, leaf: Leaf, context: Context) -> tuple[str, tuple[str, ...]]:
-        """The grounder to begin with, and why."""
+        """Choose the first grounder, with the reason."""
         there = self.affordable(leaf.budget.dollars)
         if len(there) == 1:
             return there[0], (f"{there[0]}: the only one that is there and can be paid for",)
@@ -133,13 +133,13 @@ class AdaptiveGrounder:
         )
 
     def affordable(self, share: float | None) -> list[str]:
-        """The grounders that are there and that a share of the budget can pay for; else the cheapest."""
+        """The available grounders that fit the budget, or the cheapest one."""
         known = [name for name in SUITED if name in self.grounders]
         fits = [name for name in known if share is None or DOLLARS.get(name, 0.0) <= share]
         return fits or [min(known or list(self.grounders), key=lambda name: DOLLARS.get(name, 0.0))]
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
-        """The first grounder for a kind of claim that there is and that a share of the budget can pay for.
+        """The best available and affordable grounder for a kind of claim.
 
         Where the share is too small for all of them, the cheapest is taken.
         """

@@ -1,4 +1,4 @@
-"""The deep-research grounder: a model that does long research by itself, with our fenced search as its only window."""
+"""The grounder `deep`: a deep-research model whose only access to the web is our fenced search."""
 
 import asyncio
 import contextlib
@@ -110,7 +110,7 @@ MAX_BODY_BYTES = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class SearchServerAddress:
-    """Where a provider finds a leaf's tools."""
+    """Address and token under which a provider finds a leaf's tools."""
 
     url: str
     token: str
@@ -136,7 +136,7 @@ class SearchServer:
             del self._by_token[address.token], self._by_slot[slot]
 
     def address_for(self, slot: str) -> SearchServerAddress | None:
-        """Where the tools of a request are; None where it has none on offer."""
+        """Address of the tools of a request; None if it has none."""
         return self._by_slot.get(slot)
 
     def by_header(self, authorization: str) -> SearchAndFetch | None:
@@ -147,7 +147,7 @@ class SearchServer:
 
 @asynccontextmanager
 async def open_search_server(*, public_url: str | None = None, port: int = 0) -> AsyncGenerator[SearchServer]:
-    """A server on loopback; `public_url` is the address under which a tunnel makes it known, without a path."""
+    """Open a server on loopback; `public_url` is the address of a tunnel to it, without a path."""
     if find_spec("mcp") is None:
         raise MissingExtra("serving the search to a deep-research model", "mcp")
     import uvicorn
@@ -230,7 +230,7 @@ def is_deep_research_model(model: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class DeepResearchGrounder:
-    """Hands a claim to a deep-research model. Where that cannot reach our search, our own loop does the work."""
+    """Grounds claims with a deep-research model, or with our own loop if the model cannot reach our search."""
 
     server: SearchServer | None = None
     """Where the search is served; None leaves only our own loop."""
@@ -239,7 +239,7 @@ class DeepResearchGrounder:
     name: str = "deep"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Report and probability of the research."""
+        """Research the claim."""
         model = self.model or context.models.name("grounder")
         if self.server is None or not is_deep_research_model(model):
             inner = replace(context, models=context.models.with_model("grounder", model))
@@ -260,7 +260,7 @@ class DeepResearchGrounder:
             return await context.model("grounder").complete(request)
 
     async def _retrace(self, reply: Reply, toolbox: FencedTools, context: Context) -> None:
-        """Make the provider's calls once more, in their order: the journal has the results, and all goes on record."""
+        """Repeat the provider's calls in order, from the journal, so that they are recorded in the trace."""
         offered = SearchAndFetch(toolbox=toolbox)
         for step, call in enumerate(reply.calls, start=1):
             try:
@@ -286,7 +286,7 @@ class DeepResearchGrounder:
         return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.sources))
 
     async def _extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
-        """The probability that a report without one comes down to, by another model."""
+        """Ask another model for the probability implied by a report that states none."""
         request = StructuredRequest(
             role="judge",
             slot=f"{leaf.slot}/extract",
@@ -298,7 +298,7 @@ class DeepResearchGrounder:
 
 
 def _parts(text: str) -> tuple[str, dict[str, Any]]:
-    """The report, and the object at its end; where there is none, an empty one."""
+    """Split a reply into the report and the JSON object at its end, if any."""
     start = text.rfind("{")
     while start >= 0:
         try:

@@ -1,4 +1,4 @@
-"""The notebook grounder: a model works like an analyst, in cells that run in a sandbox, and concludes from them."""
+"""The grounder `notebook`: a model writes and runs notebook cells in a sandbox, then concludes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ REPLAYED_EVENTS: Mapping[str, type[TraceEvent]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookTurn:
-    """What came of one turn."""
+    """The results of one turn."""
 
     results: tuple[Mapping[str, Any], ...]
     """Of each cell that was run: kind, source, ok, report."""
@@ -163,7 +163,7 @@ LONGEST_TURN = 16_000
 """Characters of all results of one turn."""
 LONGEST_SOURCE = 20_000
 MOST_GIVEN_UP = 2
-"""Cells that could not be mended; after so many the notebook ends."""
+"""Maximum number of cells that could not be fixed; then the notebook ends."""
 CORRECT = (
     "Cell {number} failed; the cells after it have not been run. Answer with one JSON object: `source`, the corrected "
     "code of this one cell, complete."
@@ -172,7 +172,7 @@ CORRECT = (
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookGrounder:
-    """Writes cells, mends what fails, concludes."""
+    """Has a model write cells, fix those that fail, and conclude."""
 
     pool: KernelPool
     """Kernels in their sandboxes; opened and closed by whoever made it."""
@@ -191,7 +191,7 @@ class NotebookGrounder:
     name: str = "notebook"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """What the notebook came to; the notebook itself is saved."""
+        """Run a notebook for the claim and save it."""
         toolbox = context.tools_for(leaf.fenced)
 
         def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
@@ -249,7 +249,7 @@ class _NotebookConversation:
         self._given_up = 0
 
     async def work(self) -> None:
-        """Turn after turn until the model has seen enough, the turns are used up, or the money runs low."""
+        """Run turns until the model is done, or turns or budget run out."""
         for step in range(1, self._grounder.steps + 1):
             found = await self._ask(f"cells {step}", CELLS, _usable)
             cells = [_cell(one) for one in found["cells"]]
@@ -265,7 +265,7 @@ class _NotebookConversation:
         return await self._ask("conclusion", CONCLUSION_SCHEMA, _sound)
 
     async def _correct(self, step: int, ran: NotebookTurn) -> None:
-        """Ask for the failed cell again and again, alone; after the last try the notebook goes on without it."""
+        """Ask for corrections of the failed cell; after the last attempt, continue without it."""
         for attempt in range(1, self._grounder.tries + 1):
             if ran.failed is None:
                 return

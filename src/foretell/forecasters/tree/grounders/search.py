@@ -1,4 +1,4 @@
-"""What all grounders share, a plain question to a model, and a few rounds of fenced research by tool calls."""
+"""The grounders `plain`, `search` and `agent`, and what all grounders share."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def grounding_from_answer(answer: Mapping[str, Any], grounder: str, sources: Seq
 
 
 def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str, ...]:
-    """The sources an answer names, as people read them: only those that a tool has shown, each once."""
+    """The sources that an answer cites: only those a tool has returned, each once."""
     named = [str(one).strip().strip("[]") for one in answer.get("sources") or ()]
     by_url = {sources[id].url: id for id in reversed(sources.ids) if sources[id].url}
     ids = dict.fromkeys(id for one in named if (id := one if one in sources else by_url.get(one)) is not None)
@@ -77,7 +77,7 @@ def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str,
 
 
 def leaf_task(leaf: Leaf) -> str:
-    """A leaf as every grounder's model reads it: the claim, and what it is a part of."""
+    """Prompt text about a leaf: the claim and its place in the tree."""
     return sections(
         ("Claim", leaf.claim),
         ("What it is a part of", leaf.tree_question.question.text),
@@ -87,12 +87,12 @@ def leaf_task(leaf: Leaf) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PlainGrounder:
-    """One question to the model, no tools. The quickest and cheapest grounder, blind to all that is new."""
+    """Asks a model once, without tools: the fastest and cheapest grounder, which knows no recent news."""
 
     name: str = "plain"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """What the model thinks of the claim."""
+        """Ask the model about the claim."""
         request = StructuredRequest(
             role="grounder",
             slot=f"{leaf.slot}/plain",
@@ -110,12 +110,12 @@ CONCLUDE_TOOL = ToolSpec(
 MOST_CALLS = 4
 """Calls of one reply that are carried out."""
 AGAIN = 3
-"""Unusable replies in a row that are put up with."""
+"""Maximum number of consecutive unusable replies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchGrounder:
-    """Searches, reads, concludes."""
+    """Lets a model search and read with fenced tools, then conclude."""
 
     steps: int = 5
     """Rounds in all; in the last one only the conclusion is left."""
@@ -126,7 +126,7 @@ class SearchGrounder:
             raise ValueError(f"steps = {self.steps}: at least one is needed, for the conclusion")
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """What the research came to."""
+        """Research the claim."""
         toolbox = context.tools_for(leaf.fenced)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the claim is examined at {context.as_of}")
@@ -154,7 +154,7 @@ class _SearchConversation:
         self._model = context.model("grounder")
 
     async def round(self, step: int, *, last: bool) -> dict[str, Any] | None:
-        """One reply that can be used: its conclusion, or None once its calls are carried out."""
+        """Get one usable reply: its conclusion, or None after running its tool calls."""
         problem = ""
         for again in range(AGAIN):
             slot = f"{self._leaf.slot}/step {step}/{again}"
@@ -173,7 +173,7 @@ class _SearchConversation:
         raise NoUsableAnswer(f"no usable reply in round {step}: {problem}")
 
     async def _carry_out(self, reply: Reply, step: int, *, last: bool) -> None:
-        """The calls of a reply, with their results added to the conversation and the trace."""
+        """Run the tool calls of a reply and add the results to the conversation and the trace."""
         if last or not reply.calls:
             raise UnusableReply(f"{CONCLUDE} must be called now" if last else "it called no tool")
         calls = [call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls[:MOST_CALLS])]
@@ -239,13 +239,13 @@ SOURCES = "Sources:\n"
 
 
 def _agent() -> BeliefAgent:
-    """Without price and base rate, which are the question's and not the claim's, and without clamping a part."""
+    """An agent without price and base rate, which belong to the question, and without clamping."""
     return BeliefAgent(variant=FULL, settings=AgentSettings(clamp=Clamp(low=0.0, high=1.0)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentGrounder:
-    """Runs the agent on the claim as a question of its own."""
+    """Runs the belief agent on the claim as a question."""
 
     agent: BeliefAgent = field(default_factory=_agent)
     name: str = "agent"

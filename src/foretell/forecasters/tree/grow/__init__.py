@@ -1,1 +1,1 @@
-"""Grows a tree with models: takes claims apart, grounds the leaves and puts the parts together, within budgets."""
+"""Grow a tree with models: break down claims, ground the leaves, and combine them, within budgets."""

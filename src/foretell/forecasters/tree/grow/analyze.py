@@ -1,4 +1,4 @@
-"""Taking a claim apart: the analyzer adds children to the tree until it says so, or until there are enough leaves.
+"""Break down a claim: the analyzer adds children until it is done or there are enough leaves.
 
 Algorithm 1 of Analytica (2026). One analysis sees the claim it starts from, what lies above and beside it, and what it
 has added itself; it never sees more of a large tree.
@@ -48,7 +48,7 @@ def child_id(parent: str, number: int) -> str:
 
 
 def depth_of(id: str) -> int:
-    """How deep a claim lies, by its id.
+    """Depth of a claim, read from its id.
 
     >>> depth_of("P0"), depth_of("P3"), depth_of("P3.1")
     (0, 1, 2)
@@ -61,11 +61,11 @@ class AnalysisLimits:
     """How much one analysis may add."""
 
     leaves: int = 10
-    """Enough leaves. Looked at after every answer, so that a tree may end with a few more."""
+    """Target number of leaves. Checked after every reply, so that there may be a few more."""
     nodes: int | None = None
-    """Most claims that may be added."""
+    """Maximum number of added claims."""
     depth: int | None = None
-    """Deepest level there may be; the root of the whole tree is at 0."""
+    """Maximum depth; the root of the whole tree has depth 0."""
 
     def __post_init__(self) -> None:
         if self.leaves < 2:
@@ -73,7 +73,7 @@ class AnalysisLimits:
 
 
 class Expansion(NamedTuple):
-    """Children for one parent, checked. Parent and children are named as the answer names them."""
+    """Validated children for one parent, with the names used in the reply."""
 
     parent: str
     causality: str
@@ -82,7 +82,7 @@ class Expansion(NamedTuple):
 
 
 class AnalysisDraft:
-    """The claims of one analysis: additions are checked, get our ids, and are taken over or refused with a reason."""
+    """The claims of one analysis. Additions are validated, get ids, and are accepted or rejected with a reason."""
 
     def __init__(self, root: Proposition, place: ClaimSurroundings, limits: AnalysisLimits) -> None:
         self.root = root.id
@@ -91,7 +91,7 @@ class AnalysisDraft:
         self.nodes: dict[str, Proposition] = {root.id: root}
         """The claim it started from, with its children, and every claim that was added, parents before children."""
         self.notes: list[str] = []
-        """Overlaps, what was left out and what went wrong: for whoever reads the tree."""
+        """Notes for readers of the tree: overlaps, omissions and errors."""
         self._parents: dict[str, list[str]] = {root.id: []}
 
     @property
@@ -101,7 +101,7 @@ class AnalysisDraft:
 
     @property
     def full(self) -> bool:
-        """Whether there are enough leaves, or as many claims as there may be."""
+        """Whether a limit on leaves or claims is reached."""
         full = self.limits.nodes is not None and len(self.nodes) - 1 > self.limits.nodes - 2
         return full or len(self.leaves) >= self.limits.leaves
 
@@ -116,7 +116,7 @@ class AnalysisDraft:
         return "\n".join(lines)
 
     def read(self, expansions: Sequence[Mapping[str, Any]]) -> tuple[list[Expansion], list[str]]:
-        """The usable part of an answer, and what is wrong with the rest, in words for the model."""
+        """The usable part of a reply, and messages to the model about the rest."""
         usable: list[Expansion] = []
         problems: list[str] = []
         depths = {id: depth_of(id) for id in self.nodes}
@@ -152,7 +152,7 @@ class AnalysisDraft:
     def _usable_children(
         self, parent: str, given: Sequence[Mapping[str, Any]], above: Sequence[str], siblings: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
-        """Names and claims that can be added, and what is wrong with the others."""
+        """Children that can be added, and problems of the others."""
         usable: list[tuple[str, str]] = []
         problems: list[str] = []
         room = MOST_CHILDREN - len(siblings)
@@ -169,7 +169,7 @@ class AnalysisDraft:
         return usable, problems
 
     def apply(self, additions: Sequence[Expansion]) -> None:
-        """Take over what was read: ids are ours, and what there is no room for is left out with a note."""
+        """Add the children under new ids; those beyond the limits are left out, with a note."""
         names: dict[str, str] = {}
         for place, addition in enumerate(additions):
             parent = addition.parent if addition.parent in self.nodes else names.get(addition.parent)
@@ -207,7 +207,7 @@ class AnalysisDraft:
         return next((id for id, node in self.nodes.items() if claim_likeness(node.claim, claim) == "same"), None)
 
     def _join(self, parent: str, claim: str) -> str:
-        """Put a claim below a parent. One that is there already is the same claim, not another one."""
+        """Add a claim under a parent; an existing claim is shared instead of duplicated."""
         id = self._known(claim)
         if id is None:
             own = child_id(parent, 1).rpartition("1")[0]
@@ -226,7 +226,7 @@ class AnalysisDraft:
 
 
 def _repetitions(claim: str, above: Sequence[str], beside: Sequence[str]) -> list[str]:
-    """The first claim above or beside that says the same, or the opposite."""
+    """The first ancestor or sibling that says the same or the opposite."""
     for what, claims in (("a claim above it", above), ("one beside it", beside)):
         for other in claims:
             how = claim_likeness(claim, other)
@@ -247,7 +247,7 @@ SCHEMA = object_schema(
 
 
 async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings, draft: AnalysisDraft) -> None:
-    """Grow children below the draft's claim. Whatever the model does, this ends; a note says what failed."""
+    """Add children below the draft's claim. Always ends; a note records failures."""
     # How the children will be put together.
     hint = fill_prompts(load("synthesis_rules", settings.rule).hint)
     system = fill_prompts("analyze", hint=hint) + "\n\n" + fill_prompts("rules", today=about.today)
@@ -277,7 +277,7 @@ async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings,
 
 
 async def _extend(draft: AnalysisDraft, request: StructuredRequest, context: Context) -> bool:
-    """One answer, taken over as far as it can be; whether the tree is complete with it."""
+    """Ask for one reply and apply it; returns whether the analysis is complete."""
     answers: list[Mapping[str, Any]] = []
 
     def read(answer: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a claim can be examined by somebody who sees nothing but the claim, and whether two claims say the same."""
+"""Check that claims are self-contained, and find claims that repeat or correlate with each other."""
 
 import re
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _NEVER_ALONE = re.compile(r"\?\s*$")
 
 
 def claim_faults(claim: str) -> list[str]:
-    """Why a claim does not stand by itself, in words for whoever wrote it; empty where it does.
+    """Reasons why a claim is not self-contained; empty if it is.
 
     >>> claim_faults("The Bank of England cuts its policy rate below 3.5 % by 31 December 2026.")
     []
@@ -68,7 +68,7 @@ def claim_faults(claim: str) -> list[str]:
 
 
 def tidy(claim: str) -> str:
-    """A claim as it is stored: on one line."""
+    """Normalise a claim to one line."""
     return " ".join(claim.split())
 
 
@@ -77,9 +77,9 @@ def tidy(claim: str) -> str:
 Likeness = Literal["same", "opposite", "alike", "apart"]
 
 ALIKE = 0.75
-"""From this similarity on two claims are reported to overlap."""
+"""Similarity from which two claims are reported as overlapping."""
 TOGETHER = 0.6
-"""From this correlation on, of either sign, two claims are reported not to be independent."""
+"""Absolute correlation from which two claims are reported as dependent."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?", re.UNICODE)
 _NOT = frozenset({"not", "no", "never", "fails", "fail", "failed", "without", "neither", "cannot"})
 _LITTLE = frozenset(
@@ -91,7 +91,7 @@ _LITTLE = frozenset(
 
 
 def stems(claim: str) -> list[str]:
-    """The words of a claim that carry meaning, in a rough common form, in their order.
+    """The content words of a claim, roughly stemmed, in order.
 
     >>> stems("The banks will cut their rates by 31 March 2026.")
     ['bank', 'cut', 'rat', '31', 'march', '2026']
@@ -109,7 +109,7 @@ def _stem(word: str) -> str:
 
 
 class _Form(NamedTuple):
-    """A claim as it is compared."""
+    """Normalised words of a claim, for comparison."""
 
     words: frozenset[str]
     """Without negations."""
@@ -121,7 +121,7 @@ class _Form(NamedTuple):
 
 @lru_cache(maxsize=20_000)
 def _form(claim: str) -> _Form:
-    """Worked out once: a claim is compared with every one above and beside it."""
+    """Cached, because a claim is compared with all its ancestors and siblings."""
     words = stems(claim)
     meant = tuple(word for word in words if word not in _NOT)
     turned = min((meant[n:] + meant[:n] for n in range(len(meant))), default=())
@@ -134,7 +134,7 @@ def _similarity(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def claim_likeness(a: str, b: str) -> Likeness:
-    """How two claims stand to each other, as far as their words show. Who beats whom shows in their order.
+    """Compare two claims by their words; word order matters, as in who beats whom.
 
     >>> claim_likeness("Inflation exceeds 3 % in May 2026.", "In May 2026 inflation exceeds 3 %")
     'same'
@@ -152,7 +152,7 @@ def claim_likeness(a: str, b: str) -> Likeness:
 
 
 def similar_claims(claims: Mapping[str, str]) -> list[str]:
-    """A note on every pair of claims that are worded alike, in the order of the claims."""
+    """Notes on pairs of claims with similar wording."""
     words = {id: _form(claim).words for id, claim in claims.items()}
     found = ((a, b, _similarity(words[a], words[b])) for a, b in combinations(words, 2))
     return [
@@ -163,7 +163,7 @@ def similar_claims(claims: Mapping[str, str]) -> list[str]:
 
 
 def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Groups of claims that say the same, also in trees too large to compare every pair.
+    """Groups of claims that say the same, without comparing every pair.
 
     >>> repeated_claims({"P1": "It rains in Oslo.", "P2": "Snow falls.", "P3.1": "In Oslo it rains"})
     [('P1', 'P3.1')]
@@ -176,18 +176,18 @@ def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
 
 
 class JudgedPairs(NamedTuple):
-    """Pairs of claims that a model holds to move together."""
+    """Pairs of claims that a model judges to be correlated."""
 
     together: Mapping[str, float]
     """By pair ("P1 P2"), the correlation."""
     notes: list[str]
-    """On those that are far from independent."""
+    """Notes on strongly correlated pairs."""
 
 
 async def correlated_claims(
     about: TreeQuestion, context: Context, parent: str, claims: Mapping[str, str]
 ) -> JudgedPairs:
-    """How far pairs of claims move together, as a model judges it: one call for all children of one parent."""
+    """Ask a model for the correlations among the children of one parent."""
     pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
     place = {id: n for n, id in enumerate(claims)}
 

@@ -1,4 +1,4 @@
-"""What happened while many jobs ran side by side, in an order that the tree decides and never the clock."""
+"""Events of concurrent jobs, in an order that depends on the tree and not on timing."""
 
 from collections.abc import Iterable
 from math import fsum
@@ -21,7 +21,7 @@ class JobEvents(EventOrdering):
         super().__init__(self._ordered.append)
 
     def __call__(self, event: TraceEvent) -> None:
-        """Store the event, and pass it on at once."""
+        """Store the event and forward it immediately."""
         self._on_event(event)
         super().__call__(event)
 
@@ -31,14 +31,14 @@ class JobEvents(EventOrdering):
 
 
 class EventLog(Generic[Key]):
-    """Stores the events of every job apart, and passes them on at once to a listener."""
+    """Stores events by job and forwards them immediately to a listener."""
 
     def __init__(self, on_event: EmitEvent = ignore_event) -> None:
         self._on_event = on_event
         self.jobs: dict[Key, JobEvents] = {}
 
     def job(self, key: Key) -> EmitEvent:
-        """The listener of one job; to be called in the job's own task, once."""
+        """The listener of one job; call it once, in the job's own task."""
         if key in self.jobs:
             raise ValueError(f"the job {key} was begun twice")
         self.jobs[key] = JobEvents(self._on_event)
@@ -49,7 +49,7 @@ class EventLog(Generic[Key]):
         return [event for key in order if key in self.jobs for event in self.jobs[key].events()]
 
     def usage(self) -> Cost:
-        """What the model calls cost together."""
+        """Total cost of the model calls."""
         called = self._calls()
         return Cost(
             # Calls end in any order, and plain sums of floats remember it.
@@ -61,7 +61,7 @@ class EventLog(Generic[Key]):
         )
 
     def models(self) -> tuple[str, ...]:
-        """Who was asked, as ROLE=MODEL."""
+        """Models used, as ROLE=MODEL."""
         return tuple(sorted({f"{event.role}={event.model}" for event in self._calls()}))
 
     def _calls(self) -> list[ModelCalled]:

@@ -1,4 +1,4 @@
-"""Grounding leaves within their budgets, many at once; one that fails never takes the tree along.
+"""Ground leaves concurrently within their budgets; a failed leaf does not fail the tree.
 
 Algorithm 2 of Analytica (2026), its leaves.
 """
@@ -27,20 +27,20 @@ from foretell.questions.trace import NodeGrounded, TraceEvent, ignore_event
 
 @dataclass(frozen=True, kw_only=True)
 class SubtreeBudget:
-    """What one subtree may use. Every part of it gets an equal share of what is left."""
+    """Budget of a subtree, split equally among its parts."""
 
     rounds: int
-    """Analyses that may still follow one another from here down."""
+    """Remaining levels of analysis."""
     nodes: int
     """Claims that may be added."""
     leaves: int | None = None
     dollars: float | None = None
-    """For grounding all leaves of it."""
+    """Budget for grounding all its leaves."""
     each: float = 0.0
-    """What a leaf usually costs: no more of them are made than the money is enough for."""
+    """Usual cost of a leaf, which limits the number of leaves."""
 
     def analysis_limits(self, settings: TreeSettings, node: str) -> AnalysisLimits | None:
-        """What an analysis of the node may add; None where the node must stay a leaf.
+        """Limits for an analysis of the node; None if it must stay a leaf.
 
         >>> SubtreeBudget(rounds=1, nodes=30, leaves=6).analysis_limits(TreeSettings(), "P0")
         AnalysisLimits(leaves=6, nodes=30, depth=None)
@@ -58,7 +58,7 @@ class SubtreeBudget:
         return AnalysisLimits(leaves=leaves, nodes=self.nodes, depth=settings.depth)
 
     def per_leaf(self, *, added: int, among: int) -> "SubtreeBudget":
-        """The part of each leaf, once an analysis has added so many claims.
+        """The share of each leaf after an analysis has added claims.
 
         >>> SubtreeBudget(rounds=2, nodes=100, leaves=40, dollars=1.0).per_leaf(added=20, among=10)
         SubtreeBudget(rounds=1, nodes=8, leaves=4, dollars=0.1, each=0.0)
@@ -73,9 +73,9 @@ class SubtreeBudget:
 
 
 FOR_LEAVES = 0.75
-"""Share of a tree's budget that goes to grounding; the rest pays for taking apart and putting together."""
+"""Share of a tree's budget for grounding; the rest is for analysis and synthesis."""
 USUAL_LEAF = TokenCount(input=6_000, output=2_000)
-"""What grounding a leaf usually takes at least: a tree is not made larger than its budget can pay for."""
+"""Minimum tokens to ground a leaf, used to limit a tree's size to its budget."""
 USUAL_TOKENS: Mapping[str, tuple[int, TokenCount]] = {
     "plain": (1, TokenCount(input=1_500, output=1_000)),
     "search": (4, TokenCount(input=20_000, output=3_000)),
@@ -84,19 +84,19 @@ USUAL_TOKENS: Mapping[str, tuple[int, TokenCount]] = {
     "deep": (1, TokenCount(input=150_000, output=20_000)),
     "auto": (5, TokenCount(input=30_000, output=5_000)),
 }
-"""By grounder, about how many calls and tokens a leaf takes: for plans, not for limits."""
+"""Approximate calls and tokens per leaf by grounder, for plans only."""
 LOW = 0.5
-"""Once this part of a leaf's share is spent, it is time to conclude: the conclusion costs something too."""
+"""Share of a leaf's budget after which it must conclude, because the conclusion costs something too."""
 
 
 def cost_of_leaf(context: Context) -> float:
-    """What a leaf usually costs at least, in dollars; 0 where prices are not known."""
+    """Minimum cost of a leaf in dollars; 0 if prices are unknown."""
     price = context.models.price("grounder")
     return price.dollars(USUAL_LEAF) if price is not None else 0.0
 
 
 class LeafBudget:
-    """The share of one leaf: counted, so that research ends in time, but not a wall.
+    """Soft budget of one leaf: it ends research in time but blocks no call.
 
     A hard limit sets the most a call may cost aside before it is made, which for a small share is more than all of it.
     Hard are the budgets of the question and the run.
@@ -104,12 +104,12 @@ class LeafBudget:
 
     def __init__(self, leaf: str = "", dollars: float | None = None) -> None:
         self.dollars = dollars
-        """The whole share; None for no limit of its own."""
+        """The budget; None for no limit."""
         self._counted = Budget(f"leaf {leaf}")
 
     @property
     def spent(self) -> float:
-        """What was spent of it, in dollars."""
+        """Dollars spent so far."""
         return self._counted.spent.dollars
 
     @property
@@ -118,7 +118,7 @@ class LeafBudget:
         return self.dollars is not None and self.spent >= LOW * self.dollars
 
     def metered(self, context: Context) -> Context:
-        """The context with a model whose calls are counted. Without prices there is nothing to count."""
+        """The context with a model whose cost is counted, if prices are known."""
         prices = context.models.prices
         if self.dollars is None or prices is None:
             return context
@@ -128,13 +128,13 @@ class LeafBudget:
 T = TypeVar("T")
 
 REPLIES_OF_LEAF = 10
-"""Where the model is slow, an attempt at a leaf has time for so many replies."""
+"""With a slow model, an attempt at a leaf has time for this many replies."""
 MORE_SECONDS = "no answer within {:g} s; --leaf-seconds, or options: {{leaf_seconds: …}} in a spec, allows more"
 MOST_SOURCES = 30
-"""Sources of several examinations that are kept."""
+"""Maximum number of sources kept from several trials."""
 LONGEST_REASON = 300
 BETWEEN_TRIALS = 1000
-"""Between the numbers of two trials of a leaf, so that they meet no trial of the question."""
+"""Distance between trial numbers of a leaf, so that they do not collide with trials of the question."""
 
 CRITERIA = "It is decided by whether the claim, as it is worded, is true."
 
@@ -142,12 +142,12 @@ log = logging.getLogger(__name__)
 
 
 class CannotGround(Exception):
-    """A grounder came to no probability; the text says why. It may come to one when tried again."""
+    """A grounder failed for the reason given; a retry may succeed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
-    """One claim to ground, and everything a grounder may know about it."""
+    """A claim to ground, with everything a grounder may know about it."""
 
     id: str
     claim: str
@@ -180,10 +180,10 @@ class Leaf:
 
 @dataclass(frozen=True, kw_only=True)
 class GroundingResult:
-    """What came of grounding a leaf."""
+    """The result of grounding a leaf."""
 
     p: float | None
-    """None where it failed for good."""
+    """None if all attempts failed."""
     grounding: Grounding
     attempts: int = 1
 
@@ -193,11 +193,11 @@ class GroundingResult:
 
 
 class Grounder(Protocol):
-    """Finds out how likely a claim is."""
+    """Estimates the probability of a claim."""
 
     @property
     def name(self) -> str:
-        """As it stands in the tree."""
+        """Name recorded in the tree."""
         ...
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
@@ -217,7 +217,7 @@ async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float] = ()) -> GroundingResult:
-    """Several examinations of a leaf as one: the mean, the report nearest to it, all sources, and every number."""
+    """Combine several trials of a leaf: their mean, the report closest to it, all sources and numbers."""
     made = [(one.p, one.grounding) for one in results if one.p is not None]
     if not made:
         return results[0]
@@ -235,7 +235,7 @@ def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float
 
 
 class GroundingPool:
-    """Grounds leaves side by side, as many at once as the settings allow. For one event loop."""
+    """Grounds leaves concurrently, up to the limit in the settings. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -246,11 +246,11 @@ class GroundingPool:
         self.grounder = grounder
         self.settings = settings
         self.fall_backs = fall_backs
-        """Who takes over, in order, where the grounder has failed for good."""
+        """Grounders to try, in order, after the main one has failed."""
         self._places = asyncio.Semaphore(settings.concurrency)
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """The leaf's grounding, or after the last attempt one that holds the error in place of a probability."""
+        """Ground the leaf; after the last attempt, the result holds the error instead of a probability."""
         if self.settings.trials == 1:
             result = await self._examined(leaf, context)
         else:
@@ -272,7 +272,7 @@ class GroundingPool:
         return result
 
     async def _trial(self, leaf: Leaf, context: Context, trial: int) -> tuple[GroundingResult, list[TraceEvent]]:
-        """One of several examinations, and what happened in it."""
+        """Run one trial, with its events."""
         events, share = JobEvents(ignore_event), leaf.budget.dollars
         budget = LeafBudget(leaf.id, None if share is None else share / self.settings.trials)
         # The first is what a leaf examined once would be, in the journal too.
@@ -289,7 +289,7 @@ class GroundingPool:
         return WorkClock(self.settings.leaf_seconds, replies=REPLIES_OF_LEAF)
 
     async def _instead(self, leaf: Leaf, context: Context, failed: GroundingResult) -> GroundingResult:
-        """What the next simpler grounder finds; why it came to that is kept with the leaf."""
+        """Try the next simpler grounder, and record why."""
         told = [f"{failed.grounding.grounder} failed: {one_line(failed.grounding.error)[:LONGEST_REASON]}"]
         for other in self.fall_backs:
             tried = replace(leaf, slot=f"{leaf.slot}/instead by {other.name}")

@@ -1,6 +1,6 @@
-"""Growing a tree: whatever can be done is under way, and what becomes possible by it is started at once.
+"""Grow a tree: every job starts as soon as it is possible.
 
-Analyticaⁿ (2026) as a frontier loop. A claim is taken apart; its leaves are taken apart again, as often as the settings
+Analyticaⁿ (2026) as a frontier loop. A claim is broken down; its leaves are broken down again, as often as the settings
 say, or grounded the moment it is sure that they stay leaves; a claim is put together as soon as all its children have
 their numbers. No stage waits for another one to end, so a tree takes about as long as its longest chain of calls.
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class TreeGrowth:
-    """A tree while it grows. Only the loop in `run` changes it; jobs bring results."""
+    """A growing tree. Only the loop in `run` changes it; jobs return results."""
 
     about: TreeQuestion
     context: Context
@@ -48,27 +48,27 @@ class TreeGrowth:
     log: EventLog[TreeJob]
     settings: TreeSettings = field(default_factory=TreeSettings)
     dollars: float | None = None
-    """What this tree may cost."""
+    """Budget of this tree."""
     seed: int = 0
     """For random weights."""
     root: str = ROOT
     """The id of the claim it grows from."""
     above: ClaimSurroundings = field(default_factory=ClaimSurroundings)
-    """What lies above and beside that claim, where it is a part of a larger tree."""
+    """Ancestors and siblings of that claim, if it is part of a larger tree."""
 
     def __post_init__(self) -> None:
         self._nodes = {self.root: Proposition(id=self.root, claim=self.about.claim)}
         self._notes: dict[str, tuple[str, ...]] = {}
-        """By the claim that was taken apart."""
+        """Notes by analysed claim."""
         self._parents: dict[str, list[str]] = {self.root: []}
         self._waiting: dict[str, int] = {}
-        """Children of a claim that have no result yet."""
+        """Claim → its children without a result yet."""
         self._finished: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._jobs: set[asyncio.Task[None]] = set()
         self._under_way = 0
 
     async def run(self) -> Tree:
-        """The finished tree, every number worked out. Leaves that failed are marked, and so is all that rests on them.
+        """Grow the tree and compute its probabilities. Failed leaves are marked, and so are claims that depend on them.
 
         Starts at the root and accepts results until nothing is under way.
         """
@@ -106,7 +106,7 @@ class TreeGrowth:
         job.add_done_callback(self._jobs.discard)
 
     def _open(self, id: str, budget: SubtreeBudget) -> None:
-        """A claim without children: take it apart if there is room, else ground it."""
+        """Process a new leaf: break it down if the budget allows, else ground it."""
         limits = budget.analysis_limits(self.settings, id)
         if limits is None:
             self._start(partial(self._ground, id, budget), partial(self._grounded, id))
@@ -152,7 +152,7 @@ class TreeGrowth:
         self._settle(replace(self._nodes[id], p=result.p, grounding=result.grounding))
 
     def _settle(self, node: Proposition) -> None:
-        """A claim has its result: parents that waited only for it can be put together."""
+        """Record a claim's result, and synthesise parents that waited only for it."""
         self._nodes[node.id] = node
         for parent in self._parents[node.id]:
             self._waiting[parent] -= 1
@@ -169,7 +169,7 @@ class TreeGrowth:
         return done
 
     def _below(self, id: str) -> dict[str, Proposition]:
-        """What a synthesis computes with: the children alone, or all that lies below where some of it is shared."""
+        """The claims that a synthesis needs: the children, or the whole subtree if parts of it are shared."""
         below = [other for other in pre_order(self._nodes, id) if other != id]
         if any(len(self._parents[other]) > 1 for other in below):
             return {other: self._nodes[other] for other in below}

@@ -1,4 +1,4 @@
-"""Asking a model of a tree for a value: what cannot be used goes back with the reason, a few times."""
+"""Ask a model for a JSON object, and return unusable replies to it with the reason, a few times."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from foretell.questions.question import Exclusivity, Question
 T = TypeVar("T")
 
 LONGEST_REPORT = 8_000
-"""Characters of a report that are stored."""
+"""Maximum length of a stored report."""
 LONGEST_SENTENCE = 600
 
 
 ATTEMPTS = 3
-"""How often an answer that cannot be used is asked for."""
+"""Maximum number of attempts to get a usable reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class StructuredRequest:
     """The conversation since then."""
 
     async def ask(self, context: Context, read: Callable[[Mapping[str, Any]], T]) -> T:
-        """What `read` makes of the answer; an `UnusableReply` is asked for again, in the end `NoUsableAnswer`."""
+        """Ask, and parse the reply with `read`. Retries on `UnusableReply`; raises `NoUsableAnswer` in the end."""
         model = context.model(self.role)
         messages = (SystemMessage(text=self.system), UserMessage(text=self.user, cached=True), *self.messages)
         problem = ""
@@ -82,7 +82,7 @@ def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
-    """Report and key factor, cut where they run on."""
+    """Report and key factor, truncated."""
     report, factor = (str(found.get(name) or "").strip() for name in ("report", "key_factor"))
     return report[:LONGEST_REPORT], factor[:LONGEST_SENTENCE]
 
@@ -107,9 +107,9 @@ CHANCE: Mapping[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 LONGEST_CRITERIA = 3_000
 LONGEST_BACKGROUND = 4_000
 DEEPEST_SHOWN = 8
-"""Claims of a path that are shown; of a longer one the root and the nearest."""
+"""Maximum number of claims of a path in a prompt: the root and the nearest ones."""
 MOST_SHOWN = 20
-"""Siblings and possible answers that are shown."""
+"""Maximum number of siblings and of possible answers in a prompt."""
 ANSWERS: Mapping[Exclusivity, str] = {
     "exactly one": "Exactly one of these comes true:",
     "at most one": "At most one of these comes true, and possibly none:",
@@ -135,7 +135,7 @@ class TreeQuestion:
         return self.as_of.at.date().isoformat()
 
     def sections(self) -> tuple[tuple[str, str], ...]:
-        """What decides the question, each text cut where it runs on."""
+        """Texts that define the question, each truncated."""
         question = self.question
         return (
             ("What is asked", question.text),
@@ -145,7 +145,7 @@ class TreeQuestion:
         )
 
     def _answers(self) -> str:
-        """What else the answer may be, where answers exclude each other."""
+        """The other possible answers, if they are mutually exclusive."""
         if self.question.exclusivity == "independent":
             return ""
         labels = [target.label or target.id for target in self.question.targets]
@@ -156,7 +156,7 @@ class TreeQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimSurroundings:
-    """Where a claim stands in the tree: the claims above it and beside it, and never the rest of the tree.
+    """The ancestors and siblings of a claim; never the rest of the tree.
 
     What a model reads about the surroundings is bounded, however large the tree grows.
     """
@@ -167,7 +167,7 @@ class ClaimSurroundings:
 
     @classmethod
     def of(cls, nodes: Mapping[str, Proposition], parents: Mapping[str, Sequence[str]], id: str) -> "ClaimSurroundings":
-        """Where a claim stands, along its first parents."""
+        """The surroundings of a claim, along its first parents."""
         above = list(parents[id][:1])
         siblings = [child for parent in above for child in nodes[parent].children if child != id]
         while above and (higher := parents[above[-1]][:1]):
@@ -176,14 +176,14 @@ class ClaimSurroundings:
         return cls(path=path, siblings=tuple(nodes[one].claim for one in siblings))
 
     def above(self) -> tuple[str, str]:
-        """The claims above, as a model reads them."""
+        """The ancestors, as prompt text."""
         shown = self.path
         if len(shown) > DEEPEST_SHOWN:
             shown = (shown[0], "…", *shown[-DEEPEST_SHOWN + 2 :])
         return "Claims above, from the whole to the part", "\n".join(f"- {claim}" for claim in shown)
 
     def beside(self) -> tuple[str, str]:
-        """The claims beside it, as a model reads them."""
+        """The siblings, as prompt text."""
         shown = "\n".join(f"- {claim}" for claim in self.siblings[:MOST_SHOWN])
         return "Claims beside it, examined by others", shown
 
@@ -196,19 +196,19 @@ PromptText = str | Template
 
 @cache
 def prompt_template(name: str) -> Template:
-    """A text by its name."""
+    """Load a prompt text by name."""
     file = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md")
     return Template(file.read_text(encoding="utf-8").strip())
 
 
 def fill_prompts(*texts: PromptText, **values: object) -> str:
-    """Several texts, one after the other, with their blanks filled in."""
+    """Concatenate prompt texts and fill in their placeholders."""
     templates = [text if isinstance(text, Template) else prompt_template(text) for text in texts]
     return "\n\n".join(template.substitute(values) for template in templates)
 
 
 def sections(*parts: tuple[str, str]) -> str:
-    """Headings with their texts; those without a text are left out.
+    """Format headings with their texts, omitting empty ones.
 
     >>> print(sections(("Claim", "It rains."), ("Background", " ")))
     # Claim

@@ -1,4 +1,4 @@
-"""Putting children together: a model says how they bear on the claim, the tree checks whether that fits, we compute."""
+"""Combine children: a model states how they bear on the claim, the link is validated, and the result computed."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -65,13 +65,13 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisRule:
-    """One way to put children together that asks a model for parameters."""
+    """A synthesis rule that asks a model for its parameters."""
 
     name: str
     link: type[Link]
     """The kind of link it makes."""
     prompts: tuple[PromptText, ...]
-    """Texts that explain it to the synthesizer; blanks are `$children` and `$limit`."""
+    """Prompt texts for the synthesizer, with placeholders `$children` and `$limit`."""
     hint: PromptText
     """The text that tells the analyzer what kind of children suit it."""
     fields: Callable[[Children], dict[str, Any]]
@@ -86,7 +86,7 @@ class SynthesisRule:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFreeRule:
-    """A rule that needs no model."""
+    """A synthesis rule that needs no model."""
 
     name: str
     link: type[Link]
@@ -100,7 +100,7 @@ Rule = SynthesisRule | ModelFreeRule
 
 
 def rule_named(name: str) -> Rule:
-    """A rule by its name; an unknown name is an `InputError` that says which there are."""
+    """A rule by name; raises an `InputError` with the known names."""
     return load("synthesis_rules", name)
 
 
@@ -109,7 +109,7 @@ def _each(children: Children, kind: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _some(children: Children) -> dict[str, Any]:
-    """Numbers for any of the children; whether each has one is seen when the link is checked."""
+    """Schema of numbers by child; completeness is checked with the link."""
     return object_schema({child: CHANCE for child in children}, optional=tuple(children))
 
 
@@ -135,7 +135,7 @@ def _formula(answer: Answer, kind: type[FormulaLink] = FormulaLink) -> FormulaLi
 
 
 def random_weights(children: Children, rng: Random) -> LinearLink:
-    """Weights that are equally likely to be any that sum to one (Dirichlet with parameter 1), and no intercept.
+    """Random weights from a flat Dirichlet distribution, without an intercept.
 
     >>> link = random_weights(("P1", "P2", "P3"), Random(1))
     >>> round(sum(link.weights.values()), 12), link.intercept
@@ -150,7 +150,7 @@ EFFECT = object_schema({"effect": {"type": "string", "enum": ["helps", "hinders"
 
 
 def _effects(answer: Answer) -> LinearLink:
-    """Weights by effect: obstacles are stated as what they are, and the intercept follows from them."""
+    """Weights from stated effects; obstacles get negative weights and raise the intercept."""
     given = cast("Mapping[str, Answer]", answer["effects"])
     helps, hinders = (
         {child: float(one["weight"]) for child, one in given.items() if one["effect"] == effect}
@@ -217,18 +217,18 @@ RANDOM = ModelFreeRule(name="random", link=LinearLink, make=random_weights)
 
 
 LONGEST_REPORTS = 24_000
-"""Characters of all children's reports together, shared out equally."""
+"""Maximum length of all children's reports together, split equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesizer:
-    """The synthesizer of one tree."""
+    """Combines the claims of one tree."""
 
     about: TreeQuestion
     context: Context
     settings: TreeSettings
     missing: float = MISSING
-    """What stands in for a child without a number of its own."""
+    """Probability used for children that have none."""
     seed: int = 0
     """For random weights."""
 
@@ -302,7 +302,7 @@ class Synthesizer:
         return await request.ask(self.context, read)
 
     def _child(self, child: Proposition, length: int) -> str:
-        """A child as the synthesizer reads it, with so many characters of its report."""
+        """Prompt text about a child, with at most this many characters of its report."""
         source = child.grounding
         report, factor = (source.report, source.key_factor) if source else (child.report, child.key_factor)
         if child.p is not None:
@@ -335,7 +335,7 @@ class Synthesizer:
         return found
 
     def _fitted(self, link: Link, children: Sequence[str]) -> tuple[Link, tuple[str, ...]]:
-        """The link, scaled to that of a Bayes net where the settings want one, and what was done to it."""
+        """The link, scaled to a Bayes net if the settings ask for it, and a note on the change."""
         wanted = self.settings.bayes_net or self.settings.scaling is not None
         form = link.linear_form(children) if wanted else None
         faults = bayes_net_faults(form) if form is not None else []
@@ -349,7 +349,7 @@ class Synthesizer:
         return new, (note,)
 
     def _value(self, node: Proposition, link: Link, below: Mapping[str, Proposition]) -> float:
-        """What a link gives, exactly, whatever the branches below share; `InvalidTree` where it cannot be used."""
+        """The exact result of a link, even if branches share claims; raises `InvalidTree`."""
         top = replace(node, link=link, p=None, pinned=None)
         nodes = {node.id: top, **below}
         # A base that was confirmed may lie beyond the usual limit.
@@ -359,13 +359,13 @@ class Synthesizer:
 
 
 def wide_enough(nodes: Mapping[str, Proposition], limit: float) -> float:
-    """The limit of a tree's intercepts, raised to the largest base that its synthesizer stood by."""
+    """The intercept limit of a tree, raised to the largest base that the synthesizer insisted on."""
     own = (node.link for node in nodes.values())
     return max([limit, *(link.base for link in own if isinstance(link, LinearLink))])
 
 
 def _within_one(link: LinearLink) -> LinearLink:
-    """Overlapping weights shrunk alike, until the claim is at most certain with every child in its favour."""
+    """Shrink weights proportionally until the claim is at most 1 with all children in its favour."""
     base, total = min(max(link.base, 0.0), 1.0), sum(map(abs, link.weights.values()))
     shrink = min(1.0, (1 - base) / total) if total > 0 else 1.0
     numbers = {child: weight * shrink for child, weight in link.weights.items()}
@@ -375,23 +375,23 @@ def _within_one(link: LinearLink) -> LinearLink:
 RULE_OF_LINK = {
     rule.link.kind: rule.name for rule in (LINEAR, LOGIC, PRODUCT_LOGIC, NOISY_OR, INHIBITED, VANILLA, AVERAGE)
 }
-"""By kind of link, the rule that makes one; of other packages' links by the node's own `rule` alone."""
+"""Kind of link → the rule that makes it. Links of other packages need the node's own `rule`."""
 
 
 def rule_of(node: Proposition) -> str:
-    """The rule by which a parent is put together again: its own, else the one that makes such links."""
+    """The rule to use when a parent is judged again: its own, or the one that makes its kind of link."""
     return node.rule or (RULE_OF_LINK.get(node.link.kind, "linear") if node.link is not None else "linear")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rejudged:
-    """A tree with what could be judged anew, and what could not."""
+    """The result of judging stale links again."""
 
     tree: Tree
     edits: tuple[Edit, ...] = ()
-    """What was changed, in order."""
+    """The edits, in order."""
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By claim, why the old judgement stands."""
+    """Claim → why its old judgement was kept."""
 
 
 async def rejudge(
@@ -403,7 +403,7 @@ async def rejudge(
     rule: str | None = None,
     log: EventLog[TreeJob] | None = None,
 ) -> Rejudged:
-    """Have every stale link judged anew, and those of `also`, a claim after those beneath it, and once.
+    """Let a model judge every stale link again, and those of `also`, each once, children first.
 
     All that wait for nobody are asked at the same time. Everything else above an edit is arithmetic. Where a judgement
     cannot be had, the old one stands, and the claim is stale still. With `rule`, claims are joined by it instead of the

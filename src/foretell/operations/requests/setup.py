@@ -1,0 +1,241 @@
+"""Requests to set up and try foretell: servers, settings files, the demo, models, services, the doctor."""
+
+from pathlib import Path
+from typing import Literal
+
+from foretell.request import OperationRequest, setting
+
+
+class DemoRequest(OperationRequest):
+    """See everything in a minute: a scored backtest, an agent's research, a tree of claims and a month of an arena.
+
+    Needs no key and no network. The backtest is real: 400+ questions about series that ship with statsmodels (El Niño
+    sea temperature, CO₂, the US economy, sunspots, …), answered as of their dates. The other parts are marked as
+    examples: scripted replies, made-up news, a simulated market. The results are saved apart from your own data;
+    `foretell serve --example` opens them.
+    """
+
+    folder: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
+    home: Path | None = setting(
+        None, "Folder for the example (default: where foretell serve --example looks for it).",
+        metavar="FOLDER",
+    )  # fmt: skip
+    questions: int | None = setting(None, "Only the first N questions of the backtest, for a quick look.", ge=2)
+    days: int = setting(30, "Number of days of the arena.", ge=1, le=366)
+
+
+class ServeRequest(OperationRequest):
+    """Open foretell in a browser: ask questions, watch runs, explore trees and leaderboards.
+
+    Only this machine can reach it unless you set --host. To spend money or save changes, open the printed link: it
+    contains the access token. Everything is also available as JSON, see /openapi.json.
+    """
+
+    host: str = setting("127.0.0.1", "Address to listen on. With any other address, every request needs the token.")
+    port: int = setting(8400, "Port to listen on; 0 picks a free one.", ge=0, le=65535)
+    token: str | None = setting(
+        None,
+        "Access token for spending money and saving changes; by default, a new one is printed.",
+        env="FORETELL_TOKEN",
+    )
+    open: bool = setting(False, "Open a browser.")
+    example: bool = setting(
+        False, "Show example data instead of your own; created on first use. Nothing costs money there."
+    )
+    home: Path | None = setting(None, "With --example: the folder given to foretell demo --home.", metavar="FOLDER")
+
+
+class SiteRequest(OperationRequest):
+    """Write the pages of `foretell serve` into FOLDER as static files.
+
+    Open them from disk or put them on any web server. What-if on trees still works.
+    """
+
+    folder: Path = setting(help="Folder for the pages.", argument=True)
+    runs: tuple[str, ...] = setting((), "Only this run; may be repeated.", flag="--run")
+    trees: tuple[str, ...] = setting((), "Only this tree; may be repeated.", flag="--tree")
+    arenas: tuple[str, ...] = setting((), "Only this arena; may be repeated.", flag="--arena")
+    max_pages: int = setting(20_000, "Maximum number of pages.", ge=1)
+
+
+class McpRequest(OperationRequest):
+    """Make foretell available to AI assistants over the Model Context Protocol.
+
+    Tools: ask, grow_tree, run, what_if, edit_tree, ground_leaves, expand_leaf, resynthesize_tree, diff_trees,
+    tree_history, score, search_as_of, list_runs, list_grids, show_run, replay_run. Spends nothing unless you allow it:
+
+      foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
+
+    The limit is for all calls of this process together. With --http, every request needs the token in
+    FORETELL_MCP_TOKEN; without one, a token is generated and printed.
+    """
+
+    allow_spending: float | None = setting(
+        None, "Hard limit in dollars for all calls together.", metavar="DOLLARS", ge=0
+    )
+    models: tuple[str, ...] = setting(
+        (),
+        "A model that assistants may use, as provider:name, the default one first (default: FORETELL_MODEL).",
+        flag="--model",
+    )
+    search: tuple[str, ...] = setting(
+        (), "A search engine that assistants may use (default: FORETELL_SEARCH, or else local)."
+    )
+    files: tuple[Path, ...] = setting((), "Allow reading tables and trees in this folder.", metavar="FOLDER")
+    http: bool = setting(False, "Serve on http://127.0.0.1 instead of standard input and output.")
+    port: int = setting(8766, "Port with --http; 0 picks a free one.", ge=0, le=65535)
+
+
+class InitBotRequest(OperationRequest):
+    """Create a bot: a repository that takes part in a tournament by itself, on GitHub.
+
+    It needs two secrets, the platform's and the model's key, and spends no more than you say. For ForecastBench it uses
+    no model unless you name one. README.md in the folder explains the rest.
+
+      foretell init bot my-bot --tournament minibench
+
+      foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
+    """
+
+    folder: Path = setting(Path(), "Folder for the bot (default: the current one).", argument=True, metavar="[FOLDER]")
+    platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
+        "metaculus", "The platform.", flag="--for"
+    )
+    tournament: str = setting(
+        "", "Metaculus tournament by slug or number (default: minibench), or Prophet Arena track (default: weekly)."
+    )
+    organization: str = setting("", "ForecastBench: your team, as registered.", max_length=200)
+    bucket: str | None = setting(None, "ForecastBench: the folder to upload to.", metavar="gs://BUCKET/FOLDER")
+    model: str = setting(
+        "", "Model, as provider:name, with a known price (default: openrouter:openai/gpt-5-mini; ForecastBench: none)."
+    )
+    search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt needs no key.")
+    budget: float = setting(1.0, "Hard limit in dollars for one run.", metavar="DOLLARS", ge=0.01)
+    tournament_budget: float = setting(
+        50.0, "Hard limit in dollars for the whole tournament.", metavar="DOLLARS", ge=0.01
+    )
+    interval: int = setting(
+        20, "Minutes between two runs; must divide an hour, or be whole hours that divide a day.",
+        metavar="MINUTES", ge=5, le=1440,
+    )  # fmt: skip
+    trials: int = setting(3, "Trials per question.", ge=1, le=20)
+    install: str | None = setting(
+        None,
+        "Where the bot installs foretell from: a git address, or a wheel that is copied into the repository (default: "
+        "this installation, packed into a wheel).",
+        metavar="ADDRESS|FILE",
+    )
+
+
+class InitRunRequest(OperationRequest):
+    """Write a settings file for a run, with every field explained. It works as it is, without a key.
+
+    Its first line names a JSON schema, written next to it, so that your editor can complete and check the file.
+    """
+
+    file: Path = setting(Path("run.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
+class InitGridRequest(OperationRequest):
+    """Write a settings file for an experiment (grid), with every field explained.
+
+    It works as it is, without a key. Its first line names a JSON schema, written next to it, for your editor.
+    """
+
+    file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
+class PracticeRequest(OperationRequest):
+    """Start a practice world on this machine: no key, no network, no cost.
+
+    It has models, search engines, web pages, Wikipedia, series, markets, deep research, and inboxes that act like
+    Metaculus and Prophet Arena. Run one command in it:
+
+      foretell practice -- foretell ask "Will Norges Bank cut its rate before 2027?"
+
+    Or open a shell in it, and leave it with exit:
+
+      foretell practice -- bash
+
+    Without a command, it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up,
+    and its models know nothing: it shows how things work, not how good forecasts are.
+    """
+
+    port: int = setting(0, "First of 13 consecutive ports (default: free ones).", metavar="PORT", ge=0, le=65522)
+    latency: float = setting(0.0, "Delay of every response.", metavar="SECONDS", ge=0)
+    home: Path | None = setting(
+        None, "FORETELL_HOME of the practice world (default: a folder next to your runs).", metavar="FOLDER"
+    )
+    env_file: Path | None = setting(None, "Also write the lines to this file.", metavar="FILE")
+    command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")
+
+
+class ModelsListRequest(OperationRequest):
+    """List the known models: prices, knowledge cutoffs and abilities.
+
+    Models whose key is set come first. You can use any other model of a provider by its name, too.
+    """
+
+    provider: str | None = setting(None, "Only models of this provider.", metavar="NAME", max_length=40)
+    usable: bool = setting(False, "Only models whose key is set.")
+
+
+class ModelsCheckRequest(OperationRequest):
+    """Test MODEL with five short requests: does it answer, call tools, continue after them, follow a schema?
+
+    The result is stored and used by later runs. This costs a few hundred tokens.
+
+      foretell models check compat:qwen3:8b@http://localhost:11434/v1
+    """
+
+    model: str = setting(help="Model, as provider:name.", argument=True, min_length=1, max_length=300)
+    seconds: float = setting(120.0, "Longest wait for one reply.", gt=0)
+
+
+class ModelsUpdateRequest(OperationRequest):
+    """Install a newer table of models from SOURCE, a file or https address, in the format of known_models.toml.
+
+    Its entries take precedence over those in the package: newer prices and models without a new version.
+    """
+
+    source: str = setting(help="A file or an https address.", argument=True, min_length=1, metavar="FILE|URL")
+
+
+class ServicesListRequest(OperationRequest):
+    """List the outside services: key, rate limit, last success, last error, and the date of the facts.
+
+    For model providers, see foretell models. All processes with the same FORETELL_HOME share the rate limits;
+    FORETELL_PACE changes them, e.g. gdelt=1/10s,wayback/pages=100/min.
+    """
+
+    name: str | None = setting(None, "Only this service, with its limits and where they come from.", argument=True)
+
+
+class ServicesCheckRequest(OperationRequest):
+    """Send one to three cheap requests to every service, or only to NAME, with the adapters that a run uses.
+
+    You can paste the table into an issue: it contains no keys. Services without a key are skipped. The exit code is 1
+    if a check fails.
+    """
+
+    name: str | None = setting(None, "Only this service.", argument=True)
+    seconds: float = setting(60.0, "Longest time for one check, including waiting for the rate limit.", gt=0)
+
+
+class DoctorRequest(OperationRequest):
+    """Check your set-up: what works, what is missing, what is wrong, and how to fix it.
+
+    Checks installed extras, API keys (never printed), sandbox, databases, clock, disk and versions. Uses no network
+    unless you ask for it. The exit code is 1 if something is wrong.
+
+      foretell doctor --contact you@example.org
+    """
+
+    online: bool = setting(False, "Also send one cheap request to every service you set up, and compare clocks.")
+    repair: bool = setting(False, "Rebuild damaged databases from what is readable; the damaged files are kept.")
+    contact: str | None = setting(
+        None,
+        "Your e-mail or web address; stored, and sent to services that want to know who is asking.",
+        metavar="ADDRESS",
+        max_length=200,
+    )
