@@ -357,6 +357,9 @@ def test_a_price_is_a_walk():
     assert p("Will Bitcoin hit $120 by 31 December 2026?") == pytest.approx(
         TOUCH * p("Will Bitcoin be above $120 on 31 December 2026?")
     )
+    asked = price_question("Will the euro be above $1.01 on 31 December 2026?", DUE, None)
+    assert asked is not None
+    assert price_answer(asked, np.ones(600), DUE).p < 0.2  # A price that never moved has a chance all the same.
     for text, symbol in (("the S&P 500", "^GSPC"), ("the S&P 500 (SPY)", "SPY"), ("NVDA", "NVDA"), ("Nvidia", "NVDA")):
         asked = price_question(f"Will {text} close above 7,000 on 31 December 2026?", DUE, None)
         assert asked is not None, text

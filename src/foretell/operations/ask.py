@@ -506,7 +506,8 @@ def _unreached(found: PublicFindings) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for problem in found.problems:
         who, _, why = problem.partition(": ")
-        by_reason.setdefault(re.sub(r"^\[Errno -?\d+\] ", "", why), []).append(who)
+        plain = "no answer in time" if why.endswith("Timeout") else re.sub(r"^\[Errno -?\d+\] ", "", why)
+        by_reason.setdefault(plain, []).append(who)
     return [f"No answer from {', '.join(who)}: {why}." for why, who in by_reason.items()]
 
 

@@ -60,6 +60,8 @@ MEASURED = {
     "temperature_2m_max": "daily highs",
     "temperature_2m_min": "daily lows",
 }
+OLDEST_PRICE = 30
+"""Days after which a price says too little about today to start from."""
 FEWEST_YEARS, WHOLE = 5, 0.9
 """Past years that are needed, and the share of its days that a year must have."""
 
@@ -318,6 +320,9 @@ async def _reading(
         last: date = series.days[-1].astype("M8[D]").item()
         if len(series) < 30:
             raise SeriesUnavailable(f"yahoo has only {len(series)} days of {price.symbol}")
+        age = (due - last).days
+        if age > OLDEST_PRICE:
+            raise SeriesUnavailable(f"yahoo's newest price of {price.symbol} is {age} days old")
         if price.threshold is not None:
             answer = price_answer(price, series.values, last)
             return SeriesReading(source="yahoo", name=price.symbol, last=last, answer=answer)

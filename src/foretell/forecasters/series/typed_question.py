@@ -394,6 +394,8 @@ ROUND_THE_CLOCK = frozenset({"BTC-USD", "ETH-USD", "SOL-USD", "DOGE-USD", "XRP-U
 LONGEST_PRICE = 400
 """Days ahead that a walk is believed."""
 SESSIONS, RECENT_SESSIONS = 500, 60
+LEAST_MOVE = 0.0005
+"""Spread of a session's logarithm where the price never moved, as of a pegged currency: pegs break."""
 DEGREES = 4.0
 """Degrees of freedom of Student's t: daily changes have fat tails."""
 TOUCH = 1.65
@@ -453,7 +455,7 @@ def log_spread(values: Floats, steps: float) -> float:
     """Spread of the logarithm over so many sessions: recent ones count as much as those of two years."""
     moves = np.diff(np.log(values[values > 0][-SESSIONS - 1 :]))
     whole, recent = float(np.mean(moves**2)), float(np.mean(moves[-RECENT_SESSIONS:] ** 2))
-    return sqrt((whole + recent) / 2 * max(steps, 1.0))
+    return sqrt(max((whole + recent) / 2, LEAST_MOVE**2) * max(steps, 1.0))
 
 
 def sessions_ahead(asked: PriceQuestion, last: date) -> float:
