@@ -7,7 +7,7 @@ by the code under test.
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -25,6 +25,7 @@ from foretell.models import (
     ModelSettings,
     OutOfCredit,
     Reply,
+    ReplyLost,
     Request,
     SystemMessage,
     ToolResult,
@@ -47,7 +48,6 @@ FOLDER = Path(os.environ.get("FORETELL_RECORDINGS", Path(__file__).parents[3] / 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 
 WIRES = {"responses": ResponsesWire(), "messages": MessagesWire(), "generateContent": GeminiWire(), "chat": ChatWire()}
-SEPARATE = ChatWire(separate_reasoning=True)
 TOOL = ToolSpec(
     name="look_up",
     description="Looks a word up.",
@@ -72,8 +72,6 @@ def recordings() -> list[tuple[str, dict[str, Any]]]:
 
 
 def wire_of(recording: dict[str, Any]) -> Any:
-    if recording["api"] == "chat" and recording["provider"] in ("xai", "google"):
-        return SEPARATE
     return WIRES[recording["api"]]
 
 
@@ -156,13 +154,39 @@ def expected_text(recording: dict[str, Any]) -> str:
 GEMINI_TEXT = {"text", "thoughtSignature"}
 
 
-def replies() -> list[Any]:
-    good = [(name, one) for name, one in recordings() if not failed(one) and not unfinished(one)]
-    return [pytest.param(one, id=name) for name, one in good]
+Cases = list[tuple[str, dict[str, Any]]]
 
 
-@pytest.mark.parametrize("recording", replies())
-def test_a_recorded_reply_is_read_whole(recording: dict[str, Any]):
+def replies() -> Cases:
+    return [(name, one) for name, one in recordings() if not failed(one) and not unfinished(one)]
+
+
+def by_folder(cases: Cases) -> list[Any]:
+    """One test for each provider and format: one for each recording would cost more than what it checks."""
+    folders: defaultdict[str, Cases] = defaultdict(list)
+    for name, one in cases:
+        folders[name.partition("/")[0]].append((name, one))
+    return [pytest.param(ones, id=folder) for folder, ones in folders.items()]
+
+
+def hold(check: Callable[[dict[str, Any]], None], cases: Cases) -> None:
+    faults: list[str] = []
+    for name, recording in cases:
+        try:
+            check(recording)
+        except Exception as error:
+            faults.append(f"{name}: {type(error).__name__}: {error}")
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("cases", by_folder(replies()))
+def test_recorded_replies_mean_what_the_provider_said(cases: Cases):
+    hold(check_text_and_calls, cases)
+    hold(check_tokens, cases)
+    hold(check_what_newer_servers_write, cases)
+
+
+def check_text_and_calls(recording: dict[str, Any]) -> None:
     reply = read(recording)
     assert [call.name for call in reply.calls] == expected_calls(recording)
     assert all(isinstance(json.loads(call.arguments), dict) for call in reply.calls)
@@ -178,8 +202,7 @@ def test_a_recorded_reply_is_read_whole(recording: dict[str, Any]):
         assert reply.thinking or reply.sealed or reply.tokens.reasoning
 
 
-@pytest.mark.parametrize("recording", replies())
-def test_tokens_are_counted_as_the_provider_counts(recording: dict[str, Any]):
+def check_tokens(recording: dict[str, Any]) -> None:
     tokens = read(recording).tokens
     body = body_of(recording)
     usage = body.get("usage") or body.get("usageMetadata") or {}
@@ -222,8 +245,7 @@ def varied(value: Any, name: str = "") -> Any:
     return {"new_field": [{}], "annotations": None} | {k: v if k in kept else varied(v, k) for k, v in value.items()}
 
 
-@pytest.mark.parametrize("recording", replies())
-def test_a_reply_means_the_same_when_a_server_writes_more(recording: dict[str, Any]):
+def check_what_newer_servers_write(recording: dict[str, Any]) -> None:
     body, wire = recording["response"]["body"], wire_of(recording)
     if isinstance(body, str):
         events = [varied(event) for event in server_events(body)]
@@ -235,6 +257,43 @@ def test_a_reply_means_the_same_when_a_server_writes_more(recording: dict[str, A
     expected = read(recording)
     assert (reply.text, reply.calls, reply.finish) == (expected.text, expected.calls, expected.finish)
     assert (reply.tokens, reply.dollars) == (expected.tokens, expected.dollars)
+
+
+def streams() -> list[Any]:
+    """The longest stream of every provider and format."""
+    found: dict[str, Any] = {}
+    for name, one in recordings():
+        body = one["response"]["body"]
+        if isinstance(body, str) and not failed(one):
+            folder = name.partition("/")[0]
+            found[folder] = max(found.get(folder, one), one, key=lambda one: len(one["response"]["body"]))
+    return [pytest.param(one, id=name) for name, one in found.items()]
+
+
+@pytest.mark.parametrize("recording", streams())
+def test_a_stream_means_the_same_in_any_wrapping_and_is_never_whole_when_cut(recording: dict[str, Any]):
+    def answered(body: str) -> Reply:
+        answer = HttpAnswer(status=200, headers={"content-type": "text/event-stream"}, body=body.encode())
+        return HttpModel(wire_of(recording), "http://127.0.0.1:1")._read(answer, QUESTION)
+
+    expected, body = read(recording), recording["response"]["body"].replace("\r\n", "\n")
+    for wrapped in (
+        body,
+        body.replace("\n", "\r\n"),
+        body.replace("data: [DONE]", ""),
+        body.replace("\n\n", '\n\n: keep-alive\n\nevent: ping\ndata: {"type": "ping"}\n\n'),
+        "".join(f"data:{json.dumps(event)}\n\n" for event in server_events(body)),
+    ):
+        assert answered(wrapped) == expected
+    events = list(server_events(body))
+    for most in {len(events) * part // 10 for part in range(1, 10)}:
+        try:
+            reply = answered("".join(f"data: {json.dumps(event)}\n\n" for event in events[:most]))
+        except ReplyLost:
+            continue
+        assert expected.text.startswith(reply.text)
+        whole = (reply.text, reply.calls) == (expected.text, expected.calls)
+        assert reply.finish == "length" or (whole and reply.finish == expected.finish)
 
 
 def errors() -> list[Any]:
@@ -269,24 +328,45 @@ def test_a_call_that_its_server_refused_is_still_a_reply():
         assert (reply.finish, reply.text) == ("malformed", written)
 
 
-def loops() -> list[Any]:
+def loops() -> Cases:
     """Replies that call tools."""
-    good = [(name, one) for name, one in recordings() if not failed(one) and not unfinished(one)]
-    return [pytest.param(one, id=name) for name, one in good if expected_calls(one)]
+    return [(name, one) for name, one in replies() if expected_calls(one)]
 
 
 def second_turn(recording: dict[str, Any]) -> dict[str, Any]:
     """What we would send after the tools have answered."""
     reply = read(recording)
     results = [ToolResult(call_id=call.id, name=call.name, text="21 degrees") for call in reply.calls]
+    results = results or [UserMessage(text="Are you sure?")]
     name = str((recording["request"].get("body") or {}).get("model") or "")
     tools = tuple(replace(TOOL, name=call) for call in dict.fromkeys(call.name for call in reply.calls))
     again = replace(QUESTION, messages=(*QUESTION.messages, reply.as_message(), *results), tools=tools)
     return wire_of(recording).body(again, name, facts_of(name))
 
 
-@pytest.mark.parametrize("recording", loops())
-def test_the_second_turn_carries_back_what_the_provider_wants(recording: dict[str, Any]):
+@pytest.mark.parametrize("cases", by_folder(loops()))
+def test_the_second_turn_carries_back_what_the_provider_wants(cases: Cases):
+    hold(check_second_turn, cases)
+
+
+@pytest.mark.parametrize("cases", by_folder(replies()))
+def test_whatever_was_sealed_goes_back(cases: Cases):
+    hold(check_seals, cases)
+
+
+SEALS = ("encrypted_content", "signature", "thoughtSignature", "thought_signature", "reasoning_content", "phase")
+
+
+def check_seals(recording: dict[str, Any]) -> None:
+    parts = [*walk(body_of(recording))]
+    sealed = [part[name] for part in parts for name in SEALS if isinstance(part.get(name), str)]
+    sealed += [part["data"] for part in parts if str(part.get("type")).endswith(("redacted_thinking", ".encrypted"))]
+    if sealed:
+        sent = json.dumps(second_turn(recording), ensure_ascii=False)
+        assert [one for one in sealed if json.dumps(one, ensure_ascii=False) not in sent] == []
+
+
+def check_second_turn(recording: dict[str, Any]) -> None:
     sent, came = second_turn(recording), body_of(recording)
     match recording["api"]:
         case "responses":
@@ -362,20 +442,23 @@ def problems(api: str, body: dict[str, Any], spec: str = "") -> list[str]:
     return found + [f"{'/'.join(map(str, error.path))}: {error.message[:200]}" for error in validator.iter_errors(body)]
 
 
-def own_loops() -> list[Any]:
+def own_loops() -> Cases:
     """Those of providers whose schema is here; agents are not offered tools that the provider runs itself."""
     published = ("openai", "anthropic", "google", "xai", "deepseek")
-    kept: list[Any] = []
-    for parameter in loops():
-        one = parameter.values[0]
+    kept: Cases = []
+    for name, one in loops():
         known = one["provider"] in published or (one["provider"] == "openrouter" and one["api"] == "chat")
         built_in = one["api"] == "responses" and any("mcp" in str(part.get("type")) for part in raw_parts(one))
-        kept += [parameter] if known and not built_in else []
+        kept += [(name, one)] if known and not built_in else []
     return kept
 
 
-@pytest.mark.parametrize("recording", own_loops())
-def test_second_turns_fit_the_schema(recording: dict[str, Any]):
+@pytest.mark.parametrize("cases", by_folder(own_loops()))
+def test_second_turns_fit_the_schema(cases: Cases):
+    hold(check_schema_of_second_turn, cases)
+
+
+def check_schema_of_second_turn(recording: dict[str, Any]) -> None:
     router = recording["provider"] == "openrouter"
     body = second_turn(recording)
     assert problems(recording["api"], body, "openrouter_chat_request.schema.json" if router else "") == []

@@ -189,6 +189,13 @@ def test_an_error_after_the_ending_undoes_nothing(wire: str):
     assert (reply.text, reply.finish, reply.tokens.output) == (SAID, "stop", 5)
 
 
+def test_characters_that_a_stream_tore_apart_are_whole_again():
+    pieces = ["It rains ", "\ud83d", "\udc4d", " or \ud83d not"]
+    events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+    assert read("chat", body, content_type="text/event-stream").text == "It rains 👍 or \ufffd not"
+
+
 NESTED = b'{"error":' + b"[" * 100_000
 PAGES: list[tuple[int, bytes, type[ModelError]]] = [
     (502, b"<html><head>\n<title>502 Bad Gateway</title></head>\n</html>", ModelBusy),

@@ -26,7 +26,7 @@ from fakes.samples import (
 from foretell import ask
 from foretell.data.markets import ListedEvent, PolymarketEvents
 from foretell.forecasters.base_rates import compare, sense
-from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_question
+from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_answer, weather_question
 from foretell.operations import AskResult
 from foretell.operations.ask import percent
 from foretell.practice import KEY, data_services
@@ -120,7 +120,7 @@ def test_the_same_question_answers_and_related_ones_are_only_shown(online: Setti
     other = ask(f"Will Norway remain in the EEA until the end of {YEAR}?", model="none", settings=online)
     assert other.basis == "wording"
     assert not any(one.used for one in other.matches)
-    assert any("last resort" in note for note in other.notes)
+    assert any("has the same question" in note for note in other.notes)
 
 
 def test_weather_and_prices_come_from_their_series(online: Settings):
@@ -182,12 +182,102 @@ def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: 
         "Will it snow in Oslo before Christmas?", model="none", settings=Settings(home=tmp_path, addresses=dead)
     )
     assert found.basis == "wording"
-    assert sum(note.startswith("Not asked: ") for note in found.notes) == 4
+    (unreached,) = (note for note in found.notes if note.startswith("No answer from "))
+    assert "kalshi, manifold, polymarket, the series" in unreached
     assert "before" not in found.rationale
     assert "past market questions" in found.rationale
+    # Past questions say nothing about the weather, and the range shows it.
     low, high = found.ranges["yes"]
-    assert low < 0.08
-    assert high > 0.35
+    assert low < 0.05
+    assert high > 0.6
+    assert any("a guess" in note for note in found.notes)
+
+
+WEATHER = [
+    ("Will it snow in Oslo before Christmas?", "snowfall_sum", 0.1, True, False, 39),
+    ("Will it not snow in Oslo before Christmas?", "snowfall_sum", 0.1, True, True, 39),
+    ("Will less than 5 cm of snow fall in Oslo in January 2027?", "snowfall_sum", 5, True, True, 31),
+    ("Will 20 mm of rain fall in Bergen between 3 December 2026 and 9 December 2026?", "precipitation_sum", 20, True,
+     False, 7),
+    ("Will there be frost in Miami in January 2027?", "temperature_2m_min", 0, False, False, 31),
+    ("Will the temperature in Yakutsk fall below -40 °C in January 2027?", "temperature_2m_min", -40, False, False, 31),
+    ("Will the temperature in Yakutsk drop below minus 40 °C on 5 January 2027?", "temperature_2m_min", -40, False,
+     False, 1),
+    ("Will the high in Phoenix be below 50 °F on 5 January 2027?", "temperature_2m_max", 10, True, True, 1),
+    ("Will the temperature in Madrid exceed 40 °C on 15 July 2027?", "temperature_2m_max", 40, True, False, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "variable", "threshold", "above", "negated", "days"), WEATHER)
+def test_what_a_question_asks_of_the_weather(
+    text: str, variable: str, threshold: float, above: bool, negated: bool, days: int
+):
+    asked = weather_question(text, date(2026, 11, 16), None)
+    assert asked is not None
+    assert (asked.variable, asked.above, asked.negated, asked.span.days) == (variable, above, negated, days)
+    assert asked.threshold == pytest.approx(threshold)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Will the temperature in Oslo stay above 0 °C in January 2027?",
+        "Will it rain in Paris every day of January 2027?",
+        "Will it rain but not snow in Oslo on 5 January 2027?",
+        "Will the average temperature in Oslo exceed 3 °C in January 2027?",
+        "Will it snow 3 times and 5 cm deep in Oslo in January 2027?",
+    ],
+)
+def test_weather_that_a_count_of_days_does_not_decide_is_left_alone(text: str):
+    assert weather_question(text, date(2026, 11, 16), None) is None
+
+
+def test_the_opposite_has_the_opposite_chance_and_degrees_are_those_of_the_country():
+    asked = weather_question("Will it not snow in Oslo in January 2027?", date(2026, 11, 16), None)
+    assert asked is not None
+    past = {year: [1.0] * 31 if year % 3 else [0.0] * 31 for year in range(2011, 2026)}
+    no, yes = (weather_answer(replace(asked, negated=flag), past, {}, date(2026, 11, 16)) for flag in (True, False))
+    assert no.p == pytest.approx(1 - yes.p)
+    assert no.interval == pytest.approx((1 - yes.interval[1], 1 - yes.interval[0]))
+    warm = weather_question("Will it reach 95 degrees in Boston on 4 July 2027?", date(2026, 11, 16), None)
+    assert warm is not None
+    assert warm.scale_unstated
+    assert warm.in_fahrenheit().threshold == pytest.approx(35)
+
+
+def test_the_weather_as_a_number(online: Settings):
+    day = (NOW + timedelta(days=60)).date()
+    text = f"What will the maximum temperature in Oslo be on {day}?"
+    found = ask(text, number=True, low=-40, high=40, unit="°C", model="none", settings=online)
+    assert found.basis == "series"
+    assert found.quantiles is not None
+    assert found.quantiles["q05"] < found.quantiles["q50"] < found.quantiles["q95"]
+    american = ask(text, number=True, low=-40, high=104, unit="°F", model="none", settings=online)
+    assert american.quantiles is not None
+    assert american.quantiles["q50"] == pytest.approx(found.quantiles["q50"] * 1.8 + 32, abs=1e-3)
+    snow = f"How much snow will fall in Oslo on {day}?"
+    fallen = ask(snow, number=True, low=0, high=100, unit="cm", model="none", settings=online).quantiles
+    assert fallen is not None
+    assert fallen["q05"] >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ["asdf qwer zxcv", "Wird es in Berlin vor Weihnachten schneien?", "明日、東京で雨が降りますか?"]
+)
+def test_words_that_no_past_question_had_leave_the_range_wide(text: str, tmp_path: Path):
+    found = ask(text, model="none", network=False, settings=Settings(home=tmp_path))
+    low, high = found.ranges["yes"]
+    assert high - low > 0.5
+    assert any("even the range is a guess" in note for note in found.notes)
+
+
+def test_a_question_without_words_is_refused_and_several_outcomes_have_their_own_reason(tmp_path: Path):
+    home = Settings(home=tmp_path)
+    with pytest.raises(InputError, match="no words"):
+        ask("???", model="none", network=False, settings=home)
+    found = ask("Who wins?", model="none", network=False, options=("Ann", "Bob", "Cy"), settings=home)
+    assert "exactly one comes true" in found.rationale
+    assert "this one" not in found.rationale
 
 
 def test_what_the_platform_recorded_can_be_read(shared_data: Path):
@@ -267,10 +357,16 @@ def test_a_price_is_a_walk():
     assert p("Will Bitcoin hit $120 by 31 December 2026?") == pytest.approx(
         TOUCH * p("Will Bitcoin be above $120 on 31 December 2026?")
     )
+    asked = price_question("Will the euro be above $1.01 on 31 December 2026?", DUE, None)
+    assert asked is not None
+    assert price_answer(asked, np.ones(600), DUE).p < 0.2  # A price that never moved has a chance all the same.
     for text, symbol in (("the S&P 500", "^GSPC"), ("the S&P 500 (SPY)", "SPY"), ("NVDA", "NVDA"), ("Nvidia", "NVDA")):
         asked = price_question(f"Will {text} close above 7,000 on 31 December 2026?", DUE, None)
         assert asked is not None, text
         assert (asked.symbol, asked.threshold) == (symbol, 7000)
+    euro = price_question("Will the euro be worth more than 1.20 dollars at the end of 2026?", DUE, None)
+    assert euro is not None
+    assert (euro.symbol, euro.threshold, euro.touch) == ("EURUSD=X", 1.2, False)
     assert price_question("Will a spy close above 700 on 31 December 2026?", DUE, None) is None
     assert price_question("Will Bitcoin hit $1m before GTA VI?", DUE, date(2026, 12, 1)) is None
     assert price_question("Will MicroStrategy hold 600k BTC by 31 December 2026?", DUE, None) is None

@@ -68,7 +68,7 @@ class ModelFacts:
             return "none"
         silent = wanted in ("none", "minimal")
         levels: list[ReasoningEffort] = [one for one in self.efforts if silent or one != "none"] or ["none"]
-        below = [one for one in levels if EFFORTS.index(one) <= EFFORTS.index(wanted)]
+        below: list[ReasoningEffort] = [one for one in levels if EFFORTS.index(one) <= EFFORTS.index(wanted)]
         return below[-1] if below else levels[0]
 
     def thinks(self, wanted: ReasoningEffort | None) -> bool:

@@ -17,12 +17,13 @@ from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pu
 from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.forecasters.agent.answer_format import LEVELS, NUMERIC
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
+from foretell.forecasters.base_rates.outside_model import shipped_model
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
-from foretell.forecasters.series.typed_question import asked_span, price_quantiles, share_interval
+from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.trees import TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
@@ -68,16 +69,24 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range a question about a number gets thresholds as targets."""
 SIMILAR_SHOWN = 10
 """How many similar past questions are shown."""
-OUTSIDE_NOTE = "This is the outside view: nothing was researched. --model adds research."
-PUBLIC_NOTE = "No model was asked: the answer is what {} say, and nobody weighed news against it; --model does that."
+PRICE_NOTE = "This is the price you gave: nothing was researched. --model adds research."
+OUTSIDE_NOTE = (
+    "Nothing was researched. The number only says how often questions worded like this came true on prediction "
+    "markets, where the answer is usually in doubt. --model adds research."
+)
+PUBLIC_NOTE = "No model was used: the answer comes from {}, and news was not considered. --model adds research."
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
-NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."
+NOTHING_FOUND = "None of the markets asked ({}) has the same question."
 EARLIER_NOTE = (
     "A market on an earlier day ({}) already says {}. It is not used, because it may not ask the same; if what it asks "
     "about counts here too, the answer cannot be lower."
 )
-LAST_RESORT_WORTH = 4.0
-"""How many past questions the wording of a question is worth; this gives its wide range."""
+LAST_RESORT_WORTH, NOTHING_WORTH = 4.0, 1.0
+"""How many past questions the wording of a question is worth, which gives its wide range; and where it says nothing."""
+FAMILIAR = 0.5
+"""Share of known words below which the wording says nothing."""
+UNFAMILIAR_NOTE = "Most of its words occur in none of the past questions (all in English): even the range is a guess."
+NO_SERIES_NOTE = "The public series that would decide it could not be read: even the range is a guess."
 OPEN_QUESTION = re.compile(
     r"(?:who|whom|whose|which|when|where|why|what(?! (?:are|is|'s) the (?:odds|chance|probability|likelihood))"
     r"|how(?: (?:many|much|long|often|far))?(?! (?:likely|probable)))\b",
@@ -467,7 +476,9 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
     if all(target.snapshot is not None for target in question.targets):
         context = Context(as_of=question.as_of_in("backtest" if request.as_of else "live"))
         forecast = await CrowdForecaster().forecast(question, context)
-        return AskResult(forecast=forecast, question=question, basis="price", notes=(OUTSIDE_NOTE,))
+        return AskResult(forecast=forecast, question=question, basis="price", notes=(PRICE_NOTE,))
+    if not re.search(r"[^\W\d_]", request.question):
+        raise InputError("there are no words in the question", column="QUESTION")
     asks_for = OPEN_QUESTION.match(request.question.strip())
     if asks_for and not request.options and not request.number:
         hint = "name what may happen (--option Ann --option Bob), or the range of a number (--number --low 0 --high 60)"
@@ -477,7 +488,7 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         found, problem = await look_around(question, settings, number=request.number), ""
     else:
         found, problem = PublicFindings(), OFFLINE_NOTE.format(offline)
-    problems = [problem] if problem else [f"Not asked: {one}." for one in found.problems]
+    problems = [problem] if problem else _unreached(found)
     answer = _from_public(question, found, request)
     if answer is not None:
         return replace(answer, notes=(*answer.notes, *problems))
@@ -485,9 +496,19 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         why = " ".join(problems) or "no public series decides it"
         raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL)
     last = await _last_resort(request, question, settings)
-    nothing = [] if problem or not found.asked else [NOTHING_FOUND]
+    nothing = [NOTHING_FOUND.format(", ".join(found.asked))] if found.asked else []
     notes = (*last.notes, *nothing, *_floors(question, last.forecast, found.matches), *problems)
     return replace(last, matches=found.matches, notes=notes)
+
+
+def _unreached(found: PublicFindings) -> list[str]:
+    """One note per reason why markets or a series gave no answer."""
+    by_reason: dict[str, list[str]] = {}
+    for problem in found.problems:
+        who, _, why = problem.partition(": ")
+        plain = "no answer in time" if why.endswith("Timeout") else re.sub(r"^\[Errno -?\d+\] ", "", why)
+        by_reason.setdefault(plain, []).append(who)
+    return [f"No answer from {', '.join(who)}: {why}." for why, who in by_reason.items()]
 
 
 def _floors(question: Question, forecast: Forecast, matches: Sequence[MarketMatch]) -> list[str]:
@@ -532,29 +553,25 @@ def _from_public(question: Question, found: PublicFindings, request: AskRequest)
             ranges=ranges,
             matches=found.matches,
             reading=found.reading,
-            notes=(PUBLIC_NOTE.format("people who trade on it"),),
+            notes=(PUBLIC_NOTE.format("market prices"),),
         )
     if found.reading is None:
         return None
-    note = PUBLIC_NOTE.format(f"the past of {found.reading.name} at {found.reading.source} and a simple model")
+    source = "Open-Meteo's record of" if found.reading.source == "open_meteo" else "Yahoo's prices of"
+    note = PUBLIC_NOTE.format(f"{source} {found.reading.name}")
     return replace(_from_series(question, found.reading, context), matches=found.matches, notes=(note,))
 
 
 def _from_series(question: Question, reading: SeriesReading, context: Context) -> AskResult:
-    if reading.price is not None and reading.values is not None and question.range is not None:
-        assert reading.last is not None
-        levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-        x = price_quantiles(reading.price, reading.values.values, reading.last, levels)
-        distribution = Numeric(x=tuple(x), cdf=levels)
-        p = {target.id: distribution.above(float(target.id[1:])) for target in question.targets}
-        now = f"{reading.name} stood at {reading.values.values[-1]:,.6g} on {reading.last}"
-        text = f"{now}: a walk without drift and with fat tails from there."
-        forecast = replace(forecast_of(p, question, context, "series", text), distribution=distribution)
+    if reading.distribution is not None:
+        p = {target.id: reading.distribution.above(float(target.id[1:])) for target in question.targets}
+        forecast = forecast_of(p, question, context, "series", reading.answer.reason)
+        forecast = replace(forecast, distribution=reading.distribution)
         return AskResult(forecast=forecast, question=question, basis="series", reading=reading)
     (target,) = question.targets
     p = min(max(reading.answer.p, LEAST), MOST)
     forecast = forecast_of({target.id: p}, question, context, "series", reading.answer.reason)
-    low, high = reading.answer.interval
+    low, high = (min(max(end, LEAST), MOST) for end in reading.answer.interval)
     ranges = {target.id: (min(low, p), max(high, p))}
     return AskResult(forecast=forecast, question=question, basis="series", ranges=ranges, reading=reading)
 
@@ -573,19 +590,29 @@ async def _last_resort(request: AskRequest, question: Question, settings: Settin
         hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
         raise InputError(str(reason), hint=hint) from None
     similar = ReferenceClass.of(question, past.table, as_of).members[:SIMILAR_SHOWN] if past else ()
-    ranges = {target: wide_range(p) for target, p in forecast.p.items()}
-    return AskResult(
-        forecast=forecast, question=question, basis="wording", ranges=ranges, similar=similar, notes=(OUTSIDE_NOTE,)
-    )
+    doubts = _doubts(question)
+    worth = NOTHING_WORTH if doubts else LAST_RESORT_WORTH
+    ranges = {target: wide_range(p, worth) for target, p in forecast.p.items()}
+    notes = (OUTSIDE_NOTE, *doubts)
+    return AskResult(forecast=forecast, question=question, basis="wording", ranges=ranges, similar=similar, notes=notes)
 
 
-def wide_range(p: float) -> tuple[float, float]:
+def _doubts(question: Question) -> list[str]:
+    """Why past questions say nothing about this one."""
+    due, closes = question.due.date(), question.closes_at.date() if question.closes_at else None
+    if shipped_model().text.familiar(question.text) < FAMILIAR:
+        return [UNFAMILIAR_NOTE]
+    decided = weather_question(question.text, due, closes) or price_question(question.text, due, closes)
+    return [NO_SERIES_NOTE] if decided is not None and len(question.targets) == 1 else []
+
+
+def wide_range(p: float, worth: float = LAST_RESORT_WORTH) -> tuple[float, float]:
     """The range of a probability that is worth only a few past questions.
 
     >>> [round(end, 2) for end in wide_range(0.12)]
     [0.02, 0.43]
     """
-    low, _, high = share_interval(LAST_RESORT_WORTH * p, LAST_RESORT_WORTH)
+    low, _, high = share_interval(worth * p, worth)
     return min(low, p), max(high, p)
 
 

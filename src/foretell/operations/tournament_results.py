@@ -47,6 +47,12 @@ YOU = "you"
 Row = dict[str, Any]
 
 
+NONE_ENTERED = (
+    "no tournament was entered from here; try: foretell tournament forecastbench --practice, "
+    "then: foretell practice -- foretell tournament results\n"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OwnTournament:
     """A round or tournament that was entered from this machine, and its state."""
@@ -103,9 +109,7 @@ class TournamentResults(Result):
     def print(self, console: Console) -> None:
         """Your rounds, then the leaderboards."""
         if not self.entered:
-            show_text(
-                console, "no tournament was entered from here; try: foretell tournament forecastbench --practice\n"
-            )
+            show_text(console, NONE_ENTERED)
             return
         columns: dict[TextColumn, str | Callable[[OwnTournament], object]] = {
             TextColumn(head="tournament"): lambda one: one.platform,

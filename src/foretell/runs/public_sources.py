@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from math import exp, log, sqrt
 from typing import Any
@@ -14,24 +14,26 @@ from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.listing import ListedEvent
 from foretell.data.markets.market import EventQuery, Market
 from foretell.data.series.open_meteo import OBSERVED, OpenMeteoSeries, WeatherId
-from foretell.data.series.series import Series, SeriesUnavailable
+from foretell.data.series.series import SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries
 from foretell.data.service import needs_key
 from foretell.forecasters.base_rates.same_question import QuestionSense, compare, coverage, sense
 from foretell.forecasters.series.typed_question import (
     YEARS,
     AskedSpan,
-    PriceQuestion,
     SeriesAnswer,
     WeatherQuestion,
     asked_span,
     price_answer,
+    price_quantiles,
     price_question,
     weather_answer,
+    weather_quantiles,
     weather_question,
 )
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question, SeriesRef, Target
 from foretell.runs.services import service_config
 from foretell.runs.settings import Settings
@@ -50,6 +52,18 @@ Z80 = 1.2816
 REAL_MONEY, PLAY_MONEY = 2.0, 1.0
 """Weight of a price by what is staked on it."""
 LEAST, MOST = 0.005, 0.995
+LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+"""Of the quantiles that a number's distribution goes through."""
+MEASURED = {
+    "snowfall_sum": "snowfall",
+    "precipitation_sum": "rain and snow",
+    "temperature_2m_max": "daily highs",
+    "temperature_2m_min": "daily lows",
+}
+OLDEST_PRICE = 30
+"""Days after which a price says too little about today to start from."""
+FEWEST_YEARS, WHOLE = 5, 0.9
+"""Past years that are needed, and the share of its days that a year must have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +118,8 @@ class SeriesReading:
     last: date | None
     """The day of its newest value, or of the newest forecast."""
     answer: SeriesAnswer
-    price: PriceQuestion | None = None
-    values: Series | None = field(default=None, repr=False)
+    distribution: Numeric | None = None
+    """Of a question about a number."""
 
     def as_row(self) -> dict[str, object]:
         """As a table and JSON show it."""
@@ -306,39 +320,69 @@ async def _reading(
         last: date = series.days[-1].astype("M8[D]").item()
         if len(series) < 30:
             raise SeriesUnavailable(f"yahoo has only {len(series)} days of {price.symbol}")
-        answer = (
-            SeriesAnswer(p=0.5, interval=(0.0, 1.0), n=len(series), reason="")
-            if price.threshold is None
-            else price_answer(price, series.values, last)
-        )
-        return SeriesReading(source="yahoo", name=price.symbol, last=last, answer=answer, price=price, values=series)
-    if not number and (weather := weather_question(question.text, due, closes)) is not None:
-        return await _weather(weather, due, OpenMeteoSeries(service_config(settings, client, "open_meteo")))
+        age = (due - last).days
+        if age > OLDEST_PRICE:
+            raise SeriesUnavailable(f"yahoo's newest price of {price.symbol} is {age} days old")
+        if price.threshold is not None:
+            answer = price_answer(price, series.values, last)
+            return SeriesReading(source="yahoo", name=price.symbol, last=last, answer=answer)
+        now = f"{price.symbol} stood at {series.values[-1]:,.6g} on {last}"
+        reason = f"{now}: a random walk from there, without drift and with fat tails."
+        x = price_quantiles(price, series.values, last, LEVELS)
+        return _number_reading("yahoo", price.symbol, last, x, reason, len(series))
+    # A unit given beside the question counts as part of its text.
+    text = f"{question.text} {question.range.unit}" if question.range is not None else question.text
+    if (weather := weather_question(text, due, closes, number=number)) is not None:
+        source = OpenMeteoSeries(service_config(settings, client, "open_meteo"))
+        return await _weather(weather, due, source, number=number)
     return None
 
 
-async def _weather(asked: WeatherQuestion, due: date, source: OpenMeteoSeries) -> SeriesReading:
+def _number_reading(
+    source: str, name: str, last: date | None, x: Sequence[float], reason: str, n: int
+) -> SeriesReading:
+    """A reading of a question about a number. Equal quantiles, as of days without snow, are set a trace apart."""
+    rising = [value + 1e-6 * place for place, value in enumerate(x)]
+    return SeriesReading(
+        source=source,
+        name=name,
+        last=last,
+        answer=SeriesAnswer(p=0.5, interval=(0.0, 1.0), n=n, reason=reason),
+        distribution=Numeric(x=tuple(rising), cdf=LEVELS),
+    )
+
+
+async def _weather(asked: WeatherQuestion, due: date, source: OpenMeteoSeries, *, number: bool) -> SeriesReading:
     place = await source.place(asked.place)
     if place is None:
         raise SeriesUnavailable(f"Open-Meteo knows no place called {asked.place}")
+    if asked.scale_unstated and place.name.endswith("United States"):
+        asked = asked.in_fahrenheit()
     which = WeatherId(place=place.coordinates, variable=asked.variable)
     ref = SeriesRef(provider="open_meteo", id=f"{OBSERVED}/{which.place}/{which.variable}")
     ahead: dict[date, float] = {}
     with suppress(SourceError, SeriesUnavailable):  # Without a forecast past years alone answer.
         told = await source.forecasts_ahead(ref, AsOf(at=datetime.combine(due, time(), UTC), mode="live"))
         ahead = {day: value for day, value in told.items() if asked.span.first <= day <= asked.span.last}
-    covered = ahead if asked.summary == "any day" else {}
+    covered = ahead if asked.summary == "any day" and (not number or len(ahead) == asked.span.days) else {}
     rest = AskedSpan(first=max([asked.span.first, *(day + timedelta(days=1) for day in covered)]), last=asked.span.last)
     past: dict[int, list[float]] = {}
     if rest.days > 0:
-        years = [due.year - n for n in range(1, YEARS + 1)]
-        spans = await asyncio.gather(*(source.same_days(which, *_in_year(rest, due.year - year)) for year in years))
-        past = {year: list(values.values()) for year, values in zip(years, spans, strict=True) if values}
-        if not past:
-            raise SeriesUnavailable(f"Open-Meteo has no past years of {place.name}")
-    answer = weather_answer(asked, past, covered, due)
+        newest = next(back for back in range(1, YEARS) if _in_year(rest, back)[1] < due)
+        spans = await asyncio.gather(
+            *(source.same_days(which, *_in_year(rest, back)) for back in range(newest, newest + YEARS))
+        )
+        # A year of which days are missing would count as one in which nothing happened on them.
+        past = {-back: list(values.values()) for back, values in enumerate(spans) if len(values) >= WHOLE * rest.days}
+        if len(past) < FEWEST_YEARS:
+            raise SeriesUnavailable(f"Open-Meteo has only {len(past)} past years of {place.name}")
     last = max(covered) if covered else None
-    return SeriesReading(source="open_meteo", name=f"{asked.variable} in {place.name}", last=last, answer=answer)
+    name = f"{MEASURED[asked.variable]} in {place.name}"
+    if number:
+        x, reason = weather_quantiles(asked, past, covered, due, LEVELS)
+        return _number_reading("open_meteo", name, last, x, reason, len(past))
+    answer = weather_answer(asked, past, covered, due)
+    return SeriesReading(source="open_meteo", name=name, last=last, answer=answer)
 
 
 def _in_year(span: AskedSpan, back: int) -> tuple[date, date]:

@@ -23,6 +23,7 @@ from foretell.forecasters.base_rates.text_features import (
     grams,
     mark,
     one_text,
+    tokens,
 )
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import logit, sigmoid
@@ -288,6 +289,15 @@ class TextModel:
         worded = float((gram_values(one_text(ids), self.rarity) * self.words[ids]).sum())
         coefficients = np.array([self.named.get(name, 0.0) for name in NAMES])
         return self.level.at(source, day) + float((seen.named * coefficients).sum()) + worded
+
+    def familiar(self, text: str) -> float:
+        """The share of a text's words that it was fitted on; 0 for a text without words.
+
+        >>> shipped_model().text.familiar("Will Ada win the election?") > 0.5, shipped_model().text.familiar("asdf")
+        (True, 0.0)
+        """
+        words = [mark(0, word) for word in set(tokens(text))]
+        return float(np.isin(words, self.known).mean()) if words else 0.0
 
     def _worded(self, seen: TextFeatures) -> list[LogOddsPart]:
         """Grams that share a bucket count once, and what was never seen in fitting is not given as a reason."""

@@ -42,8 +42,7 @@ def reasons_of_text(
     """The class of questions with its size, then the strongest parts that are about the case; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
-    learnt = f"{record.outcomes:,} outcomes of {record.questions:,} past market questions"
-    text = [f"{whose} resolve yes {float(sigmoid(level)):.0%} of the time (learnt from {learnt})."]
+    text = [f"{whose} resolve yes {float(sigmoid(level)):.0%} of the time (learnt from {_learnt(record)})."]
     above = sum(part.log_odds for part in parts) - level
     # A reason that points away from the answer would not explain it.
     ranked = sorted(
@@ -57,6 +56,20 @@ def reasons_of_text(
     if seen.days is None:
         text.append("No deadline is named.")
     return " ".join(text)
+
+
+def reasons_of_several(question: Question, record: OutsideModelRecord) -> str:
+    """Why several outcomes have the probabilities they have: what one of them says would not explain the others."""
+    start = f"Nothing is known about the {len(question.targets)} outcomes but their wording and their dates."
+    scaling = {
+        "exactly one": " Their probabilities are scaled to add up to 1, because exactly one comes true.",
+        "at most one": " Their probabilities are scaled to add up to 1 at most, because no two come true.",
+    }.get(question.exclusivity, "")
+    return f"{start}{scaling} Learnt from {_learnt(record)}."
+
+
+def _learnt(record: OutsideModelRecord) -> str:
+    return f"{record.outcomes:,} outcomes of {record.questions:,} past market questions"
 
 
 def reasons_of_class(found: ReferenceClass) -> str:
@@ -104,8 +117,8 @@ class OutsideView:
         found = ReferenceClass.of(question, past.table, cutoff) if past else None
         said = {target.id: self._target(question, target, model, found) for target in question.targets}
         p = scaled({target: value for target, (value, _) in said.items()}, question.exclusivity)
-        text = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
-        rationale = " ".join(filter(None, text))
+        why = next(iter(said.values()))[1] if len(said) == 1 else reasons_of_several(question, model.record)
+        rationale = " ".join(filter(None, (why, "" if found is None else reasons_of_class(found))))
         return forecast_of(p, question, context, self.name, rationale)
 
     def _target(

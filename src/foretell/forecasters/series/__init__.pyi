@@ -13,4 +13,5 @@ from foretell.forecasters.series.history import SeriesChances as SeriesChances
 from foretell.forecasters.series.typed_question import TOUCH as TOUCH
 from foretell.forecasters.series.typed_question import price_answer as price_answer
 from foretell.forecasters.series.typed_question import price_question as price_question
+from foretell.forecasters.series.typed_question import weather_answer as weather_answer
 from foretell.forecasters.series.typed_question import weather_question as weather_question

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from math import exp, log, sqrt
+from math import exp, log, nan, sqrt
 from typing import Literal
 
 import numpy as np
 
 from foretell.forecasters.base_rates.same_question import LONGEST, QuestionSense, sense, word_set
+from foretell.forecasters.base_rates.wording import DateMention, deadline, mentions
 from foretell.metrics.arrays import Floats
 
 CENTRAL = 0.8
@@ -22,6 +23,9 @@ Interval = tuple[float, float]
 _FEASTS = re.compile(r"\b(white christmas|christmas eve|christmas|new year(?:['’]s)?|halloween)\b", re.IGNORECASE)
 _SOON = re.compile(r"\b(tomorrow|today)\b", re.IGNORECASE)
 _BEFORE = re.compile(r"\b(before|by|until|till)\s+(?:the\s+end\s+of\s+)?$", re.IGNORECASE)
+_WITHIN = re.compile(r"\b(?:in|during|throughout|over|on)\s+(?:the\s+)?$", re.IGNORECASE)
+_FROM = re.compile(r"\b(?:between|from)\s+$", re.IGNORECASE)
+_TO = re.compile(r"\s*(?:and|to|until|till|through|[-–])\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +42,12 @@ class AskedSpan:
 
 
 def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
-    """From the day of asking to the last day named, or one day alone; None where no day is named.
+    """The days a question is about: a day or a period it names, or every day up to a deadline; None if it names none.
 
     >>> asked_span("Will it snow in Oslo before Christmas?", date(2026, 11, 16), None)
     AskedSpan(first=datetime.date(2026, 11, 16), last=datetime.date(2026, 12, 24))
+    >>> asked_span("Will it snow in Oslo in January 2027?", date(2026, 11, 16), None)
+    AskedSpan(first=datetime.date(2027, 1, 1), last=datetime.date(2027, 1, 31))
     """
     text = text[:LONGEST]
     if feast := _FEASTS.search(text):
@@ -55,7 +61,20 @@ def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
     found = sense(text, due, closes)
     if found.until is None or found.until < due:
         return None
-    return AskedSpan(first=found.until if found.standing else due, last=found.until)
+    first = found.until if found.standing else max(due, _first_day(text, due, found.until))
+    return AskedSpan(first=first, last=found.until)
+
+
+def _first_day(text: str, due: date, until: date) -> date:
+    """The first day of "in January" or "between 3 and 9 May"; the day of asking for "by" and "before" a day."""
+    named = mentions(text, due)
+    last = deadline(named, due)
+    if last is None or last.deadline != until:
+        return due
+    before: DateMention | None = next((one for one in reversed(named) if one.end <= last.begin), None)
+    if before is not None and _FROM.search(text[: before.begin]) and _TO.fullmatch(text[before.end : last.begin]):
+        return before.first
+    return last.first if _WITHIN.search(text[: last.begin]) else due
 
 
 def _feast(name: str, due: date) -> date:
@@ -77,78 +96,174 @@ _INCHES = re.compile(r"\binch(?:es)?\b|\d\s?(?:in|\")(?:\s|$)", re.IGNORECASE)
 _MONTHS = word_set(
     "January February March April May June July August September October November December Christmas Halloween"
 )
-LONGEST_WEATHER = 183
-"""Days ahead that past years are asked about."""
+LONGEST_WEATHER = 400
+"""How many days ahead a question may reach. Past years say as much about next summer as about tomorrow week."""
 YEARS = 15
 SNOW_CM, RAIN_MM = 0.1, 1.0
-"""What counts as snow and as rain of a day."""
+"""How much counts as a day with snow, and as one with rain."""
+CM_PER_INCH, MM_PER_INCH = 2.54, 25.4
+_SNOW = re.compile(r"\bsnow(?:s|fall|ing|y)?\b|\bwhite christmas\b", re.IGNORECASE)
+_RAIN = re.compile(r"\brain(?:s|fall|ing|y)?\b", re.IGNORECASE)
+_RAIN_OR_SNOW = re.compile(r"\brain\w* or snow|\bsnow\w* or rain", re.IGNORECASE)
+_FROST = re.compile(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", re.IGNORECASE)
+_WARMTH = re.compile(
+    r"\btemperatures?\b|\bdegrees?\b|°|\bcelsius\b|\bfahrenheit\b|\bhow (?:warm|hot|cold)\b", re.IGNORECASE
+)
+_HIGH = re.compile(r"\bmax(?:imum)?\b|\bhigh(?:est)?\b|\bhow (?:warm|hot)\b", re.IGNORECASE)
+_LOW = re.compile(r"\bmin(?:imum)?\b|\blow(?:est)?\b|\bhow cold\b", re.IGNORECASE)
+_CELSIUS = re.compile(r"°\s?C\b|\bcelsius\b|\bdegrees C\b", re.IGNORECASE)
+_MINUS = re.compile(r"(?:(?<![\w.])[-−–]\s?|\bminus\s+)\d|\d\s?(?:°\s?[CF]?|degrees)?\s+below zero", re.IGNORECASE)
+_LESS = re.compile(r"\b(?:less|fewer|below|under|at most)\b|[<≤]", re.IGNORECASE)
+_EVERY_DAY = re.compile(
+    r"\b(?:all|every|each|whole|entire|throughout|consecutive|average|mean)\b|\bno (?:less|fewer)\b|\bnot only\b",
+    re.IGNORECASE,
+)
+"""What a count of days on which something happens does not answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherQuestion:
-    """What a question asks of the weather."""
+    """What a question asks of the weather: how often an event happens in the span, or how large a quantity gets."""
 
     place: str
     variable: str
-    """Of a day, as Open-Meteo names it."""
+    """A quantity of one day, as Open-Meteo names it."""
     threshold: float
+    """In °C, cm of snow or mm of rain; not a number if the quantity itself is asked for."""
     above: bool
     summary: Summary
     span: AskedSpan
-    words: str
-    """What counts, in words."""
+    unit: str
+    """That of the threshold: °C, cm or mm."""
+    negated: bool = False
+    """Whether the answer is yes if the event does not happen."""
+    imperial: bool = False
+    """Whether the question counts in °F or inches."""
+    scale_unstated: bool = False
+    """Whether the question says "degrees" without saying of which scale."""
+
+    @property
+    def words(self) -> str:
+        """The event in words."""
+        if self.unit == "°C":
+            return f"a temperature of {self.threshold:.4g} °C or {'more' if self.above else 'less'} on a day"
+        thing = "snow" if self.variable == "snowfall_sum" else "rain or snow"
+        when = "in all" if self.summary == "total" else "on a day"
+        return f"at least {self.threshold:.4g} {self.unit} of {thing} {when}"
 
     def happens(self, values: Sequence[float]) -> bool:
-        """Whether it happens in a span with these values by day."""
-        if self.summary == "total":
-            return sum(values) >= self.threshold
-        return any(value >= self.threshold if self.above else value <= self.threshold for value in values)
+        """Whether the event happens in a span with these daily values."""
+        reached = self.quantity(values)
+        return reached >= self.threshold if self.above else reached <= self.threshold
+
+    def quantity(self, values: Sequence[float]) -> float:
+        """The total of a span with these daily values, or its highest or lowest day."""
+        return sum(values) if self.summary == "total" else max(values) if self.above else min(values)
+
+    def in_fahrenheit(self) -> "WeatherQuestion":
+        """The same question with its threshold read as °F."""
+        return replace(self, threshold=_from_fahrenheit(self.threshold), imperial=True, scale_unstated=False)
+
+    def in_asked_units(self, value: float) -> float:
+        """A value in °C, cm or mm as the question counts it."""
+        if not self.imperial:
+            return value
+        return value * 1.8 + 32 if self.unit == "°C" else value / (CM_PER_INCH if self.unit == "cm" else MM_PER_INCH)
 
 
-def weather_question(text: str, due: date, closes: date | None) -> WeatherQuestion | None:
-    """The weather a question asks about; None where it is about none, or names no place or day."""
+def weather_question(text: str, due: date, closes: date | None, *, number: bool = False) -> WeatherQuestion | None:
+    """The weather a question asks about; None if it asks about something else, or names no place or day."""
     text = text[:LONGEST]
-    kind = _weather_kind(text, sense(text, due, closes))
+    found = sense(text, due, closes)
     place = next((m[1].strip(" .,") for m in _PLACE.finditer(text) if m[1].split()[0] not in _MONTHS), None)
     span = asked_span(text, due, closes)
-    if kind is None or place is None or span is None or (span.last - due).days > LONGEST_WEATHER:
+    if place is None or span is None or (span.last - due).days > LONGEST_WEATHER:
         return None
-    variable, threshold, above, summary, words = kind
+    if found.stays or _EVERY_DAY.search(text) or (number and found.negated):
+        return None
+    level = next(iter(found.numbers)) if len(found.numbers) == 1 and not number else None
+    if found.numbers and level is None and not number:
+        return None
+    if _SNOW.search(text) or _RAIN.search(text):
+        return _fallen(text, found, place, span, level, number=number)
+    if not number and level is None:
+        if not _FROST.search(text):
+            return None
+        return WeatherQuestion(
+            place=place, variable="temperature_2m_min", threshold=0.0, above=False, summary="any day", span=span,
+            unit="°C", negated=found.negated,
+        )  # fmt: skip
+    return _warmth(text, found, place, span, level) if _WARMTH.search(text) else None
+
+
+def _fallen(
+    text: str, found: QuestionSense, place: str, span: AskedSpan, level: float | None, *, number: bool
+) -> WeatherQuestion | None:
+    """Snow or rain: any at all, or a total."""
+    snow, rain = _SNOW.search(text) is not None, _RAIN.search(text) is not None
+    if snow and rain and not _RAIN_OR_SNOW.search(text):
+        return None
+    only_snow = snow and not rain
+    unit, inch = ("cm", CM_PER_INCH) if only_snow else ("mm", MM_PER_INCH)
+    if number:
+        least, summary = nan, "total"
+    elif level is not None:
+        least, summary = level * inch if _INCHES.search(text) else level, "total"
+    else:
+        least, summary = SNOW_CM if only_snow else RAIN_MM, "any day"
+    # "Less than 5 cm" is the opposite of "at least 5 cm"; "not less than 5 cm" is that again. Snow falls either way.
+    below = level is not None and _LESS.search(text) is not None
     return WeatherQuestion(
-        place=place, variable=variable, threshold=threshold, above=above, summary=summary, span=span, words=words
+        place=place,
+        variable="snowfall_sum" if only_snow else "precipitation_sum",
+        threshold=least,
+        above=True,
+        summary=summary,
+        span=span,
+        unit=unit,
+        negated=found.negated != below,
+        imperial=_INCHES.search(text) is not None,
     )
 
 
-def _weather_kind(text: str, found: QuestionSense) -> tuple[str, float, bool, Summary, str] | None:
-    lowered = text.lower()
-    number = next(iter(found.numbers)) if len(found.numbers) == 1 else None
-    if re.search(r"\bsnow(?:s|fall|ing)?\b|\bwhite christmas\b", lowered):
-        if number is not None:
-            least = number * 2.54 if _INCHES.search(text) else number
-            return "snowfall_sum", least, True, "total", f"at least {least:g} cm of snow in all"
-        return "snowfall_sum", SNOW_CM, True, "any day", f"at least {SNOW_CM:g} cm of snow on a day"
-    if re.search(r"\brain(?:s|fall|ing)?\b", lowered) and number is None:
-        return "precipitation_sum", RAIN_MM, True, "any day", f"at least {RAIN_MM:g} mm of rain or snow on a day"
-    if re.search(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", lowered) and number is None:
-        return "temperature_2m_min", 0.0, False, "any day", "a temperature of 0 °C or less on a day"
-    if re.search(r"\btemperature|\bdegrees?\b|°|\bcelsius\b|\bfahrenheit\b", lowered) and number is not None:
-        least = (number - 32) / 1.8 if _FAHRENHEIT.search(text) else number
-        above = not found.down
-        name = "temperature_2m_max" if above else "temperature_2m_min"
-        return (
-            name,
-            least,
-            above,
-            "any day",
-            f"a temperature of {least:.4g} °C or {'more' if above else 'less'} on a day",
-        )
-    return None
+def _warmth(
+    text: str, found: QuestionSense, place: str, span: AskedSpan, level: float | None
+) -> WeatherQuestion | None:
+    """A temperature that is passed on a day, or the highest or lowest of the span."""
+    highest, lowest = _HIGH.search(text) is not None, _LOW.search(text) is not None
+    if highest and lowest:
+        return None
+    below = found.down and not found.up
+    # The day's high is below 10 if it does not reach 10: the opposite of the event that is counted.
+    above = highest or not (lowest or below)
+    threshold = nan if level is None else -level if _MINUS.search(text) else level
+    fahrenheit = _FAHRENHEIT.search(text) is not None
+    return WeatherQuestion(
+        place=place,
+        variable="temperature_2m_max" if above else "temperature_2m_min",
+        threshold=_from_fahrenheit(threshold) if fahrenheit else threshold,
+        above=above,
+        summary="any day",
+        span=span,
+        unit="°C",
+        negated=found.negated != ((highest and below) or (lowest and found.up and not found.down)),
+        imperial=fahrenheit,
+        scale_unstated=not fahrenheit and _CELSIUS.search(text) is None,
+    )
+
+
+def _from_fahrenheit(degrees: float) -> float:
+    return (degrees - 32) / 1.8
 
 
 HIT_BY_LEAD = (0.85, 0.85, 0.7, 0.7, 0.55, 0.55, 0.55)
 """How often what is forecast for a day so far ahead comes: rounded rules of thumb, not fitted."""
+SUREST = 0.99
+"""The most that a weather forecast alone is believed."""
 MISSED = 0.05
 """How often what is not forecast comes all the same, on a day of the next week."""
+LEAST_SPREAD = 0.1
+"""Of past years that are all alike, so that a distribution still has a width."""
 ERROR_FIRST, ERROR_GROWTH = 1.5, 0.3
 """Standard error of a forecast temperature in °C for tomorrow, and what each day more adds."""
 
@@ -167,7 +282,7 @@ class SeriesAnswer:
 def weather_answer(
     asked: WeatherQuestion, past: Mapping[int, Sequence[float]], forecast: Mapping[date, float], today: date
 ) -> SeriesAnswer:
-    """From the same days of past years, and for the next days from a forecast, where there is one.
+    """From the same days of past years and, for the next days, from a weather forecast.
 
     Args:
         asked: What is asked.
@@ -180,11 +295,48 @@ def weather_answer(
     low, p, high = (1 - (1 - soon) * (1 - chance) for chance in share_interval(hits, n))
     if not n:
         low, p, high = max(0.0, soon - 0.15), soon, min(1.0, soon + 0.15)
+    if asked.negated:
+        low, p, high = 1 - high, 1 - p, 1 - low
     parts = [f"In {hits} of the last {n} years there was {asked.words} on those days."] if n else []
     if forecast and asked.summary == "any day":
-        days = f"{min(forecast)} to {max(forecast)}"
-        parts.append(f"The forecast for {days} alone makes it {soon:.0%}.")
+        days = str(min(forecast)) if len(forecast) == 1 else f"{min(forecast)} to {max(forecast)}"
+        alone = f"From the forecast for {days} alone, the chance of that is {soon:.0%}."
+        parts.append(alone if n else alone.replace("that", asked.words))
+    if asked.negated:
+        parts.append("The question asks that it does not happen.")
     return SeriesAnswer(p=p, interval=(low, high), n=n, reason=" ".join(parts))
+
+
+def weather_quantiles(
+    asked: WeatherQuestion,
+    past: Mapping[int, Sequence[float]],
+    forecast: Mapping[date, float],
+    today: date,
+    levels: Sequence[float],
+) -> tuple[list[float], str]:
+    """Quantiles of the quantity over the span, and the reason: a forecast of every day, or else past years."""
+    from scipy.special import stdtrit
+
+    if asked.unit == "°C" and len(forecast) == asked.span.days:
+        expected = asked.quantity(list(forecast.values()))
+        lead = max((asked.span.last - today).days, 1)
+        error = ERROR_FIRST + ERROR_GROWTH * lead
+        quantiles = [expected + error * float(stdtrit(50, level)) for level in levels]
+        return [
+            asked.in_asked_units(value) for value in quantiles
+        ], f"{expected:.1f} °C is forecast, give or take {error:.1f} °C."
+    found = np.array([asked.quantity(values) for values in past.values()])
+    # Amounts of rain and snow are skewed; their square roots are nearly normal.
+    scale = found if asked.unit == "°C" else np.sqrt(np.maximum(found, 0.0))
+    n = len(found)
+    spread = max(float(scale.std(ddof=1)), LEAST_SPREAD) * sqrt(1 + 1 / n)
+    reached = [float(scale.mean()) + spread * float(stdtrit(n - 1, level)) for level in levels]
+    quantiles = reached if asked.unit == "°C" else [max(value, 0.0) ** 2 for value in reached]
+    kind = "total" if asked.summary == "total" else "highest" if asked.above else "lowest"
+    told = f"the {kind} of those days was {found.min():.4g} to {found.max():.4g} {asked.unit}"
+    return [
+        asked.in_asked_units(value) for value in quantiles
+    ], f"In the last {n} years {told}, {found.mean():.4g} on average."
 
 
 def _soon(asked: WeatherQuestion, forecast: Mapping[date, float], today: date) -> float:
@@ -197,7 +349,7 @@ def _soon(asked: WeatherQuestion, forecast: Mapping[date, float], today: date) -
             chances.append(_normal(over / (ERROR_FIRST + ERROR_GROWTH * lead)))
         else:
             chances.append(HIT_BY_LEAD[lead - 1] if asked.happens([value]) else MISSED)
-    return max(chances)
+    return min(max(chances), SUREST)
 
 
 def _normal(z: float) -> float:
@@ -232,15 +384,18 @@ _TICKERS = frozenset({*_SHARES.values(), "SPY", "QQQ"})
 """Read in capitals alone: Meta and coin are words."""
 _SHARE_WORDS = re.compile(r"\b(?:shares?|stock|close[sd]?|trad(?:e|es|ing)|price)\b", re.IGNORECASE)
 _NOT_A_PRICE = re.compile(
-    r"\b(?:market cap|reserve|hold(?:s|ings?)?|etf|medals?|standard|than|percent|revenue|earnings|mayor|deliver"
-    r"|ballon|dominance|first)\b|%",
+    r"\b(?:market cap|reserve|hold(?:s|ings?)?|etf|medals?|standard|than(?!\s*[$€£]?\d)|percent|revenue|earnings"
+    r"|mayor|deliver|ballon|dominance|first)\b|%",
     re.IGNORECASE,
 )
+_AT_END = re.compile(r"\b(?:at|on)\s+(?:the\s+)?(?:very\s+)?(?:end|close)\s+of\b", re.IGNORECASE)
 _BESIDE = word_set("industrial average index composite price us usd futures spot oil stock")
 ROUND_THE_CLOCK = frozenset({"BTC-USD", "ETH-USD", "SOL-USD", "DOGE-USD", "XRP-USD"})
 LONGEST_PRICE = 400
 """Days ahead that a walk is believed."""
 SESSIONS, RECENT_SESSIONS = 500, 60
+LEAST_MOVE = 0.0005
+"""Spread of a session's logarithm where the price never moved, as of a pegged currency: pegs break."""
 DEGREES = 4.0
 """Degrees of freedom of Student's t: daily changes have fat tails."""
 TOUCH = 1.65
@@ -291,7 +446,7 @@ def price_question(text: str, due: date, closes: date | None, *, number: bool = 
         symbol=symbol,
         threshold=None if number else next(iter(numbers)),
         above=found.up,
-        touch=not found.standing,
+        touch=not (found.standing or _AT_END.search(text)),
         span=span,
     )
 
@@ -300,7 +455,7 @@ def log_spread(values: Floats, steps: float) -> float:
     """Spread of the logarithm over so many sessions: recent ones count as much as those of two years."""
     moves = np.diff(np.log(values[values > 0][-SESSIONS - 1 :]))
     whole, recent = float(np.mean(moves**2)), float(np.mean(moves[-RECENT_SESSIONS:] ** 2))
-    return sqrt((whole + recent) / 2 * max(steps, 1.0))
+    return sqrt(max((whole + recent) / 2, LEAST_MOVE**2) * max(steps, 1.0))
 
 
 def sessions_ahead(asked: PriceQuestion, last: date) -> float:

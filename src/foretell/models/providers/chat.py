@@ -48,8 +48,6 @@ class ChatWire:
     """The name of the limit on output; OpenAI's reasoning models refuse the older one."""
     cache_marks: tuple[str, ...] = ()
     """Beginnings of model names that cache a prefix only where a mark ends it."""
-    separate_reasoning: bool = False
-    """Whether the count of output leaves the thoughts out."""
     require_parameters: bool = False
     """Whether the router behind must be told to honour tools and schemas instead of dropping them in silence."""
     seed: str = "seed"
@@ -152,7 +150,7 @@ class ChatWire:
         read, written = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
         reasoning = count(usage, "completion_tokens_details", "reasoning_tokens")
         # xAI and Google leave the thoughts out of the output and put them into the total.
-        if self.separate_reasoning and read is not None and (total := count(usage, "total_tokens")) is not None:
+        if read and (total := count(usage, "total_tokens")) is not None:
             said = written or 0
             written = max(said, total - read)
             reasoning = reasoning or written - said

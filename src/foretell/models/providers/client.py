@@ -24,7 +24,17 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.providers.batches import LONGEST_RESULTS, BatchFormat, BatchQueue, SubmittedBatches
-from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, odd_json, redact_key, server_events, tidied
+from foretell.models.providers.wire import (
+    HttpFailure,
+    Json,
+    Wire,
+    counted,
+    odd_json,
+    redact_key,
+    server_events,
+    tidied,
+    whole_characters,
+)
 from foretell.models.sending import NotSent, check_sending, sending_for_all
 from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
@@ -44,6 +54,8 @@ LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 """Tokens of a reply: what any limit is below, and what is of no use any more."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What a reader raises where a reply is not what it should be."""
+HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+"""How JSON writes a half of a character that has two."""
 LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider", "include": "include"}
 """Fields that a wire adds by itself, and that are left out where they are refused."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
@@ -235,6 +247,10 @@ class HttpModel:
             raise ReplyLost(f"{request.model}: the reply holds no answer that can be read") from None
 
     def _parsed(self, answer: HttpAnswer) -> Any:
+        parsed = self._as_written(answer)
+        return whole_characters(parsed) if HALF_CHARACTER.search(answer.body) else parsed
+
+    def _as_written(self, answer: HttpAnswer) -> Any:
         kind = answer.headers.get("content-type", "")
         # A stream whose server does not say so, and a reply that is called a stream, are known by how they begin.
         if "text/event-stream" not in kind or answer.body[:100].lstrip().startswith((b"{", b"[")):

@@ -353,6 +353,16 @@ def odd_json(body: bytes, kind: str = "") -> Any:
     return found if isinstance(found, dict | list) else None
 
 
+def whole_characters(value: Any) -> Any:
+    r"""JSON whose characters are whole: halves that a stream tore apart are joined, and single ones replaced.
+
+    >>> whole_characters(["\ud83d\udc4d", "\ud83d"]) == ["👍", "\ufffd"]
+    True
+    """
+    written = json.dumps(value, ensure_ascii=False)
+    return json.loads(written.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
 LATIN_1 = ("iso-8859-1", "latin-1", "latin1", "windows-1252", "cp1252")
 
 
