@@ -2,13 +2,32 @@
 
 import gc
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestModule
 
+from foretell.data import LockHeld, locked
+
+COLLECTING = Path(__file__).parent / ".pytest_cache" / "collecting"
 # As many workers as cores are at work already: threads of linear algebra would wait for each other, busily.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# While tests are compiled and collected, next to nothing becomes garbage.
+gc.disable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """One worker collects first, alone: on a clean clone the others then need not compile every test again."""
+    with ExitStack() as alone:
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            try:
+                alone.enter_context(locked(COLLECTING, wait=False))
+            except LockHeld:
+                with locked(COLLECTING):
+                    pass
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -24,3 +43,4 @@ def pytest_collection_finish() -> None:
     """What is imported and collected stays: the garbage collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()

@@ -149,7 +149,7 @@ def options(command: click.Command) -> Iterator[click.Option]:
 
 
 @pytest.mark.parametrize("path", OWN)
-def test_no_old_spelling_is_left(path: str):
+def test_every_command_keeps_to_the_conventions(path: str):
     spelled = {flag for option in options(OWN[path]) for flag in option.opts}
     assert not spelled & {"--html", "--markdown", "--output", "-O", "--at-once", "--every"}
     for option in options(OWN[path]):
@@ -163,15 +163,7 @@ def test_no_old_spelling_is_left(path: str):
             assert "-f" in option.opts
         if "--outcomes" in option.opts:
             assert "-o" in option.opts
-
-
-@pytest.mark.parametrize("path", sorted(set(OWN) - SERVICES))
-def test_every_result_can_be_had_as_json(path: str):
-    assert any("--json" in option.opts for option in options(OWN[path]))
-
-
-@pytest.mark.parametrize("path", OWN)
-def test_help_is_sentences_of_80_columns(path: str):
+    assert path in SERVICES or "--json" in spelled
     result = CliRunner().invoke(cli, [*path.split(), "--help"], terminal_width=80)
     assert result.exit_code == 0
     assert max(map(len, result.output.splitlines())) <= 80 + 20, "only a long list of choices may be wider"

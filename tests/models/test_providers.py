@@ -548,6 +548,16 @@ def test_calls_are_signed_for_the_models_that_demand_it():
     for name, signed in (("gemini-2.0-flash", False), ("gemini-2.5-pro", False), ("gemini-3.8-flash", True)):
         body = GeminiWire().body(Request(model=f"google:{name}", messages=talk), name, facts_of(name))
         assert ("thoughtSignature" in body["contents"][1]["parts"][0]) == signed
+    # Google signed its text, and not the call: the mark for calls of others does no harm, and a missing one would.
+    parts = [
+        {"text": "a", "thoughtSignature": "c2ln"},
+        {"functionCall": {"name": "f"}},
+        {"functionCall": {"name": "g"}},
+    ]
+    reply = GeminiWire().reply({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}, plain())
+    request = Request(model="google:gemini-4-argon", messages=(reply.as_message(),))
+    sent = GeminiWire().body(request, "gemini-4-argon", facts_of("gemini-4-argon"))["contents"][0]["parts"]
+    assert ["thoughtSignature" in part for part in sent] == [True, True, False]
 
 
 def test_openrouter_gets_no_cache_mark_on_the_last_message_and_no_thinking_with_a_forced_call():

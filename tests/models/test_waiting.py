@@ -14,6 +14,7 @@ from foretell.models import (
     UserMessage,
     WaitingReply,
     WorkClock,
+    asking_for,
     waiting,
     waiting_text,
 )
@@ -115,6 +116,10 @@ def test_what_a_person_sees_while_waiting():
         assert reply.first is not None
         assert waiting_text(reply.first + 10) == "waiting for the model, 3 tokens/s"
         assert waiting_text(reply.first + 1) == "waiting for the model, 30 tokens/s"
+        assert waiting_text(run="r") == ""
+    with asking_for("r", "q"), WaitingReply() as reply:
+        found = [waiting_text(reply.began, run=run, question=q) for run, q in (("r", None), ("r", "q"), ("r", "x"))]
+        assert found == ["waiting for the model, 0 s"] * 2 + [""]
     assert waiting_text() == ""
 
 

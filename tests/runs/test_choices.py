@@ -47,7 +47,7 @@ from foretell.runs import (
     spec_from_json,
     spec_from_mapping,
 )
-from foretell.runs.runtime import filter_seconds
+from foretell.runs.runtime import tool_seconds
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 UNKNOWN = "openrouter:nobody/knows-this-model"
@@ -177,10 +177,10 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     assert forecaster_options(slow.spec) == {"seconds": 900_000.0}
     # The filter drops what it has no verdict on: it waits as long as its replies take.
     tiers: tuple[ServiceTier | None, ...] = (None, "standard", "flex", "batch")
-    waits = [filter_seconds(usual.spec, ModelSettings(tier=tier)) for tier in tiers]
+    waits = [tool_seconds(usual.spec, ModelSettings(tier=tier), 120.0) for tier in tiers]
     assert waits == [120.0, 120.0, 900.0, 90_000.0]
     patient = replace(usual.spec, sampling={"reply_seconds": 1000})
-    assert filter_seconds(patient, ModelSettings()) == 1000.0
+    assert tool_seconds(patient, ModelSettings(), 120.0) == 1000.0
     with pytest.raises(InputError, match="a tree asks too often to wait a day for each reply"):
         prepare(RunRequest(spec={**spec, "forecaster": "tree"}, tier="batch"), settings)
 

@@ -1,6 +1,7 @@
 """Every kind of bad table ends in one line that names file, row and column."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -27,6 +28,25 @@ def test_a_good_pair_of_tables(tmp_path: Path):
     assert table.targets.outcome.tolist() == [0, 1]
     assert table.p_of("A").tolist() == [0.2, 0.9]
     np.testing.assert_array_equal(table.p_of("B"), [0.4, np.nan])
+
+
+def test_tables_read_at_once_do_not_mix_and_a_file_written_anew_is_read_anew(tmp_path: Path):
+    """All of them share one database."""
+    for n in range(8):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        written(folder, forecasts=FORECASTS.replace("0.9", f"0.{n}"))
+    with ThreadPoolExecutor(4) as threads:
+        tables = list(threads.map(lambda n: read_table(*written_in(tmp_path / str(n))), range(8)))
+    assert [table.p_of("A").tolist() for table in tables] == [[0.2, n / 10] for n in range(8)]
+    kept = tmp_path / "f.parquet"
+    for n in (3, 4):
+        duckdb.read_csv(str(tmp_path / str(n) / "f.csv"), all_varchar=True).write_parquet(str(kept))
+        assert read_table(kept, tmp_path / "0" / "o.csv").p_of("A").tolist() == [0.2, n / 10]
+
+
+def written_in(folder: Path) -> tuple[Path, Path]:
+    return folder / "f.csv", folder / "o.csv"
 
 
 BAD_FORECASTS = {

@@ -26,7 +26,7 @@ YIELD = question(source="fred", targets=(Target(id="2025-11-02"),), series=Serie
 ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25}
 
 
-def reading(model: Any, filter_model: Any = None) -> FencedTools:
+def reading(model: Any, filter_model: Any = None, seconds: float = 300.0) -> FencedTools:
     """A search and a summariser with one store of sources."""
     sources = SourceStore()
     hits = tuple(
@@ -40,7 +40,7 @@ def reading(model: Any, filter_model: Any = None) -> FencedTools:
         for n in (1, 2)
     )
     asked = question(criteria="By the gazette.")
-    summarizer = SummarizeResults(sources=sources, model=model, name="m:sum", question=asked)
+    summarizer = SummarizeResults(sources=sources, model=model, name="m:sum", question=asked, seconds=seconds)
     fence = FenceRules(as_of=CUTOFF, question=asked)
     leak_filter = LeakFilter(model=filter_model or keeps_all(), name="m:filter")
     return FencedTools.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, sources=sources)
@@ -76,6 +76,17 @@ def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
     for words in ("could not read", "nothing to report"):
         assert words in use(toolbox, "summarize_results", ids=["[search_1_result_1]"], question="?").text
     assert "at least one" in use(toolbox, "summarize_results", ids=[], question="?").text
+
+
+def test_a_summariser_that_says_nothing_names_the_setting_that_allows_more_time() -> None:
+    class Silent:
+        async def complete(self, request: Any) -> Any:
+            await asyncio.sleep(60)
+
+    toolbox = reading(Silent(), seconds=0.05)
+    use(toolbox, "web_search", query="q")
+    seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="?")
+    assert (seen.failed, "0.05 s" in seen.text, "--reply-seconds" in seen.text) == (True, True, True)
 
 
 def test_a_shelf_without_a_fence_gives_nothing() -> None:

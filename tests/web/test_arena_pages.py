@@ -189,9 +189,9 @@ def test_a_book_without_a_result_has_pages_too(store: RunStore, client: TestClie
 def test_an_entry_stands_on_its_page_as_on_the_board_also_where_it_missed_some(arena: RunStore, tmp_path: Path):
     arena.database.write("delete from said where entry = (select id from entry where name = 'shy') and moment < 6")
     held = LeaderboardCache(arena, tmp_path)
-    whole = {line.entry.name: line for line in held.board("made", ArenaFilters()).view.lines}
+    whole = {line.entry.name: line for line in held.board("made", ArenaFilters()).lines}
     for name in ("sharp", "shy"):
         alone = held.entry("made", (name,)).view
         assert next(line for line in alone.lines if line.entry.name == name) == whole[name]
-        assert alone.versus_crowd[name] == held.board("made", ArenaFilters()).view.versus_crowd[name]
+        assert alone.versus_crowd[name] == held.board("made", ArenaFilters()).versus_crowd[name]
     held.close()

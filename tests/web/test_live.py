@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
+from foretell.models import WaitingReply, asking_for
 from foretell.runs import RunCell, RunStore, cells_of
 
 QUESTION = "questions/own%2F0000"
@@ -146,6 +147,8 @@ def test_the_progress_of_a_run_moves(page: Any, site: Any, store: RunStore, slow
     run = made.begin(store)
     page.goto(f"{site.url}/runs/{run}")
     page.get_by_text("0 of 2 cells done").wait_for()
+    with asking_for(run, "own/0000"), WaitingReply():
+        page.get_by_text("waiting for the model, ").wait_for()
     first, second = cells_of(run, made.asked(), 2)
     slowly(made, first, 0.02).join()
     page.get_by_text("1 of 2 cells done").wait_for()

@@ -61,6 +61,8 @@ MIGRATIONS = (
         entry integer primary key, forecasts integer not null, dollars real not null, seconds real not null
     );
     """,
+    # Lists and counts events without reading the stored questions beside them.
+    "create index listed_by_decision on listed (arena, decision, category, settled, status, closes_at, event);",
 )
 """Each entry brings the tables one version further, in words that SQLite and PostgreSQL share; entries never change.
 

@@ -9,6 +9,7 @@ from foretell.data.dates import EARLIEST as EARLIEST
 from foretell.data.dates import parse_stated_date as parse_stated_date
 from foretell.data.files import LockHeld as LockHeld
 from foretell.data.files import locked as locked
+from foretell.data.files import open_duckdb as open_duckdb
 from foretell.data.files import write_atomically as write_atomically
 from foretell.data.http import AsyncHttpClient as AsyncHttpClient
 from foretell.data.http import HttpLimits as HttpLimits

@@ -26,7 +26,7 @@ HOMES = {
         "NoJsonFound NoUsableAnswer UnusableReply ask_typed ask_until_usable closed_object object_in read_json "
         "read_object schema_errors schema_of"
     ),
-    "foretell.models.waiting": "WaitingReply WorkClock waiting_text",
+    "foretell.models.waiting": "WaitingReply WorkClock asking_for waiting_text",
 }
 """Module → what the rest of the house uses of it."""
 

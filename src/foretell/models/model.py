@@ -96,7 +96,7 @@ class ModelSettings:
     seed: int | None = None
     max_tokens: int | None = None
     effort: ReasoningEffort | None = None
-    """How long to think. A model that lacks a level takes the nearest below it, else its lowest."""
+    """How long to think. A model that lacks a level takes the nearest below it at which it thinks, else its lowest."""
     tier: ServiceTier | None = None
 
 

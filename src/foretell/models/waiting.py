@@ -9,14 +9,16 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-MORE_TIME = "--reply-seconds, or sampling: {reply_seconds: …} in a spec, allows more"
-"""Which setting to change where a reply took too long."""
+MORE_TIME = "--reply-seconds, the field reply_seconds, or sampling: {reply_seconds: …} in a file, allows more"
+"""Which setting to change where a reply took too long, in each door. A file is a run's spec or an arena's entry."""
 TOLD_EVERY = 1.0
 """Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
 
 _waiting: "dict[WaitingReply, None]" = {}
 """In the order in which they were sent."""
 _listener: ContextVar[Callable[[], None] | None] = ContextVar("listener", default=None)
+_cell: ContextVar[tuple[str, str]] = ContextVar("cell", default=("", ""))
+"""The run and the question that what is asked is for."""
 
 
 class WaitingReply:
@@ -27,6 +29,7 @@ class WaitingReply:
         self.first: float | None = None
         """When the first piece came: until then the model reads."""
         self.tokens = 0
+        self.cell = _cell.get()
         self._listener = _listener.get()
         self._clocks = _clocks.get()
         self._told = self.began
@@ -111,6 +114,10 @@ class SilenceLimit:
 
 # How long a piece of work may take. Waiting for money or for a turn is no work, and a slow model gets more time.
 
+USUAL_SECONDS = 600.0
+"""How long a forecast of one trial may take, unless somebody says otherwise."""
+MORE_SECONDS = "{:g} s were not enough; --seconds, the field seconds, or options: {{seconds: …}} in a file, allows more"
+"""Which setting to change where it took too long."""
 MORE_THAN_MEASURED = 1.5
 """A reply may take so many times as long as the slowest so far."""
 _clocks: "ContextVar[tuple[WorkClock, ...]]" = ContextVar("clocks", default=())
@@ -238,10 +245,20 @@ def note_reply(seconds: float) -> None:
         clock.replied(seconds)
 
 
-def waiting_text(now: float | None = None) -> str:
-    """What a person is shown while replies are on their way; empty where none is."""
+def asking_for(run: str, question: str) -> ContextValue[tuple[str, str]]:
+    """What is asked within is asked for a question of a run."""
+    return ContextValue(_cell, (run, question))
+
+
+def waiting_text(now: float | None = None, *, run: str = "", question: str | None = None) -> str:
+    """What a person is shown while replies are on their way to this process; empty where none is.
+
+    Those of all runs, of one, or of one of its questions.
+    """
     now = time.monotonic() if now is None else now
-    replies = tuple(_waiting)
+    replies = [
+        one for one in tuple(_waiting) if run in ("", one.cell[0]) and (question is None or one.cell[1] == question)
+    ]
     if not replies:
         return ""
     speeds = [r.tokens / (now - r.first) for r in replies if r.first is not None and now > r.first and r.tokens > 1]

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foretell.forecasters.agent.settings import USUAL_SECONDS, AgentSettings
+from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.models.waiting import USUAL_SECONDS
 from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
 from foretell.tools.fence import unmarked
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from foretell.data.files import open_duckdb
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.distributions import (
@@ -138,12 +139,10 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
     Forecasts have the columns forecaster, question, value, and level (of a quantile, within 0 and 1) or sample (its
     number); outcomes have question and value.
     """
-    import duckdb
-
     if not is_number_table(request.forecasts):
         return None
     with (
-        duckdb.connect(":memory:") as con,
+        open_duckdb() as con,
         open_table(request.forecasts, "forecasts", con) as forecasts,
         open_table(request.outcomes, "outcomes", con) as outcomes,
     ):

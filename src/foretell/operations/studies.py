@@ -17,6 +17,7 @@ import numpy as np
 
 from foretell.arena.spec import arena_of, read_arena
 from foretell.arena.store import ArenaStore
+from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import make_forecaster
@@ -190,9 +191,7 @@ def read_factor_table(source: TableSource) -> dict[str, dict[str, str]]:
     >>> read_factor_table([{"forecaster": "a", "rule": "linear", "leaves": 10}])
     {'a': {'rule': 'linear', 'leaves': '10'}}
     """
-    import duckdb
-
-    with duckdb.connect(":memory:") as con, open_table(source, "factors", con) as table:
+    with open_duckdb() as con, open_table(source, "factors", con) as table:
         table.require("forecaster")
         check_rules(table, list(text_rules(table, "forecaster")))
         refuse_repeats(table, {"forecaster": table.text("forecaster")})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from foretell.data.files import write_atomically
+from foretell.data.files import open_duckdb, write_atomically
 from foretell.data.untrusted import rows_as_csv
 from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
@@ -274,9 +274,7 @@ def _parquet(result: Any, path: Path) -> None:
     """Write Parquet via CSV, so that DuckDB infers the column types."""
     import tempfile
 
-    import duckdb
-
-    with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as con:
+    with tempfile.TemporaryDirectory() as folder, open_duckdb() as con:
         plain, made = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
         plain.write_text(rows_as_csv(result.rows(), let_out=lambda cell: cell), encoding="utf-8")
         con.read_csv(str(plain), header=True).write_parquet(str(made))

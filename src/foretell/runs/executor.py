@@ -17,6 +17,7 @@ from foretell.forecasters.forecaster import EventOrdering
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
 from foretell.models.sending import sending_while
+from foretell.models.waiting import asking_for
 from foretell.questions.clock_jump import ClockReading, jump_text
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.storage_errors import StorageError, storage_error_in
@@ -316,7 +317,8 @@ class Executor:
         lease, life = self._leases.get(cell.key), self._store.database.life
         stop, clock = self._stops.setdefault(cell.run, EarlyStop()), asyncio.timeout(None)
         try:
-            with sending_while(lambda: stop.wish is None and (lease is None or life.holds(lease.term))):
+            sending = sending_while(lambda: stop.wish is None and (lease is None or life.holds(lease.term)))
+            with sending, asking_for(cell.run, cell.question.id):
                 async with clock:
                     with stopping_by(stop), stop.ends(clock):
                         yield stop

@@ -37,6 +37,7 @@ from foretell.models.model import EFFORTS, ModelSettings, ReasoningEffort
 from foretell.models.names import MODEL_ROLES, ModelName, ModelRole, ModelRoles
 from foretell.models.prices import PriceList, read_price
 from foretell.models.router import ModelRouter
+from foretell.models.waiting import USUAL_SECONDS
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.errors import InputError
@@ -91,9 +92,11 @@ CONTEXT_OPTION = "context"
 def forecaster_options(spec: RunSpec) -> dict[str, Any]:
     """The options of the forecaster itself: those written behind its name, then those of the run."""
     options = read_forecaster(spec.forecaster)[1]
-    seconds = SLOW_TIERS.get(spec.sampling.get("tier") or "")
-    if seconds is not None and forecaster_name(spec) == "agent":
+    name, seconds = forecaster_name(spec), SLOW_TIERS.get(spec.sampling.get("tier") or "")
+    if seconds is not None and name in ("agent", "context"):
         options.setdefault("seconds", REPLIES_OF_TRIAL * seconds)
+    elif name == "context" and spec.sampling.get(REPLY_SECONDS):
+        options.setdefault("seconds", max(USUAL_SECONDS, REPLIES_OF_TRIAL * float(spec.sampling[REPLY_SECONDS])))
     return options | {name: value for name, value in spec.options.items() if name != CONTEXT_OPTION}
 
 
@@ -216,7 +219,7 @@ class Runtime(PlainRuntime):
             model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
-            seconds=filter_seconds(self.spec, self.models.setting("filter")),
+            seconds=tool_seconds(self.spec, self.models.setting("filter"), LeakFilter.seconds),
             marked=self.spec.marked,
         )
         engine = self.services.engine
@@ -234,6 +237,7 @@ class Runtime(PlainRuntime):
             name=self.models.name("summariser"),
             question=question,
             settings=self.models.setting("summariser"),
+            seconds=tool_seconds(self.spec, self.models.setting("summariser"), SummarizeResults.seconds),
         )
         return FencedTools.around([*reaching, summary], fence, leak_filter, sources=sources)
 
@@ -311,9 +315,9 @@ REPLIES_OF_TRIAL = 10
 """A trial of the agent there has time for so many, unless the options say another time."""
 
 
-def filter_seconds(spec: RunSpec, settings: ModelSettings) -> float:
-    """How long the filter waits for its verdicts: as long as the run says, or as its service tier takes."""
-    return float(spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds))
+def tool_seconds(spec: RunSpec, settings: ModelSettings, usual: float) -> float:
+    """How long a tool waits for its model: as long as the run says, or as the service tier takes."""
+    return float(spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(settings.tier or "", usual))
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -105,7 +106,7 @@ class RunSpec:
         if self.combine not in COMBINATIONS and Path(self.combine).suffix != ".json":
             raise ValueError(f"there is no way to combine called {self.combine!r}; write {', '.join(COMBINATIONS)}")
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A short name of the content: equal specs share it.
 

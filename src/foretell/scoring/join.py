@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from foretell.data.datasets.question_set import QUARANTINED, quarantine_note
+from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import Days, Examples, Strings, TrialRows
 from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.errors import InputError
@@ -66,11 +67,9 @@ def read_table(
 
     Without a table of outcomes, the forecasts must carry a column `outcome`, and columns such as price or source.
     """
-    import duckdb
-
     reading = reading or ReadOptions()
     with (
-        duckdb.connect(":memory:") as con,
+        open_duckdb() as con,
         open_table(forecasts, "forecasts", con) as f,
         nullcontext(_outcomes_within(f)) if outcomes is None else open_table(outcomes, "outcomes", con) as o,
     ):
@@ -92,9 +91,7 @@ def read_table(
 
 def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, float]:
     """Dollars per forecast by forecaster, for the frontier of score against money."""
-    import duckdb
-
-    with duckdb.connect(":memory:") as con, open_table(source, "costs", con) as table:
+    with open_duckdb() as con, open_table(source, "costs", con) as table:
         table.require("forecaster", "dollars")
         number = table.number("dollars")
         bad = f"{number} is null or not isfinite({number}) or {number} < 0"
@@ -117,7 +114,9 @@ def _outcomes_within(f: InputTable) -> InputTable:
     for (row,) in f.con.execute(f"{query} order by 1 limit 1").fetchall():
         problem = "this target has two different outcomes"
         raise InputError(problem, path=f.name, row=row, column="outcome", hint="give every row of it the same one")
-    f.con.execute(f"create table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}")
+    f.con.execute(
+        f"create temp table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}"
+    )
     return replace(f, table="outcomes", types={"_row": "BIGINT", **{c: f.types[c] for c in columns}})
 
 
@@ -138,9 +137,7 @@ def check_forecasts(f: InputTable) -> None:
 
 def check_table(forecasts: TableSource, name: str) -> None:
     """Refuse a table of forecasts with a problem, by the name it goes by."""
-    import duckdb
-
-    with duckdb.connect(":memory:") as con, open_table(forecasts, "forecasts", con) as table:
+    with open_duckdb() as con, open_table(forecasts, "forecasts", con) as table:
         check_forecasts(replace(table, name=name))
 
 
@@ -178,7 +175,7 @@ def match_forecasts(
     if separate and "trial" in f.types:
         name = f"{name} || '{TRIAL_MARK}' || {trial}"
     f.con.execute(
-        f"create table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
+        f"create temp table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
         f"from {f.table} group by 1"
     )
     keyed = f"""select _row, {name} as name, {f.text("question")} as question, {f.text("target")} as target,
@@ -215,7 +212,7 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
     counted = outcome if resolved else "1"
     first = "qualify row_number() over (partition by question, target, _due order by _row) = 1" if once else ""
     o.con.execute(
-        f"""create table targets as with clean as (
+        f"""create temp table targets as with clean as (
         select _row, {o.text("question")} as question, {o.text("target")} as target,
                {f"coalesce({moments['due']}, '')" if rounds else "''"} as _due,
                {counted} as _counted, {", ".join(columns)} from {o.table} {first})
@@ -330,7 +327,7 @@ def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
         value = f"coalesce({quoted(column)}, '')"
         query = f"select {value} as name from targets where outcome is not null group by 1 order by min(_row)"
         names[column] = tuple(name for (name,) in o.con.execute(query).fetchall())
-        o.con.execute(f"create type label_{i} as enum ({query})")
+        o.con.execute(f"create temp type label_{i} as enum ({query})")
         codes.append(f"enum_code({value}::label_{i})::bigint as {quoted(column)}")
     data = o.fetch(f"select {', '.join(codes)} {where}")
     return {
@@ -418,10 +415,8 @@ def answered_rows(examples: T) -> T:
 @contextmanager
 def _opened(forecasts: TableSource, targets: TableSource | None) -> Generator[tuple[InputTable, InputTable]]:
     """Both tables, checked; without one of targets the forecasts are both."""
-    import duckdb
-
     with (
-        duckdb.connect(":memory:") as con,
+        open_duckdb() as con,
         open_table(forecasts, "forecasts", con) as f,
         nullcontext(f) if targets is None else open_table(targets, "outcomes", con) as o,
     ):

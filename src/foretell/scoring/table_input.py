@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from foretell.data.files import open_duckdb
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,10 +100,8 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
 
 def table_rows(source: TableSource, name: str) -> list[dict[str, str | None]]:
     """The rows of a table, every value as text, empty as None; problems go by the given name."""
-    import duckdb
-
     try:
-        with duckdb.connect(":memory:") as con, open_table(source, "given", con) as table:
+        with open_duckdb() as con, open_table(source, "given", con) as table:
             columns = ", ".join(table.text(column) for column in table.columns)
             rows = con.execute(f"select {columns} from {table.table} order by _row").fetchall()
             return [dict(zip(table.columns, row, strict=True)) for row in rows]
@@ -115,7 +114,7 @@ def table_columns(source: TableSource) -> set[str]:
     if isinstance(source, str | Path):
         import duckdb
 
-        with duckdb.connect(":memory:") as con:
+        with open_duckdb() as con:
             try:
                 return {row[0] for row in con.execute(f"describe select * from {_file_query(Path(source))}").fetchall()}
             except duckdb.Error as error:
@@ -153,9 +152,9 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
         if query.startswith("read_parquet"):
             # Parquet knows its row numbers and is cheaper to read again than to copy.
             columns = "file_row_number + 1 as _row, * exclude (file_row_number)"
-            con.execute(f"create or replace view {table} as select {columns} from {query}")
+            con.execute(f"create or replace temp view {table} as select {columns} from {query}")
         else:
-            con.execute(f"create or replace table {table} as select row_number() over () as _row, * from {query}")
+            con.execute(f"create or replace temp table {table} as select row_number() over () as _row, * from {query}")
     except duckdb.Error as error:
         raise InputError(str(error).splitlines()[0], path=shown, hint="is it a well-formed table?") from None
     types = {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}

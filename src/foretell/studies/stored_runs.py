@@ -9,6 +9,7 @@ import numpy as np
 
 from foretell.data.datasets.forecastbench_tables import read_question_tables
 from foretell.data.datasets.question_set import QuestionSet, outcome_key
+from foretell.data.files import open_duckdb
 from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates, Rates
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.trials import PANEL
@@ -256,11 +257,9 @@ def _trials(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]) -> dict
 
 def _read_trials(root: Path, prefix: str) -> ColumnArrays:
     """Config, trial, probability, and a text that names the asking and its resolution date, if any."""
-    import duckdb
-
     paths = [root / f"{prefix}trials{ending}" for ending in (".parquet", ".csv")]
     path = next((path for path in paths if path.is_file()), paths[0])
-    with duckdb.connect(":memory:") as con, open_table(path, "trials", con) as table:
+    with open_duckdb() as con, open_table(path, "trials", con) as table:
         table.require(*COLUMNS)
         day = f"left(coalesce({table.text('resolution_date')}, ''), 10)"
         due = f"left({table.text('forecast_due_date')}, 10)"
@@ -298,9 +297,7 @@ def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:
     >>> read_cost_table([{"forecaster": "a", "dollars": 0.2}])["a"].dollars
     0.2
     """
-    import duckdb
-
-    with duckdb.connect(":memory:") as con, open_table(source, "costs", con) as table:
+    with open_duckdb() as con, open_table(source, "costs", con) as table:
         table.require("forecaster", "dollars")
         rules = list(text_rules(table, "forecaster"))
         for column, what in (("dollars", "an amount of money"), ("seconds", "a time")):

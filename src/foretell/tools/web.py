@@ -10,6 +10,7 @@ from foretell.data.pages import PageHistory, PageSource, PageUnavailable
 from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit, SearchHits
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.structured_output import closed_object
+from foretell.models.waiting import MORE_TIME, WorkClock
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.tools.fence import AdmittedSource, SourceStore, marked
@@ -172,6 +173,8 @@ class SummarizeResults:
     """`provider:name` of the summariser."""
     question: Question
     settings: ModelSettings = field(default_factory=ModelSettings)
+    seconds: float = 300.0
+    """How long to wait for the summary; a reply that is coming in is let finish."""
 
     spec = SUMMARIZE_SPEC
 
@@ -198,8 +201,13 @@ class SummarizeResults:
             day = f" ({one.published.date().isoformat()})" if one.published is not None else ""
             task += f"\n\n[{one.id}] {marked(one.title, mark)}{day}\n{text}"
         messages = (SystemMessage(text=INSTRUCTION), UserMessage(text=task))
+        clock = WorkClock(self.seconds, replies=1)
         try:
-            reply = await self.model.complete(Request(model=self.name, messages=messages, settings=self.settings))
+            async with clock:
+                reply = await self.model.complete(Request(model=self.name, messages=messages, settings=self.settings))
+        except TimeoutError:
+            late = f"The assistant gave no summary within {clock.seconds:g} s; go on with the excerpts"
+            raise ToolFailed(f"{late}. ({MORE_TIME})") from None
         except ModelError:
             raise ToolFailed("The assistant could not read the results; go on with the excerpts.") from None
         if not reply.text.strip():

@@ -32,7 +32,7 @@ MOST_GAPS = 8
 """Events among the best and the worst of an entry."""
 EVENTS_PER_PAGE = 50
 _EVENTS_SQL = """
-select event, category, status, closes_at, settled, {title} from listed where {where}
+select event, category, status, closes_at, settled from listed where {where}
 order by coalesce(closes_at, '') desc, event limit ? offset ?"""
 _ENTRY_SQL = """
 select e.run, e.spec, e.since, t.forecasts, t.dollars, t.seconds from entry e left join tally t on t.entry = e.id
@@ -54,42 +54,53 @@ class ListedEventView:
 
 
 def listed_events(
-    book: ArenaStore, words: Sequence[str] = (), *, category: str = "", state: str = "", offset: int = 0
+    book: ArenaStore,
+    words: Sequence[str],
+    titles: Callable[[], Mapping[str, str]],
+    *,
+    category: str = "",
+    state: str = "",
+    offset: int = 0,
 ) -> tuple[list[ListedEventView], int]:
-    """A page of the events that were taken up, those that close last first, and how many are like that."""
+    """One page of the selected events, latest closing first, and the number of events that match.
+
+    A search by words asks `titles` for the titles of all events, by id.
+    """
     where, values = "arena = ? and decision = 'selected'", [book.arena]
     if category:
         where, values = f"{where} and category = ?", [*values, category]
     if state:
         where += f" and {'' if state == 'settled' else 'not '}(settled <> 0 or status = 'settled')"
     ((total,),) = book.db.read(f"select count(*) from listed where {where}", values)
-    # Titles are inside the stored events, and the database takes them out; only a search looks at all of them.
-    title = "body::json ->> 'text'" if book.db.shared else "json_extract(body, '$.text')"
     part = (total, 0) if words else (EVENTS_PER_PAGE, offset)
-    rows = book.db.read(_EVENTS_SQL.format(title=title, where=where), [*values, *part])
+    rows = book.db.read(_EVENTS_SQL.format(where=where), [*values, *part])
     if words:
-        rows = [row for row in rows if all(word in f"{row[5]} {row[0]}".casefold() for word in words)]
+        called = titles()
+        rows = [row for row in rows if all(word in f"{called.get(row[0], '')} {row[0]}".casefold() for word in words)]
         total, rows = len(rows), rows[offset : offset + EVENTS_PER_PAGE]
+    shown = event_titles(book, [row[0] for row in rows])
     found = [
         ListedEventView(
             id=id,
-            title=title,
+            title=shown.get(id, id),
             category=category,
             status="settled" if settled else status,
             closes_at=closes,
         )
-        for id, category, status, closes, settled, title in rows
+        for id, category, status, closes, settled in rows
     ]
     return found, total
 
 
-def event_titles(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:
-    """Titles by id."""
-    found: dict[str, str] = {}
-    for id in ids:
-        rows = book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id))
-        found[id] = json.loads(rows[0][0])["text"] if rows else id
-    return found
+def event_titles(book: ArenaStore, ids: Sequence[str] | None = None) -> dict[str, str]:
+    """Titles of selected events by id: of these, or of all."""
+    if ids is not None and not ids:
+        return {}
+    # Titles are inside the stored events; the database extracts them.
+    title = "body::json ->> 'text'" if book.db.shared else "json_extract(body, '$.text')"
+    these = f" and event in ({', '.join('?' * len(ids))})" if ids else ""
+    query = f"select event, {title} from listed where arena = ? and decision = 'selected'{these}"
+    return dict(book.db.read(query, [book.arena, *(ids or ())]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,8 +298,8 @@ def entry_view(
         plain,
         line=line,
         versus=report.view.versus_crowd.get(line.entry.name),
-        best=tuple((gap, titles[gap.event]) for gap in best),
-        worst=tuple((gap, titles[gap.event]) for gap in worst),
+        best=tuple((gap, titles.get(gap.event, gap.event)) for gap in best),
+        worst=tuple((gap, titles.get(gap.event, gap.event)) for gap in worst),
     )
     return found, report
 

@@ -26,7 +26,7 @@ from foretell.report.arena_report import ArenaReport, arena_finding, arena_repor
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
-from foretell.scoring.arena_view import first_view
+from foretell.scoring.arena_view import ArenaLeaderboard, first_view
 from foretell.web import arena_board
 from foretell.web.arena_board import BoardChoice, BoardView, board_view, first_board_view
 from foretell.web.rendering import TEMPLATES, link_to, render
@@ -162,14 +162,16 @@ class LeaderboardCache:
         """All numbers of an arena."""
         return self._once(arena, (), lambda: read_arena_table(self._database, arena, keep=self._folder))
 
-    def board(self, arena: str, filters: ArenaFilters) -> ArenaReport:
-        """The board under some filters; an `InputError` where nothing is left to rank on."""
+    def report(self, arena: str, filters: ArenaFilters) -> ArenaReport:
+        """The board under some filters with all it is computed from; an `InputError` where nothing is left to rank on.
 
-        def make() -> ArenaReport:
-            chosen = self._chosen(arena, filters)
-            return arena_report(chosen, by=("category",), draws=BOARD_DRAWS)
+        It is not kept: the sums of 200 entries on 20,000 events take more than a gigabyte.
+        """
+        return arena_report(self._chosen(arena, filters), by=("category",), draws=BOARD_DRAWS)
 
-        return self._once(arena, (filters,), make)
+    def board(self, arena: str, filters: ArenaFilters) -> ArenaLeaderboard:
+        """The numbers of that board."""
+        return self._once(arena, (filters,), lambda: self.report(arena, filters).view)
 
     def entry(self, arena: str, names: Sequence[str]) -> ArenaReport:
         """The board as far as it is about the entries of these names: their lines are those of the whole board.
@@ -234,7 +236,8 @@ class LeaderboardCache:
     def _make_page(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
         try:
-            report = self.board(arena, filters)
+            report = self.report(arena, filters)
+            self.kept((arena, filters), state, lambda: report.view)
             view = board_view(report, choice)
             parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
             made = BoardPage(finding=arena_finding(report.view), body=_body(key, view), parts=parts, state=state)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, cast
@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
+from foretell.models.waiting import waiting_text
 from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
 from foretell.runs.store import CellKey, RunStore, stored_row
 from foretell.web.event_watch import EventWatch
@@ -24,15 +25,20 @@ _NEXT_SQL = """
 select id, question, due, trial, kind, body from event where id > ? and run || '' = ? order by id limit ?"""
 SIGN_OF_LIFE_SECONDS = 15.0
 """Between two signs of life on a silent line."""
+WAITING_SECONDS = 2.0
+"""Between two words on how fast a reply comes in."""
 RETRY_SECONDS = 5
 """After which one who was refused may come back."""
 MESSAGE = {
     "type": "object",
-    "properties": {"id": {"type": "string"}, "event": {"enum": ["told", "end"]}, "data": {"type": "string"}},
+    "properties": {"id": {"type": "string"}, "event": {"enum": ["told", "waiting", "end"]}, "data": {"type": "string"}},
 }
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Messages: `event_to_dict` for each event, with the store's number as its id; at last `end`.",
+        "description": (
+            "Messages: `event_to_dict` for each event, with the store's number as its id; `waiting` with a text while "
+            "a model replies; at last `end`."
+        ),
         "content": {"text/event-stream": {"schema": MESSAGE}},
     },
 }
@@ -88,8 +94,21 @@ async def _messages(here: WebState, run: str, question: str | None, after: int, 
             elif finished:
                 yield _message("end", {"after": after}, after)
                 return
-            elif not await _wait(news, SIGN_OF_LIFE_SECONDS):
-                yield ": waiting\n\n"
+            else:
+                async for text in _while_silent(news, partial(waiting_text, run=run, question=question), after):
+                    yield text
+
+
+async def _while_silent(news: asyncio.Event, waiting: Callable[[], str], after: int) -> AsyncGenerator[str]:
+    """What is sent until there is news: how fast a reply comes in, wherever that changes, or a sign of life."""
+    told = ""
+    for _ in range(round(SIGN_OF_LIFE_SECONDS / WAITING_SECONDS)):
+        if (text := waiting()) != told:
+            told = text
+            yield _message("waiting", {"text": text}, after)
+        if await _wait(news, WAITING_SECONDS):
+            return
+    yield ": waiting\n\n"
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> bool:

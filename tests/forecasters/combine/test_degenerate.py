@@ -64,7 +64,7 @@ def case(request, make):
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_probabilities_are_finite_where_a_trial_answered(method, case, make_rows):
+def test_probabilities_are_finite_where_a_trial_answered_and_the_rule_can_be_written(method, case, make_rows):
     fitted = method.fit(case)
     for rows in (case.rows, make_rows([0.0, 0.3, 1.0], source="unseen", price=[np.nan, 0.0, 1.0])):
         p = fitted.probabilities(rows)
@@ -72,19 +72,10 @@ def test_probabilities_are_finite_where_a_trial_answered(method, case, make_rows
         assert np.isfinite(p[answered]).all()
         assert ((p[answered] >= 0) & (p[answered] <= 1)).all()
         assert np.isnan(p[~answered]).all()
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_left_out_and_past_only_are_finite_too(method, case):
     answered = ~np.isnan(case.rows.raw)
     for p in (leave_one_out(method, case), leave_one_out(method, case, by="event"), rolling(method, case).p):
         assert np.isfinite(p[answered]).all()
         assert np.isnan(p[~answered]).all()
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_the_rule_can_be_written(method, case):
-    fitted = method.fit(case)
     assert from_json(to_json(fitted)) == fitted
 
 

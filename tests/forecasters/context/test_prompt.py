@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.forecasters.context.doubles import (
@@ -72,6 +73,17 @@ def test_other_outcomes_stay_as_stated() -> None:
     )
     stated = {"Above 1": 0.2, "Above 2": 0.5, "Above 3": 0.1}
     assert fit(ladder, stated).p == stated
+
+
+def test_a_model_that_is_too_slow_names_the_setting_that_allows_more_time() -> None:
+    class Silent:
+        async def complete(self, request: Any) -> Reply:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    found = desk(seconds=0.05).run(Silent())
+    assert isinstance(found, Failure)
+    assert "0.05 s were not enough; --seconds" in found.error
 
 
 def test_making_probabilities_fit_never_worsens_the_brier_score() -> None:

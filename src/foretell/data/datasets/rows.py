@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from foretell.data.files import open_duckdb
 from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError, known_names
@@ -217,7 +218,7 @@ def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyCo
 
     name = "'" + str(path).replace("'", "''") + "'"
     table = f"read_csv({name}, all_varchar = true, header = true)" if path.suffix == ".csv" else f"read_parquet({name})"
-    with duckdb.connect(":memory:") as con:
+    with open_duckdb() as con:
         try:
             columns = [str(column) for column, *_ in con.execute(f"describe select * from {table}").fetchall()]
             if missing := [column for column in needed if column not in columns]:

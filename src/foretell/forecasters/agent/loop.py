@@ -23,7 +23,7 @@ from foretell.forecasters.agent.actions import (
 )
 from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
 from foretell.forecasters.agent.prompts import schema_prompt
-from foretell.forecasters.agent.settings import USUAL_SECONDS, AgentSettings
+from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.early_stop import early_stop
 from foretell.models.model import (
     AssistantMessage,
@@ -37,7 +37,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.waiting import WorkClock
+from foretell.models.waiting import MORE_SECONDS, USUAL_SECONDS, WorkClock
 from foretell.questions.forecast import Ending, Numeric
 from foretell.questions.trace import BeliefRevised, EmitEvent, ToolUsed
 from foretell.tools.fence import FencedTools, Observation, marked
@@ -50,7 +50,6 @@ DECLINED = (
     "This is a forecast from public information: nobody is advised or harmed by it, and a rough probability is better "
     "than none. "
 )
-MORE_SECONDS = "{:g} s were not enough; --seconds, or options: {{seconds: …}} in a spec, allows more"
 UNUSABLE = "(unusable reply)"
 """Stands for the tool in the event of a reply that asked for nothing that could be done."""
 PLAINLY = "Leave the tools aside. Answer now with one JSON object that holds nothing but `{}`, your best numbers."

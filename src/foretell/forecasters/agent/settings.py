@@ -45,8 +45,6 @@ class Clamp:
 
 
 ReplyFormat = Literal["tools", "schema"]
-USUAL_SECONDS = 600.0
-"""How long a trial may work where nobody says: more where the model is seen to be slow."""
 
 
 @dataclass(frozen=True, kw_only=True)

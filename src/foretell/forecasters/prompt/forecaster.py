@@ -17,6 +17,7 @@ from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view, 
 from foretell.models.model import ModelError, ModelSettings
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_until_usable
+from foretell.models.waiting import MORE_SECONDS, USUAL_SECONDS, WorkClock
 from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ForecastMade
@@ -67,6 +68,9 @@ class PromptForecaster:
     """Which nearest: `squared` never has a worse Brier score than what was stated, `log` never ends at zero."""
     clamp: Clamp | tuple[float, float] = WIDE
     """The least and the greatest probability that is submitted."""
+    seconds: float | None = None
+    """How long a forecast may take, not counting the wait for its turn or for money. None: `USUAL_SECONDS`, and more
+    where the model is slow."""
     label: str = ""
 
     def __post_init__(self) -> None:
@@ -97,7 +101,14 @@ class PromptForecaster:
         """One probability for every outcome, or `CannotForecast`."""
         shared = await self.contexts.of(question, context.as_of)
         _check(shared, question, context)
-        said = await asyncio.gather(*(self._ask(ask, shared, context) for ask in self.way.asks()))
+        given, asks = self.seconds, list(self.way.asks())
+        replies = self.attempts * len(asks)
+        clock = WorkClock(USUAL_SECONDS, replies=replies) if given is None else WorkClock(given)
+        try:
+            async with clock:
+                said = await asyncio.gather(*(self._ask(ask, shared, context) for ask in asks))
+        except TimeoutError:
+            raise CannotForecast(MORE_SECONDS.format(clock.seconds)) from None
         answered = [(one.ask, one.answer) for one in said if one.answer is not None]
         stated = self.way.pool(answered)
         if stated is None:

@@ -257,9 +257,10 @@ def _assistant(message: AssistantMessage, *, signing: bool) -> list[Json]:
             parts.append({**part, "functionCall": {**made, "args": arguments_object(match)}})
     if message.text and not any("text" in part and not part.get("thought") for part in parts):
         parts.insert(0, {"text": message.text})
-    signed = any("thoughtSignature" in part for part in parts if "functionCall" in part)
-    for number, call in enumerate(calls):
+    for call in calls:
         id = {} if call.id.startswith("call_") else {"id": call.id}
-        part: Json = {"functionCall": {"name": call.name, "args": arguments_object(call), **id}}
-        parts.append(part if signed or number or not signing else {**part, "thoughtSignature": SKIP_SIGNATURE})
+        parts.append({"functionCall": {"name": call.name, "args": arguments_object(call), **id}})
+    first = next((part for part in parts if "functionCall" in part), None)
+    if signing and first is not None:
+        first.setdefault("thoughtSignature", SKIP_SIGNATURE)  # Of several calls, only the first needs one.
     return parts

@@ -239,17 +239,28 @@ def _output_config(request: Request, facts: ModelFacts) -> Json:
     return config
 
 
-UNKNOWN_TO_SCHEMAS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength")
-UNKNOWN_TO_LISTS = ("minItems", "maxItems")
+LIMITS = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+)
 
 
 def plain_schema(schema: Any) -> Any:
-    """The schema without limits on numbers and lengths, which Anthropic refuses; objects are closed, as it demands."""
+    """The schema without limits on numbers and lengths, which Anthropic refuses; objects are closed, as it demands.
+
+    >>> plain_schema({"properties": {"maximum": {"type": "number", "maximum": 9}}})
+    {'properties': {'maximum': {'type': 'number'}}}
+    """
     if isinstance(schema, list | tuple):
         return [plain_schema(part) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    plain = {k: plain_schema(v) for k, v in schema.items() if k not in (*UNKNOWN_TO_SCHEMAS, *UNKNOWN_TO_LISTS)}
+    plain: Json = {}
+    for key, part in schema.items():
+        if key in ("properties", "$defs") and isinstance(part, Mapping):
+            plain[key] = {name: plain_schema(one) for name, one in part.items()}
+        elif key not in LIMITS:
+            plain[key] = plain_schema(part)
     if plain.get("type") == "object":
         plain["additionalProperties"] = False
     return plain

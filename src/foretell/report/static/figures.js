@@ -122,12 +122,15 @@ function readable(figure) {
   });
 }
 
+function listen(figure) {
+  if (dressed.has(figure) || !figure.querySelector('svg.ft')) return;
+  readable(figure);
+  dressed.add(figure);
+}
+
 function dress(figure) {
   const svg = figure.querySelector('svg.ft');
-  if (!svg) return;
-  if (!dressed.has(figure)) readable(figure);
-  dressed.add(figure);
-  if (figure.querySelector('.take') || !svg.querySelector('metadata')) return;
+  if (!svg || figure.querySelector('.take') || !svg.querySelector('metadata')) return;
   const label = svg.getAttribute('aria-label'), name = () => slug(label);
   figure.append(buttons([
     ['SVG', `Save the figure as SVG: ${label}`, () => saveSvg(shown(figure), name())],
@@ -164,11 +167,17 @@ function dressTable(region) {
   new ResizeObserver(look).observe(region);
 }
 
+const figures = () => document.querySelectorAll('figure.chart');
 function dressAll() {
-  document.querySelectorAll('figure.chart').forEach(dress);
+  figures().forEach(listen);
+  figures().forEach(dress);
   document.querySelectorAll('.scroll[role=region]').forEach(dressTable);
 }
-dressAll();
+figures().forEach(listen);
+// Buttons change the layout of the page, so they come after it has been painted for the first time.
+if (PerformanceObserver.supportedEntryTypes.includes('paint')) {
+  new PerformanceObserver((_, watch) => { watch.disconnect(); dressAll(); }).observe({ type: 'paint', buffered: true });
+} else dressAll();
 // Parts that follow the server's events are replaced as they change.
 let waiting = false;
 new MutationObserver(() => {

@@ -18,6 +18,7 @@ from foretell.operations.score import ScoreResult, score
 from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport
+from foretell.report.charts.svg import Chart
 from foretell.report.document import study_parts
 from foretell.report.leaderboard import board_study
 from foretell.report.markup import Markup
@@ -39,6 +40,7 @@ from foretell.web.arena_pages import (
     entry_view,
     event_figures,
     event_finding,
+    event_titles,
     last_answers,
     last_context,
     listed_events,
@@ -155,13 +157,19 @@ def list_events(
 ) -> dict[str, Any]:
     """Events that were taken up, those that close last first; `find` looks in titles, every word of it."""
     book, words = ArenaStore(here.store.database, arena), find.casefold().split()
-    events, total = listed_events(book, words, category=category, state=state, offset=offset)
     categories = dict(here.store.database.read(_CATEGORIES_SQL, (arena,)))
+    selected = sum(categories.values())
+
+    def titles() -> Mapping[str, str]:
+        # A selected event stays selected and keeps its title, so their number says whether there are new ones.
+        return here.kept(("titles", arena), (selected,), lambda: event_titles(book))
+
+    events, total = listed_events(book, words, titles, category=category, state=state, offset=offset)
     return {
         "arena": arena,
         "events": [vars(one) for one in events],
         "total": total,
-        "of": sum(categories.values()),
+        "of": selected,
         "categories": sorted(categories),
         "chosen": {"find": find, "category": category, "state": state},
         "offset": offset,
@@ -217,8 +225,8 @@ def _category(book: ArenaStore, event: str) -> str:
     return rows[0][0] if rows else ""
 
 
-def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, ArenaReport | None]:
-    """The entry that the address names, and the board it stands on, where there is one."""
+def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, list[Chart]]:
+    """The entry that the address names, and its charts once something has resolved."""
 
     def report_on(names: Sequence[str]) -> ArenaReport | None:
         try:
@@ -226,13 +234,22 @@ def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView
         except InputError:
             return None
 
+    book = ArenaStore(here.store.database, arena)
+    names = [row.name for row in book.entries()]
+
+    def make() -> tuple[EntryView, list[Chart]]:
+        view, report = entry_view(book, entry, report_on)
+        if report is None or view.line is None:
+            return view, []
+        return view, entry_figures(report, view.line.entry.name, entry_styles(names))
+
     try:
-        return entry_view(ArenaStore(here.store.database, arena), entry, report_on)
+        return here.kept(("entry", arena, entry), (*here.boards.state(arena), len(names)), make)
     except InputError as error:
         raise HTTPException(404, str(error)) from None
 
 
-Entry = Annotated[tuple[EntryView, ArenaReport | None], Depends(known_entry)]
+Entry = Annotated[tuple[EntryView, list[Chart]], Depends(known_entry)]
 
 
 @router.get("/api/arena/{arena}/entry/{entry:path}", tags=["arena"], responses=NO_ARENA)
@@ -242,11 +259,9 @@ def read_entry(entry: Entry) -> dict[str, Any]:
 
 
 @router.get("/arena/{arena}/entry/{entry:path}", include_in_schema=False)
-def show_entry(request: Request, here: CurrentState, arena: Arena, entry: Entry) -> Response:
+def show_entry(request: Request, arena: Arena, entry: Entry) -> Response:
     """The page of an entry."""
-    view, report = entry
-    names = [row.name for row in ArenaStore(here.store.database, arena).entries()]
-    figures = entry_figures(report, view.line.entry.name, entry_styles(names)) if report and view.line else []
+    view, figures = entry
     return html_page(request, "entry.html", view, arena=arena, figures=figures, finding=entry_finding(view))
 
 

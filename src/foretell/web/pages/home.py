@@ -133,14 +133,15 @@ def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
 
 
 def small_board(here: WebState, arena: str) -> ArenaReport | None:
-    """The board of an arena that is made in a moment; None of a large one, or where nothing has come out."""
-    table = here.boards.table(arena) if _is_small(here, arena) else None
-    if table is None:
-        return None
-    try:
-        return here.boards.board(arena, ArenaFilters())
-    except InputError:
-        return None
+    """The board of an arena that is scored in a moment; None for a large one, or where nothing has resolved."""
+
+    def make() -> ArenaReport | None:
+        try:
+            return here.boards.report(arena, ArenaFilters())
+        except InputError:
+            return None
+
+    return here.kept(("small board", arena), here.boards.state(arena), make) if _is_small(here, arena) else None
 
 
 def _is_small(here: WebState, arena: str) -> bool:

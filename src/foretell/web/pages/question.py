@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
+from foretell.models.waiting import waiting_text
 from foretell.operations.question_view import question_view
 from foretell.operations.requests.runs import ShowRequest
 from foretell.operations.run import show
@@ -68,6 +69,7 @@ def read_question(
         # When the work began; of a run that another process works at, when the run did.
         "since": (since or datetime.fromisoformat(row.created)).timestamp(),
         "background": background,
+        "waiting": waiting_text(run=row.id, question=question),
         "last": last,
     }
     return {"run": run_row_view(store, row), **view, **more}

@@ -17,6 +17,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import rows_as_csv
+from foretell.models.waiting import waiting_text
 from foretell.operations import run as operations
 from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.grid import list_grids
@@ -335,6 +336,7 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "size": QUESTIONS_PER_PAGE,
         "finished": line.finished,
         "background": background,
+        "waiting": waiting_text(run=row.id),
         "last": last,
     }
     return view, scores

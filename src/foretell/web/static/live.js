@@ -14,6 +14,9 @@ export function follow(place) {
     url.searchParams.set('brief', 'true');
     source = new EventSource(url);
     source.addEventListener('told', told => { after = told.lastEventId; refresh(); });
+    source.addEventListener('waiting', told => {
+      for (const one of document.querySelectorAll('[data-waiting]')) one.textContent = JSON.parse(told.data).text;
+    });
     // A browser does not come back by itself after a refusal, such as that of a server that too many listen to.
     source.addEventListener('error', () => {
       if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(() => { open(); refresh(); }, RETRY); }

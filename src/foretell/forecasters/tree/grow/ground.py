@@ -129,7 +129,10 @@ T = TypeVar("T")
 
 REPLIES_OF_LEAF = 10
 """With a slow model, an attempt at a leaf has time for this many replies."""
-MORE_SECONDS = "no answer within {:g} s; --leaf-seconds, or options: {{leaf_seconds: …}} in a spec, allows more"
+MORE_SECONDS = (
+    "no answer within {:g} s; --leaf-seconds, the field leaf_seconds, or options: {{leaf_seconds: …}} in a file, "
+    "allows more"
+)
 MOST_SOURCES = 30
 """Maximum number of sources kept from several trials."""
 LONGEST_REASON = 300
