@@ -21,11 +21,9 @@ def gguf() -> Path:
 def test_a_small_model_ends_in_a_valid_forecast(build_house: Callable[..., Any], gguf: Path):
     """Nobody else is there to ask: agent, filter and summariser are the same few million weights."""
     house = build_house("http://127.0.0.1:9", count=1).with_environment(OPENAI_API_KEY="")
-    # One retry and short replies: every token takes such a model a thirtieth of a second of a processor.
+    # Short replies: every token takes the small model a thirtieth of a second of processor time.
     spec = house.spec(
-        models={"agent": f"local:{gguf}"},
-        options={"reply_format": "schema", "steps": 2, "retries": 1},
-        sampling={"max_tokens": 40},
+        models={"agent": f"local:{gguf}"}, options={"reply_format": "schema", "steps": 2}, sampling={"max_tokens": 40}
     )
     told = house.foretell("run", spec.name, "--concurrency", "2")
     run = told.stdout.split()[1].rstrip(":")

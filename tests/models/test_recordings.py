@@ -5,17 +5,14 @@ by the code under test.
 """
 
 import json
-import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from foretell.models import (
     ContextTooLong,
@@ -43,8 +40,8 @@ from foretell.models.providers import (
     ResponsesWire,
     server_events,
 )
+from models.official_schemas import FOLDER, problems, walk
 
-FOLDER = Path(os.environ.get("FORETELL_RECORDINGS", Path(__file__).parents[3] / "shared/data/wire/models"))
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 
 WIRES = {"responses": ResponsesWire(), "messages": MessagesWire(), "generateContent": GeminiWire(), "chat": ChatWire()}
@@ -93,16 +90,6 @@ def unfinished(recording: dict[str, Any]) -> bool:
 
 def read(recording: dict[str, Any]) -> Reply:
     return wire_of(recording).reply(body_of(recording), QUESTION)
-
-
-def walk(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        yield value
-        for part in value.values():
-            yield from walk(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from walk(part)
 
 
 def raw_parts(recording: dict[str, Any]) -> list[dict[str, Any]]:
@@ -403,43 +390,6 @@ def check_second_turn(recording: dict[str, Any]) -> None:
 
 
 # Every request we would send fits the official schema.
-
-
-@cache
-def schema(name: str) -> Draft202012Validator:
-    document = json.loads((FOLDER / "specs" / name).read_text())
-    if "schemas" in document:
-        document = json.loads(json.dumps(document["schemas"]).replace('"$ref": "', '"$ref": "#/$defs/'))
-        top = "GoogleCloudAiplatformV1beta1GenerateContentRequest"
-        document = {"$ref": f"#/$defs/{top}", "properties": document[top]["properties"], "$defs": _json_types(document)}
-    return Draft202012Validator(document)
-
-
-def _json_types(schemas: dict[str, Any]) -> dict[str, Any]:
-    """Google's discovery format says "any" where JSON schema says nothing, and has formats of its own."""
-    for part in walk(schemas):
-        if part.get("type") == "any":
-            del part["type"]
-        part.pop("format", None) if isinstance(part.get("format"), str) else None
-        part.pop("id", None) if isinstance(part.get("id"), str) else None
-    return schemas
-
-
-SPECS = {
-    "responses": "openai_responses_request.schema.json",
-    "messages": "anthropic_messages_request.schema.json",
-    "generateContent": "google_aiplatform_v1beta1_generateContent.discovery.json",
-    "chat": "openai_chat_request.schema.json",
-}
-KNOWN_ELSEWHERE = {"responses": set(), "messages": {"temperature"}, "generateContent": {"serviceTier"}, "chat": set()}
-"""Fields that the schema at hand lacks: an older API version has one, the Gemini API the other."""
-
-
-def problems(api: str, body: dict[str, Any], spec: str = "") -> list[str]:
-    validator = schema(spec or SPECS[api])
-    unknown = body.keys() - validator.schema["properties"].keys() - KNOWN_ELSEWHERE[api]
-    found = [f"unknown field {name}" for name in sorted(unknown)]
-    return found + [f"{'/'.join(map(str, error.path))}: {error.message[:200]}" for error in validator.iter_errors(body)]
 
 
 def own_loops() -> Cases:

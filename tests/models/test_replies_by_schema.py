@@ -22,7 +22,7 @@ from foretell.models import (
     facts_of,
 )
 from foretell.models.providers import ChatWire, GeminiWire, HttpAnswer, HttpModel, MessagesWire, ResponsesWire
-from models.test_recordings import FOLDER, problems
+from models.official_schemas import FOLDER, problems
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the schemas in {FOLDER}")
 

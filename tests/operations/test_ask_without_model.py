@@ -177,7 +177,7 @@ def test_every_door_shows_the_matches(online: Settings):
 def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("FORETELL_NETWORK")
     services = "polymarket manifold kalshi open_meteo yahoo"
-    dead = dict.fromkeys(services.split(), "http://127.0.0.1:1")
+    dead: dict[str, str] = dict.fromkeys(services.split(), "http://127.0.0.1:1")
     found = ask(
         "Will it snow in Oslo before Christmas?", model="none", settings=Settings(home=tmp_path, addresses=dead)
     )
@@ -226,6 +226,11 @@ def test_what_a_question_asks_of_the_weather(
         "Will it rain but not snow in Oslo on 5 January 2027?",
         "Will the average temperature in Oslo exceed 3 °C in January 2027?",
         "Will it snow 3 times and 5 cm deep in Oslo in January 2027?",
+        "Will Snow White gross over $100 million in France by 2027?",
+        "Will Jon Snow return in London in January 2027?",
+        "Will there be less than 3 days of rain in Paris in December 2026?",
+        "Will the temperature anomaly in Europe exceed 2 degrees in December 2026?",
+        "Will it rain in London on 3 December 2026 or 4 December 2026?",
     ],
 )
 def test_weather_that_a_count_of_days_does_not_decide_is_left_alone(text: str):
@@ -275,6 +280,8 @@ def test_a_question_without_words_is_refused_and_several_outcomes_have_their_own
     home = Settings(home=tmp_path)
     with pytest.raises(InputError, match="no words"):
         ask("???", model="none", network=False, settings=home)
+    undated = ask("Will it snow in Oslo?", model="none", network=False, settings=home)
+    assert any("--closes" in note for note in undated.notes)
     found = ask("Who wins?", model="none", network=False, options=("Ann", "Bob", "Cy"), settings=home)
     assert "exactly one comes true" in found.rationale
     assert "this one" not in found.rationale

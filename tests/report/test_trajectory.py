@@ -11,13 +11,24 @@ def test_every_trial_is_a_line_with_a_mark_per_step_and_one_for_its_answer() -> 
     drawn = ET.fromstring(trajectory_plot(trials, "Belief", combined=0.28).svg)
     tips = [one.text or "" for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
     assert [tip for tip in tips if tip.startswith("trial 1")] == [
-        "trial 1, step 0: 50.0 %",
-        "trial 1, step 1: 40.0 %",
-        "trial 1, step 2: 30.0 %",
-        "trial 1 answered 25.0 %",
+        "trial 1, step 0: 50 %",
+        "trial 1, step 1: 40 %",
+        "trial 1, step 2: 30 %",
+        "trial 1 answered 25 %",
     ]
-    assert "28.0 %" in "".join(drawn.itertext())
-    assert "trial 1 25.0 %; trial 2 60.0 %" in drawn.attrib["aria-label"]
+    assert "28 %" in "".join(drawn.itertext())
+    assert "trial 1 25 %; trial 2 60 %" in drawn.attrib["aria-label"]
+
+
+def test_the_axis_names_what_all_trials_did_at_a_step() -> None:
+    points = [(0, 0.5), (1, 0.4), (2, 0.3), (3, 0.2)]
+    trials = [
+        Trajectory(name="a", points=points, tools={1: "web_search", 2: "fetch_series", 3: "lookup_url"}),
+        Trajectory(name="b", points=points, tools={1: "web_search", 2: "web_search"}),
+    ]
+    drawn = ET.fromstring(trajectory_plot(trials, "Belief").svg)
+    texts = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[texts.index("start") :][:4] == ["start", "search", "2", "page"]
 
 
 def test_nothing_to_draw_is_said() -> None:

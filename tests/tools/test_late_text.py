@@ -112,6 +112,18 @@ def test_plans_deadlines_and_conditions_stay(text: str) -> None:
     assert without_late_passages(question) == question
 
 
+def test_a_label_that_says_when_it_was_announced_is_late() -> None:
+    for label, late in (
+        ("Yes, as announced on 6 June 2024", True),
+        ("Yes, as confirmed by the board on 6 June 2024", True),
+        ("Cut announced on 6 June 2024", False),
+        ("Above 3% as reported on 12 June 2024", False),
+    ):
+        option = Target(id="a", label=label)
+        question = Question(id="q", source="own", text="?", due=instant("2024-04-01"), targets=(option,))
+        assert bool(late_passages(question)) == late, label
+
+
 def test_every_text_of_a_question_is_looked_at() -> None:
     late = "Updated June 7, 2024: yes."
     for question, field in (

@@ -36,12 +36,12 @@ def test_events_are_found_by_their_titles(arena: RunStore, client: TestClient):
     assert client.get("/api/arena/made/events", params={"state": "open"}).json()["total"] == 2
     sports = client.get("/api/arena/made/events", params={"category": "Sports"}).json()
     assert (sports["total"], sports["of"]) == (8, 24)
-    assert "No event is like that" in client.get("/arena/made/events", params={"find": "nothing"}).text
+    assert "No event matches" in client.get("/arena/made/events", params={"find": "nothing"}).text
 
 
 def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore, client: TestClient):
     page = client.get(EVENT).text
-    for part in ("A poll &lt;i&gt;of&lt;/i&gt; polls", "It is close.", "<strong>sharp</strong> holds", "2026-03-01"):
+    for part in ("A poll &lt;i&gt;of&lt;/i&gt; polls", "It is close.", "<strong>sharp</strong> holds", "1 Mar 2026"):
         assert part in page, part
     assert page.index('entry/sharp">') < page.index('entry/shy">'), "the best stands first"
     found = client.get("/api/arena/made/event/kalshi/KX-3").json()

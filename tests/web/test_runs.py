@@ -180,6 +180,26 @@ def test_a_run_is_named_archived_and_removed_in_the_page(client: TestClient, sto
     assert client.get("/api/runs", params={"archived": True}).json()["total"] == 0
 
 
+def test_selected_runs_are_tagged_archived_and_deleted(client: TestClient, store: RunStore, token: str) -> None:
+    runs = [StoredRunBuilder(questions=1, trials=trials).keep(store) for trials in (1, 2, 3)]
+    assert client.post("/runs/selected/delete", data={"run": runs}).status_code == 401
+    client.get("/login", params={"token": token})
+    csrf = client.get("/runs").text.partition('name="csrf" value="')[2].partition('"')[0]
+
+    def send(what: str, *chosen: str, **more: str) -> int:
+        return client.post(f"/runs/selected/{what}", data={"csrf": csrf, "run": list(chosen), **more}).status_code
+
+    assert send("tag", *runs[:2], tags="cheap, quick") == 303
+    tagged = client.get("/api/runs", params={"tag": "quick"}).json()["runs"]
+    assert {run["id"] for run in tagged} == set(runs[:2])
+    assert send("archive", runs[0]) == 303
+    assert {run["id"] for run in client.get("/api/runs").json()["runs"]} == set(runs[1:])
+    assert send("delete", runs[1], "nobody") == 404  # Then none of them is.
+    assert send("delete", *runs[:2]) == 303
+    assert [run["id"] for run in client.get("/api/runs", params={"archived": True}).json()["runs"]] == [runs[2]]
+    assert send("burn", runs[2]) == 422
+
+
 def test_pages_over_a_shared_database(postgres: str, tmp_path: Path, token: str) -> None:
     store = RunStore(postgres)
     run = StoredRunBuilder(questions=2, trials=2, failing=1).keep(store)

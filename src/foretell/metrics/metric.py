@@ -393,7 +393,11 @@ def adjusted_brier_scores(rows: MetricRows) -> Floats:
     return brier(rows.p, rows.outcome) - rows.difficulty
 
 
-_RETURN_0 = return_metric(name="return0", label="Return γ=0")
+def _net_label(gamma: float) -> str:
+    return f"Net return, risk aversion {gamma:g}" if gamma else "Net return"
+
+
+_RETURN_0 = return_metric(name="return0", label="Return")
 _ADJUSTED = mean_metric(
     "adjusted_brier",
     adjusted_brier_scores,
@@ -447,8 +451,11 @@ _ROWS: Sequence[Metric] = (
     return_metric(),
     sharpe_metric(),
     _RETURN_0,
-    *(return_metric(Bettor(gamma=gamma), f"return{gamma:g}", f"Return γ={gamma:g}") for gamma in GAMMAS[1:]),
-    *(return_metric(Bettor(gamma=gamma), f"net{gamma:g}", f"Net γ={gamma:g}", net=True) for gamma in GAMMAS),
+    *(
+        return_metric(Bettor(gamma=gamma), f"return{gamma:g}", f"Return, risk aversion {gamma:g}")
+        for gamma in GAMMAS[1:]
+    ),
+    *(return_metric(Bettor(gamma=gamma), f"net{gamma:g}", _net_label(gamma), net=True) for gamma in GAMMAS),
     Metric(
         name="yes_side",
         sums=(WON_YES, YES_STAKE),

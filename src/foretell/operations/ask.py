@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -87,6 +87,7 @@ FAMILIAR = 0.5
 """Share of known words below which the wording says nothing."""
 UNFAMILIAR_NOTE = "Most of its words occur in none of the past questions (all in English): even the range is a guess."
 NO_SERIES_NOTE = "The public series that would decide it could not be read: even the range is a guess."
+UNDATED_NOTE = "Name a day, or give --closes, and a public series can answer this; without one, the range is a guess."
 OPEN_QUESTION = re.compile(
     r"(?:who|whom|whose|which|when|where|why|what(?! (?:are|is|'s) the (?:odds|chance|probability|likelihood))"
     r"|how(?: (?:many|much|long|often|far))?(?! (?:likely|probable)))\b",
@@ -602,8 +603,13 @@ def _doubts(question: Question) -> list[str]:
     due, closes = question.due.date(), question.closes_at.date() if question.closes_at else None
     if shipped_model().text.familiar(question.text) < FAMILIAR:
         return [UNFAMILIAR_NOTE]
-    decided = weather_question(question.text, due, closes) or price_question(question.text, due, closes)
-    return [NO_SERIES_NOTE] if decided is not None and len(question.targets) == 1 else []
+    if len(question.targets) > 1:
+        return []
+    if weather_question(question.text, due, closes) or price_question(question.text, due, closes):
+        return [NO_SERIES_NOTE]
+    soon = due + timedelta(days=30)
+    dated = weather_question(question.text, due, soon) or price_question(question.text, due, soon)
+    return [UNDATED_NOTE] if closes is None and dated else []
 
 
 def wide_range(p: float, worth: float = LAST_RESORT_WORTH) -> tuple[float, float]:

@@ -255,7 +255,7 @@ async def pull_rounds(
         before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past_rounds + 1))
         notes = await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
         read = [one.state for one in await keep_due_prices(cache, [day], settings) if not one.bytes]
-        notes += [f"prices of the due moment: {state}; the published ones stand" for state in read]
+        notes += [f"prices on the due date: {state}; the older, published prices are used" for state in read]
         earlier = sum(one < day for one in pulled_rounds(cache))
         tell(f"round {day}; {earlier} earlier rounds are here to learn from")
         return day, notes

@@ -377,6 +377,45 @@ def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
     return text if short else f"{text}{_runner_up(view, entries)} {scale}"
 
 
+def arena_headline(view: ArenaLeaderboard) -> str:
+    """Who beats the market, who is level with it and who is behind, in one sentence."""
+    entries = [line.entry.name for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
+    if not entries:
+        return "No entry has a scored forecast yet"
+    found = {name: one for name in entries if (one := view.versus_crowd.get(name)) is not None}
+    if not found:
+        return f"{_quoted(entries[0])} has the best score"
+    ahead = [name for name, one in found.items() if one.stars and one.diff < 0]
+    level = [name for name, one in found.items() if not one.stars]
+    behind = [name for name in found if name not in (*ahead, *level)]
+    parts = [f"{_listed(ahead)} {_verb(ahead, 'beat')} the market" if ahead else "No entry beats the market"]
+    parts += [f"{_listed(level)} {_verb(level, 'be')} level with it"] if level else []
+    rest = f"the other {len(behind)}" if ahead + level and len(behind) > 1 else _listed(behind) if behind else ""
+    parts += [f"{rest} {_verb(behind, 'be')} behind by more than chance"] if behind else []
+    return parts[0] + (f": {', '.join(parts[1:])}" if parts[1:] else "")
+
+
+MOST_NAMED = 3
+"""Entries that a headline names; more are counted."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} entries"
+    *first, last = map(_quoted, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _quoted(name: str) -> str:
+    """A name; in quotation marks where a list of names would be misread."""
+    return f"“{name}”" if "," in name or " and " in name else name
+
+
+def _verb(names: Sequence[str], verb: str) -> str:
+    many = len(names) > 1
+    return ("are" if many else "is") if verb == "be" else verb if many else f"{verb}s"
+
+
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:
     """Whether the first is ahead of the second by more than noise."""
     names = view.pairs.names

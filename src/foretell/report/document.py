@@ -172,7 +172,7 @@ def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tup
 def _sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Section]:
     """Tables, charts after the first of them, and how to read it all."""
     sections: list[Section] = [
-        (f"table-{i}", one.title, [HtmlBlock(table=one)]) for i, one in enumerate(study.tables, 1)
+        (f"table-{i}", one.title, [HtmlBlock(table=one, style="titled")]) for i, one in enumerate(study.tables, 1)
     ]
     if study.charts:
         sections.insert(1, ("charts", "Charts", _charts(study.charts)))

@@ -20,7 +20,7 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import clean, element, markdown
-from foretell.report.numbers import CellValue, bracket, value_text
+from foretell.report.numbers import CellValue, bracket, column_heading, value_text
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
 
@@ -71,7 +71,10 @@ class HtmlBlock:
     text: str = ""
     """A paragraph."""
     style: str = ""
-    """Style of the paragraph, or layout of charts: "grid" and "pair" side by side, "" below each other."""
+    """Style of the paragraph, or layout of charts: "grid" and "pair" side by side, "" below each other.
+
+    A table is "titled" where its title already stands above it.
+    """
     heading: str = ""
     table: StudyTable | None = None
     """A sortable table inside a region that scrolls sideways and can be reached by keyboard."""
@@ -217,7 +220,12 @@ def make_environment(
         finalize=written,
         auto_reload=False,  # A template is looked at on disk once, not for every page.
     )
-    own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells, "prose": markdown}
+    own_filters: dict[str, Any] = {
+        "figure": chart_html,
+        "row_cells": row_cells,
+        "prose": markdown,
+        "heading": column_heading,
+    }
     made.filters.update(own_filters | dict(filters or {}))
     return made
 

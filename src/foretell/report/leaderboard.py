@@ -18,7 +18,17 @@ from foretell.report.charts.svg import Chart
 from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
 from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
-from foretell.report.numbers import CellValue, bracket, column_name, estimate, metric_text, number, percent, plural
+from foretell.report.numbers import (
+    CellValue,
+    bracket,
+    column_heading,
+    column_name,
+    estimate,
+    metric_text,
+    number,
+    percent,
+    plural,
+)
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, table, words
 from foretell.scoring.breakdown import (
     NOTABLE_DIFFERENCE,
@@ -119,7 +129,11 @@ def board_study(board: Scoreboard, title: str) -> StudyResult:
         title=title,
         sentences=(headline(board),),
         tables=tuple(board_table(board, section, board.shown_metrics()[1:]) for section in sections),
-        charts=(StudyChart(name="forest", title=metric_text(board.metric).label, chart=_forest(board, sections[0])),),
+        charts=(
+            StudyChart(
+                name="forest", title=column_heading(metric_text(board.metric).label), chart=_forest(board, sections[0])
+            ),
+        ),
         notes=tuple(_notes(board)),
     )
 
@@ -267,7 +281,7 @@ def _forest(board: Scoreboard, section: LeaderboardSection) -> Chart:
         for row in section.rows
         if (interval := row.metric(word.name)) is not None
     ]
-    return forest_plot(rows, label=word.label, decimals=word.decimals, reference=board.reference)
+    return forest_plot(rows, label=column_heading(word.label), decimals=word.decimals, reference=board.reference)
 
 
 def _pairs(subject: _PageInput) -> list[HtmlBlock]:

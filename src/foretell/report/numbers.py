@@ -26,6 +26,36 @@ def column_name(column: str) -> str:
     return COLUMN_NAMES.get(column, column.replace("_", " "))
 
 
+HEADINGS = {
+    "BI": "Brier index",
+    "Brier": "Brier score",
+    "MS": "Metaculus baseline",
+    "Log": "Log score",
+    "ECE": "Calibration error",
+    "vs ref": "Against the reference",
+    "n": "Targets",
+    "done": "Answered",
+    "Δ": "Change",
+    "Δ two-way": "Change, days resampled too",
+    "targets": "Targets",
+    "target": "Target",
+    "price": "Market price",
+    "outcome": "Outcome",
+    "gained": "Gained",
+    "ahead by": "Ahead by",
+}
+"""Heads of columns that are short for the sake of a terminal, as pages write them."""
+
+
+def column_heading(label: str) -> str:
+    """The head of a column where there is room.
+
+    >>> column_heading("BI"), column_heading("always 0.5")
+    ('Brier index', 'always 0.5')
+    """
+    return HEADINGS.get(label, label)
+
+
 def number(value: float, decimals: int) -> str:
     """A number with a true minus sign; a dash for None or NaN.
 

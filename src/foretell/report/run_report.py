@@ -96,6 +96,7 @@ def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:
             point["step"]: (point["cited"][0]["claim"] if point["cited"] else point["reason"])[:LONGEST_TIP]
             for point in trial["trace"]["path"]
         },
+        tools={one["step"]: one["title"] for one in trial["trace"]["happenings"] if one["kind"] == "tool"},
     )
 
 

@@ -19,6 +19,7 @@ from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings, clock_of
 
 AT_ONCE = 4
+NOTHING_NEWER = "no market could be reached, or none had a newer price"
 LIMITS = HttpLimits(attempts=2)
 Prices = dict[str, dict[str, tuple[str, float]]]
 """By question and target: the moment of a price, and the price."""
@@ -59,7 +60,7 @@ async def _keep(cache: DownloadCache, day: str, series: SeriesOnDemand) -> list[
     if len(known) == len(before):
         if entry is not None:
             return [PulledFile(name=name, state="unchanged", bytes=entry.bytes)]
-        return [PulledFile(name=name, state="no market could be reached")] if markets else []
+        return [PulledFile(name=name, state=NOTHING_NEWER)] if markets else []
     body = json.dumps({"prices": known}, ensure_ascii=False, indent=1).encode()
     cache.put(name, body, url="")
     return [PulledFile(name=name, state=f"{len(known)} of {len(markets)} markets read", bytes=len(body))]

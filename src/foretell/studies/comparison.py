@@ -219,7 +219,7 @@ def comparison_study(
     texts: Mapping[str, str] | None = None,
     scoring: ScoringOptions | None = None,
 ) -> StudyResult:
-    """Compare two forecasters on the targets of a table; `texts` holds the wording of each question."""
+    """Compare two forecasters on the targets of a table; `texts` holds the wording of questions and targets."""
     pair = compare_pair(forecasts, first, second, replace(scoring or ScoringOptions(), anchors=False))
     both = {name: forecasts.p_of(name) for name in (first, second)}
     outcome, weight = forecasts.targets.outcome, forecasts.targets.weight
@@ -271,7 +271,7 @@ def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mappin
         column(pair.first, decimals=2),
         column(f"{pair.second} ", decimals=2),
         column("price", decimals=2),
-        count("happened"),
+        words("outcome"),
         column("gained", "squared error of the second minus that of the first", 3),
     )
     rows: list[tuple[str, tuple[CellValue, ...]]] = []
@@ -280,7 +280,8 @@ def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mappin
         p, q, y = float(a[i]), float(b[i]), float(targets.outcome[i])
         price = float(targets.price[i]) if np.isfinite(targets.price[i]) else None
         target = targets.target.names[targets.target.codes[i]]
-        values = (target, p, q, price, int(y), (q - y) ** 2 - (p - y) ** 2)
+        happened = {0.0: "no", 1.0: "yes"}.get(y, f"{y:g}")
+        values = (texts.get(target, target)[:MAX_TEXT], p, q, price, happened, (q - y) ** 2 - (p - y) ** 2)
         rows.append((texts.get(question, question)[:MAX_TEXT], values))
-    caption = f"The {len(rows)} targets on which they are farthest apart, of those that have come out."
+    caption = f"The {len(rows)} resolved targets on which they are farthest apart"
     return table("Where they differ", "Question", columns, rows, caption=caption)

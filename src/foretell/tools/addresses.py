@@ -58,7 +58,7 @@ def address_of(url: str) -> Address | None:
         host = plain_host(parts.hostname or "")
     except ValueError as error:
         raise UnreadableAddress(str(error)) from None
-    return Address(host=host, path=plain_path(parts.path), params=frozenset(parse_qsl(parts.query.lower())))
+    return Address(host=host, path=plain_path(parts.path), params=_params(parts.query.lower()))
 
 
 @lru_cache(maxsize=4096)
@@ -74,6 +74,7 @@ def plain_host(host: str) -> str:
     return ".".join([label for label in labels[:-2] if label not in DRESSING] + ending).translate(LOOK_ALIKES)
 
 
+@lru_cache(maxsize=4096)
 def plain_path(path: str) -> str:
     """The path decoded, lower case, without repeated or final slashes and without marks of light versions."""
     steps = [step for step in fully_decoded(path).lower().split("/") if step and step != "."]
@@ -129,10 +130,13 @@ def _places_in(url: str) -> Iterator[Address]:
 
 def _read_within(host: str, path: str, query: str = "") -> Iterator[Address]:
     try:
-        params = frozenset(parse_qsl(query.removeprefix("?")))
-        yield Address(host=plain_host(host), path=plain_path(path), params=params)
+        yield Address(host=plain_host(host), path=plain_path(path), params=_params(query.removeprefix("?")))
     except UnreadableAddress:
         return
+
+
+def _params(query: str) -> frozenset[tuple[str, str]]:
+    return frozenset(parse_qsl(query)) if query else frozenset()
 
 
 def _behind_hyphens(own: Address) -> Iterator[Address]:

@@ -73,6 +73,8 @@ _TOLD = re.compile(
     r"|[a-z]{3,15}(?<!ne)(?<!ee)(?<!spe)ed)\b"
 )
 """Verbs of what has happened."""
+_AS_ANNOUNCED = re.compile(r", as (?:was |already |officially |has been |later )?[a-z]{3,12}ed (?:[a-z]{2,12} ){0,6}$")
+"""Who said so and when is no part of a statement: "Yes, as announced on"."""
 _NUMBER_ROW = re.compile(r"\W{0,4}(?:19|20)\d\d-\d\d-\d\d[\s:,;|=]{1,4}[-+$€£]?\d[\d.,]{0,20}\s?%?\W{0,4}")
 """A line of a day and a number."""
 
@@ -191,10 +193,10 @@ def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str]
     if not told:
         found = {place: shown for place, shown in found.items() if not _stated(plain, place)}
     late = [one for one in find_in_folded(low) if all(is_after(day, as_of) for day in one.readings)]
-    for one in late[:MOST_LATE_DATES] if told else ():
+    for one in late[:MOST_LATE_DATES]:
         if any(one.start in address for address in addresses):
             continue
-        if _told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start)):
+        if _tells_of(plain, low, one) if told else _as_announced(plain, low, one):
             found.setdefault(one.start, " ".join(plain[max(0, one.start - 30) : one.end].split()))
     if len(late) > MOST_LATE_DATES:
         found[late[MOST_LATE_DATES].start] = f"more than {MOST_LATE_DATES} dates after the cutoff"
@@ -226,6 +228,17 @@ def _stated(plain: str, place: int) -> bool:
     start, _ = _sentence(plain, place, place)
     words = TOKEN.findall(lower(plain[start:place]))
     return len(words) > 2 and not is_stamp(words[0])
+
+
+def _tells_of(plain: str, low: str, found: FoundDate) -> bool:
+    """Whether a date is that of something told as past, or of a row of numbers."""
+    return _told_as_past(plain, found) or _NUMBER_ROW.fullmatch(_line_at(low, found.start)) is not None
+
+
+def _as_announced(plain: str, low: str, found: FoundDate) -> bool:
+    """Whether a statement adds when it was made known, which is no part of what is asked."""
+    before = low[max(0, found.start - 60) : found.start]
+    return _AS_ANNOUNCED.search(before) is not None and not _conditional(plain, found.start)
 
 
 def _told_as_past(plain: str, found: FoundDate) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -90,6 +90,16 @@ def listed_events(
         for id, category, status, closes, settled in rows
     ]
     return found, total
+
+
+def event_labels(book: ArenaStore, ids: Iterable[str]) -> dict[str, str]:
+    """Titles of events and labels of their outcomes, by id."""
+    found: dict[str, str] = {}
+    for id in dict.fromkeys(ids):
+        for (body,) in book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id)):
+            event = json.loads(body)
+            found |= {id: event["text"]} | {one["id"]: one["label"] for one in event["targets"] if one.get("label")}
+    return found
 
 
 def event_titles(book: ArenaStore, ids: Sequence[str] | None = None) -> dict[str, str]:

@@ -22,7 +22,7 @@ from foretell.arena.score_data import read_arena_table
 from foretell.data.files import write_atomically
 from foretell.metrics.arrays import Bools
 from foretell.questions.errors import InputError
-from foretell.report.arena_report import ArenaReport, arena_finding, arena_report
+from foretell.report.arena_report import ArenaReport, arena_finding, arena_headline, arena_report
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
@@ -87,6 +87,7 @@ def page_version() -> str:
 class BoardPage:
     """The page of a board as it was made."""
 
+    headline: str
     finding: str
     body: str
     """Our own markup."""
@@ -231,7 +232,8 @@ class LeaderboardCache:
         chosen = self._chosen(arena, filters)
         view = first_view(chosen)
         body = _body(key, first_board_view(view, chosen.entries, choice))
-        return BoardPage(finding=arena_finding(view), body=body, parts={}, state=state, first=True)
+        headline, finding = arena_headline(view), arena_finding(view)
+        return BoardPage(headline=headline, finding=finding, body=body, parts={}, state=state, first=True)
 
     def _make_page(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
@@ -240,7 +242,8 @@ class LeaderboardCache:
             self.kept((arena, filters), state, lambda: report.view)
             view = board_view(report, choice)
             parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
-            made = BoardPage(finding=arena_finding(report.view), body=_body(key, view), parts=parts, state=state)
+            headline, finding = arena_headline(report.view), arena_finding(report.view)
+            made = BoardPage(headline=headline, finding=finding, body=_body(key, view), parts=parts, state=state)
         finally:
             with self._lock:
                 self._jobs.pop((key, state), None)
@@ -267,9 +270,8 @@ class LeaderboardCache:
             if kept.pop("version") != page_version():
                 return None
             parts = {str(anchor): (str(title), str(body)) for anchor, (title, body) in kept["parts"].items()}
-            return BoardPage(
-                finding=str(kept["finding"]), body=str(kept["body"]), parts=parts, state=tuple(kept["state"])
-            )
+            headline, finding, body = (str(kept[name]) for name in ("headline", "finding", "body"))
+            return BoardPage(headline=headline, finding=finding, body=body, parts=parts, state=tuple(kept["state"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

@@ -17,7 +17,7 @@ def percent(p: float | None) -> str:
     if p is None:
         return "–"
     near = min(p, 1 - p)
-    decimals = 0 if near >= 0.0995 or near == 0 else 1 if near >= 0.00095 else 2
+    decimals = 0 if near >= 0.0495 or near == 0 else 1 if near >= 0.00095 else 2
     return f"{100 * p:.{decimals}f} %"
 
 
@@ -30,11 +30,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def when(moment: str | datetime | None) -> str:
-    """A moment to the minute, in UTC; midnight is just the day.
+def when(moment: str | datetime | None, *, day: bool = False) -> str:
+    """A moment to the minute, in UTC; midnight is just the day, and so is every moment if `day` is set.
 
     >>> when("2026-07-01T23:59:59.999999+00:00"), when("2026-07-01T00:00:00+00:00"), when(None)
-    ('2026-07-01 23:59 UTC', '2026-07-01', '–')
+    ('1 Jul 2026, 23:59 UTC', '1 Jul 2026', '–')
     """
     if not moment:
         return "–"
@@ -43,7 +43,8 @@ def when(moment: str | datetime | None) -> str:
     except ValueError:
         return str(moment)
     at = at.astimezone(UTC) if at.tzinfo else at
-    return at.strftime("%Y-%m-%d") if at.hour == at.minute == at.second == 0 else at.strftime("%Y-%m-%d %H:%M UTC")
+    date = f"{at.day} {at:%b %Y}"
+    return date if day or at.hour == at.minute == at.second == 0 else f"{date}, {at:%H:%M} UTC"
 
 
 def duration(seconds: float | None) -> str:

@@ -35,6 +35,7 @@ ROUTES: Mapping[str, str] = {
     "labels": "/runs/{}/labels",
     "remove": "/runs/{}/remove",
     "resolve": "/runs/{}/resolve",
+    "selected": "/runs/selected/{}",
     "answers": "/api/runs/{}/answers.csv",
     "question": "/runs/{}/questions/{}",
     "raw": "/runs/{}/raw/{}",

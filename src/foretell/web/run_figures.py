@@ -9,18 +9,23 @@ from foretell.report.charts.svg import Chart
 from foretell.web.run_rows import RunRowView
 
 
+def ruler_ends(runs: Sequence[RunRowView]) -> tuple[int, int]:
+    """Round numbers that every score of these runs is between."""
+    scores = [run.score for run in runs if run.score.get("bi")]
+    numbers = [value for score in scores for value in _numbers(score) if math.isfinite(value)] or [50.0]
+    low, high = 10 * math.floor(min(numbers) / 10), 10 * math.ceil(max(numbers) / 10)
+    return low, max(high, low + 10)
+
+
 def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
     """By run, its score on a ruler; all on the same one."""
     scored = {run.id: run.score for run in runs if run.score.get("bi")}
-    numbers = [value for score in scored.values() for value in _numbers(score) if math.isfinite(value)]
-    if not numbers:
-        return {}
-    low, high = 10 * math.floor(min(numbers) / 10), 10 * math.ceil(max(numbers) / 10)
+    low, high = ruler_ends(runs)
     return {
         id: score_ruler(
             (score["bi"]["estimate"], score["bi"]["low"], score["bi"]["high"]),
             low,
-            max(high, low + 10),
+            high,
             price=_estimate(score["price"]),
             rate=_estimate(score["base_rate"]),
         )

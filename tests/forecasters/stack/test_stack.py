@@ -111,7 +111,7 @@ def test_the_base_rate_holds_the_rest_of_the_weight() -> None:
     with_rate, without = forecast(question, Stack(rates=RATES)), forecast(question, Stack())
     for target in question.targets:
         assert with_rate.p[target.id] == pytest.approx(0.731 * without.p[target.id] + 0.269 * 0.4, abs=1e-3)
-    assert "Believed to 73%" in with_rate.rationale
+    assert "gets 73% of the weight" in with_rate.rationale
 
 
 def test_dates_of_a_lasting_change_fit_each_other() -> None:

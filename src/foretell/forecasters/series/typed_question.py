@@ -102,8 +102,10 @@ YEARS = 15
 SNOW_CM, RAIN_MM = 0.1, 1.0
 """How much counts as a day with snow, and as one with rain."""
 CM_PER_INCH, MM_PER_INCH = 2.54, 25.4
-_SNOW = re.compile(r"\bsnow(?:s|fall|ing|y)?\b|\bwhite christmas\b", re.IGNORECASE)
-_RAIN = re.compile(r"\brain(?:s|fall|ing|y)?\b", re.IGNORECASE)
+_SNOW = re.compile(r"^\W*Snow\w*\b(?!\s+[A-Z])|\bsnow(?:s|fall|ing|y)?\b|\b[Ww]hite [Cc]hristmas\b")
+_RAIN = re.compile(r"^\W*Rain\w*\b(?!\s+[A-Z])|\brain(?:s|fall|ing|y)?\b")
+"""In small letters: Snow White is a film, and Jon Snow a man."""
+_DEPTH = re.compile(r"\d\s?(?:cm\b|mm\b|centimet|millimet|inch|in\b|\")", re.IGNORECASE)
 _RAIN_OR_SNOW = re.compile(r"\brain\w* or snow|\bsnow\w* or rain", re.IGNORECASE)
 _FROST = re.compile(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", re.IGNORECASE)
 _WARMTH = re.compile(
@@ -114,8 +116,9 @@ _LOW = re.compile(r"\bmin(?:imum)?\b|\blow(?:est)?\b|\bhow cold\b", re.IGNORECAS
 _CELSIUS = re.compile(r"°\s?C\b|\bcelsius\b|\bdegrees C\b", re.IGNORECASE)
 _MINUS = re.compile(r"(?:(?<![\w.])[-−–]\s?|\bminus\s+)\d|\d\s?(?:°\s?[CF]?|degrees)?\s+below zero", re.IGNORECASE)
 _LESS = re.compile(r"\b(?:less|fewer|below|under|at most)\b|[<≤]", re.IGNORECASE)
-_EVERY_DAY = re.compile(
-    r"\b(?:all|every|each|whole|entire|throughout|consecutive|average|mean)\b|\bno (?:less|fewer)\b|\bnot only\b",
+_NO_SINGLE_DAY = re.compile(
+    r"\b(?:all|every|each|whole|entire|throughout|consecutive|average|mean|anomal\w+|records?|sea|water|global)\b"
+    r"|\bno (?:less|fewer)\b|\bnot only\b|\bor\b(?!\s+(?:more|less|above|below|higher|lower|greater|rain|snow))",
     re.IGNORECASE,
 )
 """What a count of days on which something happens does not answer."""
@@ -179,7 +182,7 @@ def weather_question(text: str, due: date, closes: date | None, *, number: bool 
     span = asked_span(text, due, closes)
     if place is None or span is None or (span.last - due).days > LONGEST_WEATHER:
         return None
-    if found.stays or _EVERY_DAY.search(text) or (number and found.negated):
+    if found.stays or _NO_SINGLE_DAY.search(text) or (number and found.negated):
         return None
     level = next(iter(found.numbers)) if len(found.numbers) == 1 and not number else None
     if found.numbers and level is None and not number:
@@ -201,7 +204,7 @@ def _fallen(
 ) -> WeatherQuestion | None:
     """Snow or rain: any at all, or a total."""
     snow, rain = _SNOW.search(text) is not None, _RAIN.search(text) is not None
-    if snow and rain and not _RAIN_OR_SNOW.search(text):
+    if (snow and rain and not _RAIN_OR_SNOW.search(text)) or (level is not None and not _DEPTH.search(text)):
         return None
     only_snow = snow and not rain
     unit, inch = ("cm", CM_PER_INCH) if only_snow else ("mm", MM_PER_INCH)

@@ -165,8 +165,8 @@ class Stack:
         if simple is not None and not own.from_record:
             weight = trust_in_family(family, past, self.rates or past, day)
             words = (
-                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the "
-                f"base rate, which says {simple.p[0]:.0%}."
+                f"{own.rationale} This model ({family.name}) gets {weight:.0%} of the weight, for its results on "
+                f"earlier rounds; the rest goes to the base rate, {simple.p[0]:.0%} at the first date."
             )
             own = Estimate(p=weight * own.p + (1 - weight) * simple.p, rationale=words)
         return Estimate(p=_fitting(question, own.p), rationale=own.rationale) if self.coherent else own

@@ -253,7 +253,9 @@ def _tick(x: float, middle: float, colour: str, half: float, tip: str) -> Markup
 WIDTH, HEIGHT = 260.0, 104.0
 PLOT = 158.0
 """Where the plot ends and labels begin."""
-MOST_LINES = 5
+MOST_LINES = 4
+"""Lines of a thumbnail that are drawn and named."""
+NAME_LENGTH, ROOMY = 24, 310.0
 
 
 def score_thumbnail(scores: Mapping[str, tuple[float, float, float]]) -> Chart:
@@ -324,12 +326,14 @@ def lines_thumbnail(courses: Mapping[str, Sequence[float]], decimals: int) -> Ch
     """How far entries are ahead of the market, over time; the market is the line at 0."""
     shown = dict(list(courses.items())[:MOST_LINES])
     y = covering([0.0, *(value for course in shown.values() for value in course)], HEIGHT - 10, 12)
-    parts = [line(6, y(0), PLOT - 30, y(0), f"l-{MARKET} dash")]
+    longest = max((min(len(name), NAME_LENGTH) for name in shown), default=0) + decimals + 4
+    end = max(ROOMY - longest * 6.2 - 6, 70.0)
+    parts = [line(6, y(0), end, y(0), f"l-{MARKET} dash")]
     order = sorted(shown, key=lambda name: y(shown[name][-1]))
     for place, (name, course) in enumerate(shown.items()):
-        x, style = ChartScale(low=0, high=max(len(course) - 1, 1), start=6, stop=PLOT - 30), series_style(place)
+        x, style = ChartScale(low=0, high=max(len(course) - 1, 1), start=6, stop=end), series_style(place)
         parts.append(polyline([(x(n), y(value)) for n, value in enumerate(course)], f"{style.stroke} line"))
         at = 14 + (HEIGHT - 20) * order.index(name) / max(len(order) - 1, 1)
-        told = f"{shorten(name, 11)} {signed(course[-1], decimals)}"
-        parts.append(text(PLOT - 24, at, told, f"xs w f-{style.colour}", tip=name))
-    return replace(figure(WIDTH, HEIGHT, f"Score against the market over time: {', '.join(shown)}", *parts), small=True)
+        told = f"{shorten(name, NAME_LENGTH)} {signed(course[-1], decimals)}"
+        parts.append(text(end + 6, at, told, f"xs w f-{style.colour}", tip=name))
+    return replace(figure(ROOMY, HEIGHT, f"Score against the market over time: {', '.join(shown)}", *parts), small=True)

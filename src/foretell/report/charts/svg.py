@@ -250,7 +250,7 @@ def light_svg(svg: str) -> str:
     return f"{svg[:end]}<style>{figure_rules(plain=True)}</style>{paper}{svg[end:]}"
 
 
-WIDE, NARROW, HALF = 920, 420, 460
+WIDE, NARROW, HALF = 840, 360, 460
 """Widths of figures: across a page, on a phone, and two beside each other."""
 LETTER = 6.4
 """Average width of a letter at the figures' text size."""

@@ -53,7 +53,7 @@ def _grid(
     return join(*parts, text((x.start + x.stop) / 2, y.start + 32, label, "s m") if label else None)
 
 
-def _whole_steps(x: ChartScale) -> list[tuple[float, str]]:
+def _whole_steps(x: ChartScale) -> list[tuple[int, str]]:
     """About eight whole numbers within the scale."""
     first, last = int(x.low), int(x.high)
     return [(step, str(step)) for step in range(first, last + 1, max(1, round((last - first) / 8)))]
@@ -127,8 +127,11 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         bold = "bold" if name in shown.held else "line"
         parts += [polyline(drawn, f"{style.stroke} {bold}")] if len(drawn) > 1 else []
         parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.held)
-        last = f"{shorten(name, max(6, int(room / 7) - 7))} {shown.told(points[-1][1])}"
-        ends.append(EndLabel(name=last, style=style, x=places[-1][0], y=places[-1][1]))
+        last = f"{name} {shown.told(points[-1][1])}"
+        # Where there is room for one of them only, the name; the number is read out at the last mark.
+        ends.append(
+            EndLabel(name=last if len(last) * LETTER < room else name, style=style, x=places[-1][0], y=places[-1][1])
+        )
     more = len(lines) - NAMED
     return figure(
         width,
@@ -295,6 +298,8 @@ class Trajectory:
     """What it answered in the end."""
     found: Mapping[int, str] = field(default_factory=dict[int, str])
     """By step, what was found there."""
+    tools: Mapping[int, str] = field(default_factory=dict[int, str])
+    """By step, the tool that was used, such as `web_search`."""
 
 
 def trajectory_plot(
@@ -321,21 +326,23 @@ def _trajectories(
     y = ChartScale(low=0, high=min(1.0, (int(highest * 4.0 - 1e-9) + 1) / 4), start=bottom, stop=TOP)
     ends = [trial.points[-1][1] if trial.final is None else trial.final for trial in shown]
     labels = [
-        EndLabel(name=f"{shorten(trial.name, 16)} {_percent(end)}", style=series_style(i), x=x.stop + 12, y=y(end))
+        EndLabel(
+            name=f"{shorten(trial.name, 16)} {probability_text(end)}", style=series_style(i), x=x.stop + 12, y=y(end)
+        )
         for i, (trial, end) in enumerate(zip(shown, ends, strict=True))
     ][:NAMED]
     answer: list[Markup] = []
     for value, name, style in zip(across, ("answer", "market"), (SeriesStyle("ink", 0), MARKET_STYLE), strict=True):
         if value is not None:
             answer.append(line(x.start, y(value), x.stop + 20, y(value), f"{style.stroke} thin dash"))
-            labels.append(EndLabel(name=f"{name} {_percent(value)}", style=style, x=x.stop + 20, y=y(value)))
+            labels.append(EndLabel(name=f"{name} {probability_text(value)}", style=style, x=x.stop + 20, y=y(value)))
     return figure(
         width,
         tall,
         "Belief after each step: "
-        + "; ".join(f"{trial.name} {_percent(end)}" for trial, end in list(zip(shown, ends, strict=True))[:12]),
+        + "; ".join(f"{trial.name} {probability_text(end)}" for trial, end in list(zip(shown, ends, strict=True))[:12]),
         text(4, 16, shorten(title, int(width / 8)), "h", tip=title),
-        _grid(x, y, {p: told for p, told in QUARTERS.items() if p <= y.high}, _whole_steps(x), "step"),
+        _grid(x, y, {p: told for p, told in QUARTERS.items() if p <= y.high}, _named_steps(shown, x), "step"),
         *(_belief(trial, i, x, y) for i, trial in enumerate(shown)),
         *answer,
         end_labels(labels, x.stop + 34, room, TOP, bottom),
@@ -347,13 +354,29 @@ def _trajectories(
     )
 
 
-def _percent(p: float) -> str:
-    return f"{100 * p:.1f} %"
+def _named_steps(shown: Sequence[Trajectory], x: ChartScale) -> list[tuple[int, str]]:
+    """What the trials did at each step; a number where they did different things or the names would touch."""
+    used = {step: {trial.tools[step] for trial in shown if step in trial.tools} for step, _ in _whole_steps(x)}
+    names = {step: _tool_word(*found) for step, found in used.items() if len(found) == 1}
+    names |= {0: "start"} if names else {}
+    room = (x.stop - x.start) / max(1, len(used) - 1)
+    if max(map(len, names.values()), default=0) * LETTER + 6 > room:
+        return _whole_steps(x)
+    return [(step, names.get(step, told)) for step, told in _whole_steps(x)]
+
+
+TOOL_WORDS = {"web_search": "search", "summarize_results": "summary", "lookup_url": "page", "submit": "answer"}
+"""Tools by one short word; the others lose their verb: `fetch_series` is "series"."""
+
+
+def _tool_word(tool: str) -> str:
+    return TOOL_WORDS.get(tool) or tool.removeprefix("fetch_").replace("_", " ")
 
 
 def _belief_tip(trial: Trajectory, step: int, p: float) -> str:
-    found = trial.found.get(step)
-    return f"{trial.name}, step {step}: {_percent(p)}" + (f" · {shorten(found, 120)}" if found else "")
+    found, tool = trial.found.get(step), trial.tools.get(step)
+    done = f" ({_tool_word(tool)})" if tool else ""
+    return f"{trial.name}, step {step}{done}: {probability_text(p)}" + (f" · {shorten(found, 120)}" if found else "")
 
 
 def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Markup:
@@ -365,10 +388,14 @@ def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Mar
     ]
     if trial.final is not None:
         at = x.stop + 12
-        parts.append(mark(at, y(trial.final), series, tip=f"{trial.name} answered {_percent(trial.final)}"))
+        parts.append(mark(at, y(trial.final), series, tip=f"{trial.name} answered {probability_text(trial.final)}"))
         if places:
             parts.append(line(*places[-1], at, y(trial.final), f"l-{style.colour} thin dash"))
     return join(*parts)
+
+
+COLUMN = 340
+"""Width of a figure that stands in the side column of a page."""
 
 
 def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
@@ -376,17 +403,19 @@ def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
     if not rows:
         return empty("No answer yet")
     height, bottom = 22, 8 + 22 * len(rows)
-    x = ChartScale(low=0, high=1, start=150, stop=HALF - 84)
-    parts = [rect(0, bottom - height, HALF, height, "f-panel")]
+    x = ChartScale(low=0, high=1, start=160, stop=COLUMN - 64)
+    parts = [rect(0, bottom - height, COLUMN, height, "f-panel")]
     for p in (0.0, 0.5, 1.0):
-        parts += [line(x(p), 4, x(p), bottom, "l-grid thin"), text(x(p), bottom + 14, f"{p:.0%}", "s m k")]
+        parts += [line(x(p), 4, x(p), bottom, "l-grid thin"), text(x(p), bottom + 14, f"{100 * p:.0f} %", "s m k")]
     for i, (name, p) in enumerate(rows):
         y, raw = 8 + height * (i + 0.5), i < trials
         parts += [
             text(4, y + 4, shorten(name, 22), "s" if raw else "w", tip=name if len(name) > 22 else None),
-            mark(x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {_percent(p)}"),
-            text(HALF - 4, y + 4, _percent(p), "s r" if raw else "r w"),
+            mark(
+                x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {probability_text(p)}"
+            ),
+            text(COLUMN - 4, y + 4, probability_text(p), "s r" if raw else "r w"),
         ]
-    title = "From trials to the answer: " + "; ".join(f"{name} {_percent(p)}" for name, p in rows[:20])
+    title = "From trials to the answer: " + "; ".join(f"{name} {probability_text(p)}" for name, p in rows[:20])
     told = [{"stage": name, "probability": p} for name, p in rows]
-    return figure(HALF, bottom + 22, title, *parts, rows=told)
+    return figure(COLUMN, bottom + 22, title, *parts, rows=told)

@@ -12,7 +12,9 @@ _SCORE = re.compile(
     r"|\b(?:ft|final|full time|result|results?|score)\b[^\n]{0,60}[a-z]\s\d{1,3}\b"
     r"|[a-z]\s\d{1,3},?\s[a-z][a-z .]{1,20}\s\d{1,3}\s(?:final|ft)\b"
 )
-_FIGURE_AFTER = re.compile(r"^\W{0,2}[:=]\s?[$€£¥]?[-+]?\d(?!\d?[:h]\d\d)")
+_FIGURE_AFTER = re.compile(
+    r"^\W{0,2}[:=]\s?[$€£¥]?[-+]?\d(?!\d?[:h]\d\d)|^ --? [$€£¥]?\d{1,6}[.,]\d{1,4}(?![\d.:-])(?! ?(?:uhr|h|pm|am)\b)"
+)
 _DECIMAL = re.compile(r"\d[.,]\d")
 _OF_DAY_BEFORE = re.compile(
     r"[^\W\d_]{3}\S{0,20}\s(?:vom|du|del|dello|della|van|z dnia|z|ze dne|ze|от|від|af den|fran den|din|of)"

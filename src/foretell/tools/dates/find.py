@@ -64,7 +64,7 @@ _NUMERIC = re.compile(
 _COMPACT = re.compile(r"20\d{6}(?:\d{6})?(?!\d)")
 _NAMED = re.compile(r"[0-9](?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
 _QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
-_NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
+_NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})(?:st|nd|rd|th)?\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
 _ROW_YEAR = re.compile(r" 2[0-9](?=\s{2}|\s?[|,;\t\n]|$)")
 _ROW_DATE = re.compile(r"(?<![^\n])(?P<d>\d{1,2}) (?P<m>[a-z]{3,9}) (?P<y>2\d)$")
 """A day at the head of a row, which may have a short year."""
@@ -385,11 +385,21 @@ _ISLAMIC = {
 """Months whose names are one word, or end in one that is theirs alone."""
 _PERSIAN_LATIN = "farvardin ordibehesht khordad tir mordad shahrivar mehr aban azar dey bahman esfand"
 _ISLAMIC_LATIN = "muharram safar - - - - rajab shaban ramadan shawwal qidah hijjah"
+_ETHIOPIC = (
+    "መስከረም", "ጥቅምት", "ኅዳር ህዳር", "ታኅሣሥ ታህሳስ ታኅሳስ", "ጥር", "የካቲት", "መጋቢት", "ሚያዝያ", "ግንቦት", "ሰኔ", "ሐምሌ ሀምሌ",
+    "ነሐሴ ነሃሴ", "ጳጉሜን ጳጉሜ",
+)  # fmt: skip
+_NEPALI = (
+    "बैशाख वैशाख", "जेठ जेष्ठ", "असार आषाढ", "साउन श्रावण", "भदौ भाद्र", "असोज आश्विन", "कात्तिक कार्तिक", "मंसिर मङ्सिर",
+    "पुस पौष", "माघ", "फागुन फाल्गुन", "चैत चैत्र",
+)  # fmt: skip
 _OTHER_MONTHS = (
     {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)}
     | {name: 100 + place for place, name in enumerate(_PERSIAN_LATIN.split(), start=1) if len(name) > 4}
     | {fold(name): 200 + place for place, forms in _ISLAMIC.items() for name in forms}
     | {name: 200 + place for place, name in enumerate(_ISLAMIC_LATIN.split(), start=1) if name != "-"}
+    | {fold(name): 300 + place for place, forms in enumerate(_ETHIOPIC, start=1) for name in forms.split()}
+    | {fold(name): 400 + place for place, forms in enumerate(_NEPALI, start=1) for name in forms.split()}
     | {"qadah": 211, "qada": 211, "dah": 211, "hijja": 212, "ramazan": 209}
 )
 
@@ -409,6 +419,8 @@ _CASES = (
     "ocakta şubatta martta nisanda mayısta haziranda temmuzda ağustosta eylülde ekimde kasımda aralıkta",
     "jänner feber - - - - - - setiembre - studenog -",
     "- - - - - - - - सितम्बर अक्तूबर नवम्बर दिसम्बर",
+    "იანვრის თებერვლის მარტის აპრილის მაისის ივნისის ივლისის აგვისტოს სექტემბრის ოქტომბრის ნოემბრის დეკემბრის",
+    "იანვარს თებერვალს მარტს აპრილს მაისს ივნისს ივლისს - სექტემბერს ოქტომბერს ნოემბერს დეკემბერს",
 )
 """Names of months in cases and spellings that the CLDR does not have."""
 _MORE_MONTHS = {
@@ -421,6 +433,8 @@ def _day(year: int, month: int, day: int) -> Iterator[date]:
     try:
         if 2500 <= year < 2600:
             yield date(year - 543, month, day)
+        elif month > 300:
+            yield _ethiopic(year, month - 300, day) if month < 400 else _nepali(year, month - 400, day)
         elif month > 100 and not 1300 <= year < 1500:
             # "Ramadan 2024": a month of one calendar with a year of another is not a day.
             return
@@ -448,6 +462,45 @@ def _persian(year: int, month: int, day: int) -> date:
     leaps = cycles * 8 + sum(1 for place in (1, 5, 9, 13, 17, 22, 26, 30) if place <= rest)
     days = (year - 1) * 365 + leaps + (month - 1) * 31 - max(0, month - 7) + day
     return date(622, 3, 20) + timedelta(days=days)
+
+
+def _ethiopic(year: int, month: int, day: int) -> date:
+    """Twelve months of 30 days from September on, and five or six days more.
+
+    >>> _ethiopic(2017, 13, 4)
+    datetime.date(2025, 9, 9)
+    """
+    if not (1990 <= year < 2050 and 1 <= month <= 13 and 1 <= day <= 30):
+        raise ValueError("no such day")
+    return date.fromordinal(2_400 + 365 * year + year // 4 + 30 * month + day)
+
+
+_NEPALI_STARTS = (
+    (4, 14),
+    (5, 15),
+    (6, 15),
+    (7, 17),
+    (8, 17),
+    (9, 17),
+    (10, 18),
+    (11, 17),
+    (12, 16),
+    (1, 14),
+    (2, 13),
+    (3, 14),
+)
+
+
+def _nepali(year: int, month: int, day: int) -> date:
+    """The calendar of Nepal, whose months are given out year by year: right to a day or two.
+
+    >>> abs(_nepali(2082, 5, 24) - date(2025, 9, 9)) <= timedelta(days=1)
+    True
+    """
+    if not (2060 <= year < 2100 and 1 <= day <= 32):
+        raise ValueError("no such day")
+    start, first = _NEPALI_STARTS[month - 1]
+    return date(year - (57 if month < 10 else 56), start, first) + timedelta(days=day - 1)
 
 
 def _islamic(year: int, month: int, day: int) -> date:

@@ -84,11 +84,20 @@ class _Line:
             return False
         if not self.place.opens_line:
             return False
+        if self._closes_a_list():
+            return True
         if not (self._labelled() or self._entry() or self._signed() or self._named() or self._measured()):
             return False
-        if self.place.line_plans or self.place.heading_plans or FIXTURE.search(f"{self.before} {self.after}"):
+        backwards = self._entry() and self._runs_backwards()
+        if (
+            self.place.heading_plans
+            or (self.place.line_plans and not backwards)
+            or FIXTURE.search(f"{self.before} {self.after}")
+        ):
             return False
-        return not (is_edge(*self.place.written_place) or (self._worded() and is_plan(*self.place.written_place)))
+        return backwards or not (
+            is_edge(*self.place.written_place) or (self._worded() and is_plan(*self.place.written_place))
+        )
 
     def _worded(self) -> bool:
         """Whether there are enough words for a verb among them."""
@@ -117,12 +126,27 @@ class _Line:
 
     def _is_chronicle(self) -> bool:
         """Whether the dates that open lines go back in time, or most of them are over: a list of plans does neither."""
-        days = [one.readings[0] for one in self.dates if _opens_line(self.place.low, one)]
-        steps = [later < earlier for earlier, later in pairwise(days)]
-        if steps and all(steps):
+        if self._runs_backwards():
             return True
+        days = [one for one in self.dates if _opens_line(self.place.low, one)]
         over = len(days) - sum(_opens_line(self.place.low, one) for one in self.late)
         return len(days) >= _FEWEST_ENTRIES and 2 * over >= len(days)
+
+    def _runs_backwards(self) -> bool:
+        """Whether the newest entry comes first: its date is that of the entry, whatever the entry speaks of."""
+        days = [one.readings[0] for one in self.dates if _opens_line(self.place.low, one)]
+        return len(days) > 1 and all(later < earlier for earlier, later in pairwise(days))
+
+    def _closes_a_list(self) -> bool:
+        """The last of several days in brackets, the others being over: "West (3 May 2019), East (9 Jan 2022)"."""
+        low, late = self.place.low, self.late
+        bracketed = [
+            one for one in self.dates if low[one.start - 1 : one.start] == "(" and low[one.end : one.end + 1] == ")"
+        ]
+        over = [one for one in bracketed if one not in late and self.place.wide_start <= one.start]
+        if self.found not in bracketed or len(late) > 1 or len(over) < _FEWEST_ENTRIES - 1:
+            return False
+        return not (self.place.line_plans or self.place.heading_plans)
 
     def _signed(self) -> bool:
         """A name or a place and the date at the end of a short line, the only late date of the text."""

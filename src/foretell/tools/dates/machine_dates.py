@@ -28,6 +28,9 @@ _FILE_AFTER = re.compile(
     r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
     r"|txt|md|log|parquet|eml)\b"
 )
+_ANY_FILE_BEFORE, _ANY_FILE_AFTER = re.compile(r"[a-z]\w{0,60}[_-]$"), re.compile(r"^[\w-]{0,30}\.[a-z]\w{1,4}\b")
+_SIZE_AFTER = re.compile(r"^\s+\d\d:\d\d(?::\d\d)?\s+\d[\d.,]*\s?[kmg]?b?\s*$")
+"""A time and a size, as in the listing of a folder."""
 _HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
 _HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
 
@@ -36,7 +39,7 @@ def is_keyed(place: DatePlace) -> bool:
     """Whether the date is the value of a field that says when something was done."""
     if place.segment.startswith("<meta") and _STAMP_META.search(place.segment):
         return True
-    key = _KEY.search(place.segment)
+    key = _KEY.search(place.segment) if any(map(place.segment[-4:].__contains__, ":=>")) else None
     if key is None or _STAMP_KEY.search(key["key"]) is None or PLAN_KEY.search(place.segment):
         return False
     word = key["key"].strip(" \"'<")
@@ -66,6 +69,8 @@ def has_seconds(place: DatePlace) -> bool:
 def names_a_file(place: DatePlace) -> bool:
     """Whether the date stands in the name of a file, or beside the hash of a change to one."""
     if _HASH_AFTER.match(place.after) or _HASH_BEFORE.search(place.before):
+        return True
+    if _SIZE_AFTER.match(place.after) or (_ANY_FILE_AFTER.match(place.after) and _ANY_FILE_BEFORE.search(place.before)):
         return True
     named = _FILE_AFTER.match(place.after) and _FILE_BEFORE.search(place.before)
     return bool(named) and not place.planned

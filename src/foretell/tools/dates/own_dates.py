@@ -5,7 +5,7 @@ import re
 from foretell.tools.dates.day_results import gives_a_figure, gives_a_score, heads_what_follows, is_rated
 from foretell.tools.dates.machine_dates import has_seconds, heads_a_mail, is_keyed, names_a_build, names_a_file
 from foretell.tools.dates.places import LONGEST_LEAD, WORDS, DatePlace
-from foretell.tools.dates.report_heads import dates_a_deed, heads_a_report, is_posted, is_signed
+from foretell.tools.dates.report_heads import dates_a_deed, heads_a_report, is_noted, is_posted, is_signed
 from foretell.tools.dates.stamp_words import (
     begins_with_stamp_word,
     has_stamp_word_after,
@@ -37,7 +37,7 @@ def dates_its_text(place: DatePlace) -> bool:
         return True
     if place.found.precision != "day" or place.far:
         return False
-    if dates_a_deed(place) or names_a_build(place):
+    if dates_a_deed(place) or names_a_build(place) or is_noted(place):
         return True
     edge = _SPAN_EDGE_AFTER.match(place.after) or _SPAN_EDGE_BEFORE.search(place.before)
     if not edge and (

@@ -102,6 +102,11 @@ _YEARS = re.compile(
     r"(?P<y3>20\d\d)\b|\b(?P<y4>20\d\d)(?= results\b)|(?<=results )(?P<y5>20\d\d)\b|(?<=champions )(?P<y6>20\d\d)\b"
     r"|(?<=winner )(?P<y7>20\d\d)\b|(?<=winners )(?P<y8>20\d\d)\b|(?<=bilanz )(?P<y9>20\d\d)\b"
 )
+_YEAR_NAMES = (
+    "fy", "fiscal", "full", "annual", "jahr", "exerc", "ejerc", "eserc", "season", "saison", "spring", "summer", "autumn",
+    "fall", "winter", "result", "champion", "winner", "bilanz",
+)  # fmt: skip
+"""One of them is in each of these."""
 _EAST_ASIAN = re.compile(
     r"(?P<y>20\d\d)\s?[年년]\s?(?:第?(?P<q>[1-4一二三四])\s?(?:季度?|四半期|분기)|(?P<h>[上下상하])(?:半年|半期|반기)|(?P<a>\d{1,2})[-~〜](?P<b>\d{1,2})月期?)"
 )
@@ -203,26 +208,33 @@ def _is_heading(low: str, one: _Period) -> bool:
 def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
     """What is told of a month that was not over at the cutoff: "CPI for June 2024 came in at 2.4 %"."""
     plain = fold(text)
+    # Where a day before the cutoff is named, the figures are of that day.
+    over = [one for one in find_in_folded(low) if one.precision == "day" and not is_after(max(one.readings), as_of)]
     for found in find_in_folded(low):
         if found.precision != "month" or not all(is_after(day + timedelta(days=27), as_of) for day in found.readings):
             continue
         where = written(text, plain, found.start, found.end)
         # 2024-06 is a month in a table, and elsewhere as likely the number of something.
-        if low[found.start : found.end][5:].isdigit():
+        if _NUMBERED.fullmatch(low, found.start, found.end):
             continue
         if is_far(found, as_of) or is_plan(*where, edges=False):
             continue
         sentence = _sentence(low, found.start, found.end)
         named = low[found.start : found.end]
         rest = sentence.replace(named, "")
-        told = (_FIGURE.search(rest) and RESULT.search(rest)) or _OUTCOME_OF.search(sentence)
-        if told and not _awaited(sentence):
+        told = (_FIGURE.search(rest) and (RESULT.search(rest) or _ASIAN.search(rest))) or _OUTCOME_OF.search(sentence)
+        if (
+            told
+            and not any(one.start < found.end + 90 and found.start - 90 < one.end for one in over)
+            and not _awaited(sentence)
+        ):
             return named
         if not _began(found, as_of) and _told_of(*where):
             return named
     return None
 
 
+_NUMBERED = re.compile(r"\d{4}-\d\d")
 _FOR = re.compile(r"\b(?:for|in|fur|pour|para|per|za|за)\W{1,2}$")
 
 
@@ -317,6 +329,9 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
                 else:
                     yield from _part(*span, number, length, count)
                 return
+    window = low[left : year.end() + 9]
+    if not any(map(window.__contains__, _YEAR_NAMES)):
+        return
     if (named := _YEARS.search(low, left, year.end() + 9)) is not None and named.start() <= year.start() < named.end():
         yield _year(named, number)
 

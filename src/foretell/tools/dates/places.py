@@ -24,6 +24,8 @@ _REACH = 200
 
 _FIELD, _LONGEST_FIELD = 120, 80
 """Characters before a date among which its field is looked for, in a tag and elsewhere."""
+SPAN_HEAD = re.compile(r"(?:^|(?<=[\s(]))\d{1,2}\.?(?: [a-z]{3,9})? ?[-/] ?$")
+"""The first day of a span whose last day is the date: "3-" of "3-5 December 2025"."""
 SPAN_BEFORE = re.compile(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde) $")
 _OPEN_CELL = re.compile(r"(?:^|[,;|\t])[ ]*open[ ]*(?=[,;|\t])", re.MULTILINE)
 """The column of a day's first price."""
@@ -141,4 +143,4 @@ class DatePlace:
 
 def looks_ahead(words: str) -> bool:
     """Whether folded words in lower case speak of something to come."""
-    return bool(FUTURE_SIGN.search(words)) or any(map(is_future, TOKEN.findall(words)))
+    return (not words.isascii() and bool(FUTURE_SIGN.search(words))) or any(map(is_future, TOKEN.findall(words)))

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.dates.find import find_in_folded, month_numbers
+from foretell.tools.dates.find import FoundDate, find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower, written
 from foretell.tools.dates.own_dates import NUMBER_BEFORE
 from foretell.tools.dates.periods import EXPECTED, RESULT, unfinished_periods
-from foretell.tools.dates.places import DatePlace, looks_ahead
+from foretell.tools.dates.places import SPAN_HEAD, DatePlace, looks_ahead
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_late, settled_by
 from foretell.tools.dates.tenses import is_plan
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
@@ -81,7 +81,7 @@ _FOR = re.compile(
 )
 
 
-_CELLS = re.compile(r"</?t[dhr][^<>]{0,60}>|[,;|\t]")
+_CELLS = re.compile(r"</?t[dhr][^<>]{0,60}>|[,;|\t]|\s/\s")
 _NUMBER_CELL = re.compile(r"[-+$€£¥(]?\d[\d.,%)\s$€£¥]{0,20}(?:%|[kmb]n?|bn)?")
 _CLOCK_CELL = re.compile(r"\d{1,2}:\d{2}")
 _LONGEST_CELL = 40
@@ -109,8 +109,38 @@ _FEWEST_MONTHS, _FEWEST_VALUES = 4, 2
 
 
 def late_column(text: str, as_of: AsOf) -> str | None:
-    """A number below the name of a month after the cutoff, in a table whose columns are the months of a year."""
+    """A number in the column of a day, or of a month of this year, after the cutoff."""
     low = lower(fold(text))
+    return _late_day_column(low, as_of) or _late_month_column(low, as_of)
+
+
+def _late_day_column(low: str, as_of: AsOf) -> str | None:
+    """A number below a day after the cutoff, in a table whose other columns are days that are over."""
+    starts: dict[int, list[FoundDate]] = {}
+    for found in find_in_folded(low):
+        if found.precision == "day" and len(found.readings) == 1:
+            starts.setdefault(low.rfind("\n", 0, found.start) + 1, []).append(found)
+    for start, days in starts.items():
+        late = [one for one in days if is_after(one.readings[0], as_of)]
+        if not late or len(late) == len(days) or len(days) > _MOST_ROWS:
+            continue
+        header, _, below = low[start : start + _LONGEST_ROW * 2].partition("\n")
+        cells, values = _CELLS.split(header), _CELLS.split(below.split("\n", 1)[0])
+        column = next((k for k, cell in enumerate(cells) if cell.strip(' "') == low[late[0].start : late[0].end]), None)
+        if (
+            column is None
+            or len(values) != len(cells)
+            or SCHEDULED.search(header)
+            or _FORECAST.search(low[: start + 200])
+        ):
+            continue
+        if _NUMBER_CELL.fullmatch(values[column].strip()):
+            return f"{cells[column].strip()}: {values[column].strip()}"
+    return None
+
+
+def _late_month_column(low: str, as_of: AsOf) -> str | None:
+    """The same where the columns are the months of a year."""
     if "|" not in low and "\t" not in low and not ("mar" in low and "apr" in low):
         return None
     lines = low.split("\n")
@@ -152,7 +182,7 @@ def _among_cells(place: DatePlace) -> bool:
     """Whether the date is a cell of its own in a line of short cells, one of which is a number."""
     if not place.short_line:
         return False
-    cells = [cell.strip(" \"'") for cell in _CELLS.split(place.before)]
+    cells = [cell.strip(" \"'") for cell in _CELLS.split(SPAN_HEAD.sub("", place.before))]
     behind = [cell.strip(" \"'") for cell in _CELLS.split(place.after)]
     alone = not cells[-1] and not _CLOCK.sub("", behind[0]).strip()
     others = [cell for cell in (*cells[:-1], *behind[1:]) if cell]

@@ -4,8 +4,16 @@ import re
 
 from foretell.tools.dates.day_results import holds_score
 from foretell.tools.dates.find import weekdays
-from foretell.tools.dates.places import CLOCK_AFTER, LONGEST_HEAD_LINE, LONGEST_LEAD, WORDS, DatePlace, looks_ahead
-from foretell.tools.dates.words import FIXTURE, SCHEDULED, SMALL, TOKEN, WILL
+from foretell.tools.dates.places import (
+    CLOCK_AFTER,
+    LONGEST_HEAD_LINE,
+    LONGEST_LEAD,
+    SPAN_HEAD,
+    WORDS,
+    DatePlace,
+    looks_ahead,
+)
+from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED, SMALL, TOKEN, WILL, is_document, is_future, is_stamp
 
 _CITY_BEFORE = re.compile(
     r"^[\W_]{0,8}(?:\([^)\n]{2,30}\)\s?)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s?[,/:-]?\s?"
@@ -81,6 +89,14 @@ _CITY_ALONE = re.compile(
 _CLOCK_BEFORE = re.compile(r"(?<![\d:-])\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?(?: uhr)?(?:,| -| ·| \||)\s$")
 _ODD_MINUTE_AFTER = re.compile(r",? (?:at |um |a |в |as |kl\.? ?)?\d{1,2}:\d[1-46-9](?: ?[ap]m)?(?=\n|$)")
 """A time of day that ends its line and that nobody chooses for an event."""
+_NOTE_BEFORE = re.compile(r"[(\[](?P<words>[a-z][^()\[\]\n]{2,50})$")
+_NOTE_AFTER = re.compile(r"\.?[)\]]")
+_WRITINGS = frozenset(("blog", "post", "column", "editorial", "diary", "letter", "mail", "email", "tweet", "forum"))
+_NAME_BEFORE = re.compile(
+    r"^\W{0,3}[A-Z][\w.'-]{1,20}(?: [A-Z][\w.'-]{0,20}){0,2},? (?:le |am |el |il |on |op |den |em |a |w dniu )?$"
+)
+_CLOCK_AND_COLON = re.compile(r"^,? (?:à|a|at|um|a las|alle|om|kl\.?|o|в)? ?\d{1,2}[:.h]\d\d(?: ?[ap]m| uhr)? ?:\s")
+"""Who wrote a comment, before its date, and the time of day behind it."""
 _DATED = re.compile(
     r"[†✝]\s{0,2}$|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
     r"|\b(?:fait|done|given|hecho|dado|dato|fatto|feito|geschehen|gedaan|sporzadzono|dano) (?:a|at|en|zu|te|em|w|v|in)"
@@ -88,10 +104,11 @@ _DATED = re.compile(
 )
 """The sign of death, the Dutch "of the day", and how deeds are dated: "this 5th day of", "Fait a Lyon, le"."""
 _REPORT_OF = re.compile(
-    r"^\W{0,4}(?:approved |draft |official )?(?:minutes|transcript|results?|recap|proceedings|resultats|compte rendu"
+    r"^\W{0,4}(?:(?:[\w-]+ ){1,2}results?,|(?:approved |draft |official )?"
+    r"(?:minutes|transcript|results?|recap|proceedings|resultats|compte rendu"
     r"|resultados|acta|ata|risultati|verbale|protokoll|niederschrift|ergebnisse?|notulen|uitslagen|protokol|wyniki|zapis|vysledky"
     r"|(?:climate|daily|weekly|situation|market|weather|status|auction|sale) report for|sale of|auction of"
-    r"|протокол|результаты|итоги|sonuclari|tutanak|referat|poytakirja|jegyzokonyv)\b[^\n\d]{0,60}$"
+    r"|протокол|результаты|итоги|sonuclari|tutanak|referat|poytakirja|jegyzokonyv)\b)[^\n\d]{0,60}$"
 )
 
 
@@ -139,9 +156,7 @@ def is_posted(place: DatePlace) -> bool:
         return False
     if _VERSION_BEFORE.search(place.before) or _AUTHOR_AFTER.match(place.after) or _WROTE_AFTER.match(place.after):
         return True
-    if len(TOKEN.findall(place.before)) <= 1 and _NAME_AFTER.match(place.after):
-        return True
-    if not place.before.strip(" [") and _CHAT_AFTER.match(place.plain[place.found.end : place.line_end]):
+    if _heads_a_message(place):
         return True
     if _HEADING.match(place.before) and len(place.after) < 40:
         return True
@@ -150,10 +165,22 @@ def is_posted(place: DatePlace) -> bool:
     beside = place.low[place.line_end : min(place.wide_end, place.line_end + LONGEST_LEAD)]
     if _ROUND_CLOCK_AFTER.match(place.after) and not holds_score(place.after):
         return False
-    if _REPORT_BEFORE.search(place.before) or _META.search(f"{place.before} {place.after} {beside}"):
+    if _REPORT_BEFORE.search(place.before, max(0, len(place.before) - LONGEST_LEAD)) or _META.search(
+        f"{place.before} {place.after} {beside}"
+    ):
         return True
     alone = not place.after.strip(" .")
     return alone and _CITY_ALONE.match(place.plain[place.line_start : place.found.start]) is not None
+
+
+def _heads_a_message(place: DatePlace) -> bool:
+    """Whether the line says who wrote a mail, a chat message or a comment at what time of day."""
+    if _CLOCK_AND_COLON.match(place.after) and _NAME_BEFORE.match(place.plain[place.line_start : place.found.start]):
+        return True
+    if len(TOKEN.findall(place.before)) <= 1 and _NAME_AFTER.match(place.after):
+        return True
+    chat = _CHAT_AFTER.match(place.plain[place.found.end : place.line_end])
+    return chat is not None and not place.before.strip(" [")
 
 
 def is_signed(place: DatePlace) -> bool:
@@ -162,8 +189,19 @@ def is_signed(place: DatePlace) -> bool:
     return clock is not None and not (place.planned or looks_ahead(place.before[-40:]))
 
 
+def is_noted(place: DatePlace) -> bool:
+    """Whether the date closes a note in brackets that says when something was written: "(Blog, May 8 2024.)"."""
+    note = _NOTE_BEFORE.search(place.low, max(0, place.found.start - LONGEST_LEAD), place.found.start)
+    if note is None or not _NOTE_AFTER.match(place.low, place.found.end):
+        return False
+    words = TOKEN.findall(note["words"])
+    written = is_stamp(words[0]) or is_document(words[0]) or words[0] in _WRITINGS
+    return written and not any(map(is_future, words)) and not PLANNED.search(note["words"])
+
+
 def dates_a_deed(place: DatePlace) -> bool:
     """Whether a deed, a death or minutes are dated so: "Fait à Lyon, le", "Minutes of the meeting of"."""
     if _DATED.search(place.before):
         return True
-    return place.opens_line and _REPORT_OF.match(place.before) is not None and not looks_ahead(place.before)
+    before = SPAN_HEAD.sub("", place.before)
+    return place.opens_line and _REPORT_OF.match(before) is not None and not looks_ahead(before)

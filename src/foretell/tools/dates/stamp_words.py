@@ -30,6 +30,11 @@ _AS_OF = re.compile(
     r"|\b(?:temporal |time |data )?coverage:? [^\n]{4,14} (?:to|-)|^\W{0,3}на"
     r"|станом на|към|по состоянию(?: на)?|時点|现在|截至|截止)(?![a-z])\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
+_WORD_BEFORE = re.compile(
+    r"(?:of|at|close|on|to|through|until|stand|au|al|business|da|de|du|del|il|per|den|peildatum|na|dzien|dni|ngay|ate|hasta"
+    r"|a|zum|bis|met|tot|dnia|do|till|til|-)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
+)
+"""How each of them ends in Latin letters, which is quicker to look for."""
 _COUNTED = re.compile("已|累计|累計|共|达|達")
 _LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
@@ -49,7 +54,7 @@ def has_stamp_word_before(place: DatePlace) -> bool:
     """Whether a stamp word stands before the date, with nothing but weekday, clock and small words between."""
     start = max(0, place.found.start - 60)
     before = place.low[start : place.found.start]
-    if ASIAN_STAMP.search(before[-14:]):
+    if not before.isascii() and ASIAN_STAMP.search(before[-14:]):
         return not _ASIAN_EDGE.match(place.after) and not FUTURE_SIGN.search(
             before[-30:] + place.low[place.found.end : place.found.end + 20]
         )
@@ -89,7 +94,12 @@ def _tells_of_the_past(place: DatePlace, stamp: int) -> bool:
 def has_stamp_word_after(place: DatePlace) -> bool:
     """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
     after = _CLAUSE_END.split(place.low[place.found.end : min(place.found.end + 40, place.line_end)], maxsplit=1)[0]
-    if looks_ahead(place.sentence_before(place.found.start)[-50:]) or FUTURE_SIGN.search(after):
+    if not after.isascii():
+        if FUTURE_SIGN.search(after):
+            return False
+    elif not any(map(is_stamp, TOKEN.findall(after)[:4])):
+        return False
+    if looks_ahead(place.sentence_before(place.found.start)[-50:]):
         return False
     if _CONDITION.search(place.sentence_before(place.found.start, _SENTENCE)):
         return False
@@ -120,6 +130,8 @@ def is_labelled(place: DatePlace) -> bool:
 def is_as_of(place: DatePlace) -> bool:
     """Whether a sentence or a line begins with "as of" the date, and tells no plan."""
     sentence = place.sentence_before(place.found.start)
+    if sentence.isascii() and _WORD_BEFORE.search(sentence) is None:
+        return False
     ends = not place.after.strip(" .)") and "as a" in sentence[-8:]
     if _AS_OF.search(sentence) is None or (len(TOKEN.findall(sentence)) > 5 and not ends):
         return False

@@ -10,13 +10,13 @@ from importlib.resources import files
 
 from foretell.tools.dates.find import weekdays
 
-_WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_=*#@%$€£&+·•-]+|[,;:–—(]")
-_CLAUSE = frozenset(",;:–—(")
+_WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_=*#@%$€£&+·•،؛۔።፣፤-]+|[,;:–—(،؛፣፤]")
+_CLAUSE = frozenset(",;:–—(،؛፣፤")
 _AND_WORDS = "and und et y e och og en ja i a и і та ve dan și és και"
 _AND = frozenset(_AND_WORDS.split())
 _CLAUSE_COST = 3
 """How many words a comma or a dash stands for: what lies behind one belongs less to the date."""
-_NEAR_BEFORE, _NEAR_AFTER = 4, 2
+_NEAR_BEFORE, _NEAR_AFTER, _NEAR_SINCE = 4, 2, 3
 """Words beside a date among which those of deadlines and spans are looked for."""
 _SHORT_WORD = 3
 _DAY_NAMES = "dnia dzień dne den dniu день дата date datum fecha tanggal tarikh ngày"
@@ -85,6 +85,9 @@ class Language:
     open: _Forms
     until: _Forms
     meant: frozenset[str]
+    since: frozenset[str]
+    lasted: _Forms
+    that: frozenset[str]
 
 
 @cache
@@ -106,6 +109,9 @@ def languages() -> dict[str, Language]:
             open=_Forms.of(row.get("open", "")),
             until=_Forms.of(row["until"]),
             meant=frozenset(row.get("meant", "").split()),
+            since=frozenset(row.get("since", "").split()),
+            lasted=_Forms.of(row.get("lasted", "")),
+            that=frozenset(row.get("that", "").split()),
         )
         for code, row in table.items()
     }
@@ -117,7 +123,9 @@ _SCRIPTS = (
     ("[\u4e00-\u9fff]", "zh"),
     ("[\u0e00-\u0e7f]", "th"),
     ("[\u0590-\u05ff]", "he"),
-    ("[\u0900-\u097f]", "hi"),
+    ("[\u0900-\u097f]", "hi ne"),
+    ("[\u1000-\u109f]", "my"),
+    ("[\u1200-\u137f]", "am"),
     ("[\u0980-\u09ff]", "bn"),
     ("[\u0b80-\u0bff]", "ta"),
     ("[\u0c00-\u0c7f]", "te"),
@@ -159,6 +167,9 @@ def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
         around = languages_of(within)
         if scores.get(around[0].code, -1) > best - _CLEARLY:
             return around
+    if best < _CLEAR and "en" in codes and "en" not in likely:
+        # Labels and logs in English have none of its frequent words.
+        likely.append("en")
     return tuple(languages()[code] for code in (likely if best else codes[:1]))
 
 
@@ -196,10 +207,11 @@ def _latin() -> list[str]:
 
 _SENTENCE_END = re.compile(
     r"(?<=[^\W\d]{3}[.!?;])\s+(?=[^\Wa-z]|[\"'(\[«„“¿¡])"
+    r"|(?<=\d[ap]m\.)\s+(?=[A-Z\"“'])|(?<=[%)\]\"»”][.!?])\s+(?=[A-ZÀ-ÝА-Я\"'«„“])"
     r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|(?<=\d{4}\.)\s+(?=[^\Wa-zà-öø-ÿа-яё])"
-    r"|\n|[。！？।؟]|(?<=[!?])\s"
+    r"|\n|[。！？।؟۔።]|(?<=[!?])\s|[·•]\s"
 )
-_END_SIGN = re.compile(r"[.!?;]\s|[\n。！？।؟]")
+_END_SIGN = re.compile(r"[.!?;]\s|[\n。！？।؟۔።·•]")
 _REACH = 320
 """Characters of a sentence that are looked at on each side of a date: those of strangers may be endless."""
 
@@ -220,7 +232,12 @@ def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> b
     told = _told(text, before, text[start:end], after, edges=edges)
     if told is None and not text[end + len(after) :].strip() and _SIGNATURE.search(before) and not _WORD.search(after):
         return True
-    if told is not None or not _DATELINE.fullmatch(before) or len(_WORD.findall(after)) > _LONGEST_REST:
+    if (
+        told is not None
+        or _SPAN_HEAD.search(before)
+        or not _DATELINE.fullmatch(before)
+        or len(_WORD.findall(after)) > _LONGEST_REST
+    ):
         return bool(told)
     # A dateline is told by what follows it on its line, a signature by what it stands behind.
     rest, lead = end + len(after), start - len(before)
@@ -261,12 +278,15 @@ def _told(text: str, before: str, day: str, after: str, *, edges: bool = True) -
 _BRACKET = re.compile(r"\(([^()]{3,60})$")
 _DATELINE = re.compile(r"\W{0,4}(?:[^\Wa-zà-ÿа-я][^\s:]{0,20}[\s,./–—-]{1,4}|(?:den|le|el|am) ){0,5}\W{0,3}")
 _SIGNATURE = re.compile(
-    r"(?:^|[.!?]\s|[\[(–—])[^.\d]{0,40}[^\W\d_]{3}[.\])]?,\s(?:den |le |el |il |a |am |em |dne |dnia |op )?$"
+    r"(?:^|[.!?]\s|[\[(–—])[^.\d:]{0,40}[^\W\d_]{3}[.\])]?,\s(?:den |le |el |il |a |am |em |dne |dnia |op )?$"
 )
 """Before a date at the very end: a name or a place and a comma."""
+_SPAN_HEAD = re.compile(r"\d\.? ?[-–—] ?$")
+"""A span of days is one of events, never a dateline."""
 _LONGEST_REST, _HEAD = 3, 300
 """Words behind the date, and characters before it."""
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_YEAR = re.compile(r"(?<!\bthe )\b(?:19|20)\d\d\b(?!-[eoö]s)")
+"""A year that may be that of another date; "the 2026 final" and Hungarian "2026-os" are names."""
 
 
 @lru_cache(maxsize=32)
@@ -302,21 +322,49 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
     (True, False)
     """
     split = (_WORD if language.spaced else _PIECE).findall
-    before, after = before.lower(), after.lower()
+    before, after = _NO_WORDS.sub("", before.lower()), _NO_WORDS.sub("", after.lower())
     left, right = split(before), split(after)
+    if not language.since.isdisjoint(left[-_NEAR_SINCE:]):
+        # Nothing is told "since" a day to come.
+        return True
+    if edges and _lasted(language, left):
+        return True
     if (edges and _until(language, left, right, before, after)) or after.rstrip().endswith(("?", "？", "؟")):
         return False
     if any(True for _ in _distances(language, language.open, left, right)):
         return False
-    ahead = min(_distances(language, language.ahead, left, right), default=None)
+    counted = frozenset(_COUNTED.findall(f"{before} {after}"))
+    ahead = min(_distances(language, language.ahead, left, right, counted), default=None)
     # What happened beyond another date belongs to that one.
     left, right = split(_YEAR.split(before)[-1]), split(_YEAR.split(after, maxsplit=1)[0])
+    left = _what_was_said(language, left)
     told = min(_distances(language, language.told, left, right), default=None)
     if told is None and ahead is None:
         return None
     return ahead is None or (told is not None and told < ahead)
 
 
+def _lasted(language: Language, left: Sequence[str]) -> bool:
+    """Whether something that is over reached to the date: "the strike lasted until", "had sold 900 by"."""
+    near = left[-_NEAR_BEFORE:]
+    if not any(map(language.until.has, near)) and "by" not in near:
+        return False
+    clause = max((place + 1 for place, word in enumerate(left) if word in _CLAUSE), default=0)
+    places = range(clause, len(left))
+    lasted = any(_found(language, language.lasted, left, place) for place in places)
+    return lasted and not any(_found(language, language.ahead, left, place) for place in places)
+
+
+def _what_was_said(language: Language, words: list[str]) -> list[str]:
+    """The words behind "said that": when it was said is no matter of the date that follows."""
+    for place in range(len(words) - 1, 0, -1):
+        if words[place] in language.that and any(word in language.saying for word in words[max(0, place - 4) : place]):
+            return words[place + 1 :]
+    return words
+
+
+_NO_WORDS = re.compile("[\u064b-\u0652]|(?<=[0-9]),(?=[0-9])")
+"""Arabic vowel signs, which most texts leave out, and commas within numbers, which end no clause."""
 _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]")
 """A clause where words are not set apart."""
 
@@ -356,11 +404,17 @@ def _meant(language: Language, left: Sequence[str]) -> bool:
     return len(left) > 1 and between and left[-2] in language.meant
 
 
-def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str]) -> Iterator[int]:
+_COUNTED = re.compile(r"\d\s([^\W\d_]+)")
+"""What is counted is a noun: in "562 votes" nobody votes."""
+
+
+def _distances(
+    language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str], nouns: frozenset[str] = frozenset()
+) -> Iterator[int]:
     """How far from the date each such word stands, in words."""
     words = [*left, *right]
     for place in range(len(words)):
-        if not _found(language, forms, words, place):
+        if words[place] in nouns or not _found(language, forms, words, place):
             continue
         if forms is language.told and (
             _within_a_plan(language, words, place) or (place >= len(left) and words[place] in language.saying)

@@ -17,9 +17,14 @@ from foretell.tools.dates.stamps import is_after
 from foretell.tools.dates.tenses import is_told_as_done
 
 _SMALL_NUMBER = re.compile(r"[0-9][0-9]?(?![0-9:%/]|[.,][0-9])")
-_MONTH_AFTER = re.compile(r"(?:st|nd|rd|th|er|º|\.)?(?: (?:of|de|di|d'))? ?([^\W\d_]{3,12})(?![\w-])")
+_MONTH_AFTER = re.compile(r"(?:st|nd|rd|th|er|º|\.)?(?: (?:of|de|di)(?= )| d')? ?([^\W\d_]{3,12})(?![\w-])")
+_OTHER_YEAR_AFTER = re.compile(r",? (?:de |del |a\. ?d\. )?\d{3,4}(?![\d:.,]?\d)")
+"""A year before those of the web, which belongs to the day: "fought on 21 October 1600"."""
 _MONTH_BEFORE = re.compile(r"(?<![\w-])([^\W\d_]{3,12})\.? (?:the )?$")
 _ASIAN_DAY = re.compile(r"(?P<m>[0-9]{1,2})[月월] ?(?P<d>[0-9]{1,2})[日号號일]")
+_NO_DAY_BEFORE = frozenset("-/.,:$€£")
+_JOINED = frozenset("בלמה")
+"""Hebrew "on", "to", "from" and "the", which a hyphen joins to the number."""
 _SHORT_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec mai maj okt dez"
 _SHORT_MONTHS = frozenset(_SHORT_NAMES.split())
 """Other short names ("set", "des", "ago") are too often words of another kind."""
@@ -34,6 +39,10 @@ _LAST_YEAR = re.compile(
     r"|ogni anno|vorig jaar|elk jaar|ubieglego roku|co roku|loni|minuleho roku|прошлого года|каждый год|минулого року"
     r"|去年|昨年|每年|毎年|지난해|매년"
 )
+_SCHEDULED = re.compile(
+    r"\b(?:eta|etd|cut-?offs?|sold out|tba|tbc|tour|tickets?|doors|kick-?off|fixtures?|schedule|semi-?finals?)\b"
+)
+_ENTRY_END = re.compile(r"[·|;\n]|\.\s| - ")
 _LOGGED = re.compile(r"^ \d{2}:\d{2}:\d{2}\b")
 _SCORED = re.compile(r"^[\s|,;]{1,4}[^\n]{0,40}\b[wldt] \d{1,3}-\d{1,3}\b")
 _SPAN_AFTER = re.compile(r"^\s?(?:-|to|until|till|through|bis|au|al|a|do|до|по)\s?(?:[^\W\d_]{3,9} )?\d")
@@ -83,7 +92,8 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
     dated = [(one.start, one.end) for one in find_in_folded(low)]
     for one in _SMALL_NUMBER.finditer(low):
         before = low[one.start() - 1 : one.start()]
-        if before.isalnum() or before in ("-", "/", ".", ",", ":", "$", "€", "£") or not 1 <= int(one[0]) <= 31:
+        joined = before == "-" and low[one.start() - 2 : one.start() - 1] in _JOINED
+        if before.isalnum() or (before in _NO_DAY_BEFORE and not joined) or not 1 <= int(one[0]) <= 31:
             continue
         after = _MONTH_AFTER.match(low, one.end())
         ahead = _MONTH_BEFORE.search(low, max(0, one.start() - 18), one.start()) if before == " " else None
@@ -92,7 +102,9 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
             (ahead, ahead and ahead.start(), one.end()),
         ):
             month = _month(name[1]) if name is not None else 0
-            if month and start is not None and end is not None and not any(a < end and start < b for a, b in dated):
+            if not month or start is None or end is None or _OTHER_YEAR_AFTER.match(low, end):
+                continue
+            if not any(a < end and start < b for a, b in dated):
                 yield start, end, month, int(one[0])
                 break
     for one in _ASIAN_DAY.finditer(low) if "月" in low or "월" in low else ():
@@ -117,11 +129,17 @@ def _meant(low: str, start: int, published: date, month: int, day: int) -> date 
     named = [int(one[0]) for one in _YEAR.finditer(low, max(0, start - _YEAR_REACH), start)]
     if named and named[-1] != meant.year:
         return None
+    if not named:
+        # A year that follows is that of the day only if no other one is there: "on 9 November ... (c) 2023".
+        behind = {int(one[0]) for one in _YEAR.finditer(low, start, start + _YEAR_REACH)}
+        named = [meant.year] if behind == {meant.year} else []
     return meant if (published - last).days > (_LONGEST_NAMED_LAG if named else _LONGEST_LAG) else None
 
 
 def _told(text: str, plain: str, low: str, start: int, end: int) -> bool:
     if _LAST_YEAR.search(low, max(0, start - 120), end + 80):
+        return False
+    if _SCHEDULED.search(_entry(low, start, end)):
         return False
     rest = low[end : end + 60]
     if _SPAN_AFTER.match(rest):
@@ -129,6 +147,11 @@ def _told(text: str, plain: str, low: str, start: int, end: int) -> bool:
     if _LOGGED.match(rest) or _SCORED.match(rest):
         return True
     return is_told_as_done(*written(text, plain, start, end))
+
+
+def _entry(low: str, start: int, end: int) -> str:
+    """What stands around a day in a list that runs along a line."""
+    return _ENTRY_END.split(low[max(0, start - 60) : start])[-1] + " " + _ENTRY_END.split(low[end : end + 60])[0]
 
 
 def _following(published: date, month: int, day: int) -> date | None:

@@ -40,6 +40,7 @@ from foretell.web.arena_pages import (
     entry_view,
     event_figures,
     event_finding,
+    event_labels,
     event_titles,
     last_answers,
     last_context,
@@ -421,7 +422,20 @@ def _comparison(here: WebState, first: str, second: str, choices: Mapping[str, A
             table, names, texts = run_table(here.settings, (first, second))
             scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
         study = comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)
+        study = _with_titles(study, ArenaStore(here.store.database, arena)) if arena else study
         return study, study_parts(study, ADVICE)
 
     state = here.boards.state(arena) if arena else here.answered(here.run(first), here.run(second))
     return here.boards.kept(("compare", arena, first, second), state, make)
+
+
+def _with_titles(study: StudyResult, book: ArenaStore) -> StudyResult:
+    """A comparison whose last table names events and outcomes by what they say, not by the ids of their markets."""
+    *others, last = study.tables
+    labels = event_labels(book, (row.name for row in last.rows))
+    rows = [
+        replace(row, name=labels.get(row.name, row.name), values=(labels.get(str(target), target), *values))
+        for row in last.rows
+        for target, *values in [row.values]
+    ]
+    return replace(study, tables=(*others, replace(last, rows=tuple(rows))))

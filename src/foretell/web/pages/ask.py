@@ -20,6 +20,8 @@ from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
+from foretell.runs.services import SEARCH_ENGINES
+from foretell.runs.settings import KEYS
 from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
 from foretell.web.forms import body_of, form_fields, form_values
@@ -63,11 +65,17 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
     return {
         **model_keys(here.settings),
         "engines": engines,
+        "engine_notes": {name: _engine_note(name, services) for name in engines},
+        "engines_without_key": {name: KEYS[name][0] for name in SEARCH_ENGINES if name in KEYS and name not in engines},
         "model": chosen.get("model", ""),
         "search": search,
         "models": model_choices(here, chosen.get("model", ""), search),
         "fields": form_fields(AskRequest, choices={"search": engines, "combine": combine}),
     }
+
+
+def _engine_note(name: str, services: tuple[str, ...]) -> str:
+    return "key set" if name in services else "your documents" if name == "local" else "no key needed"
 
 
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ from foretell.scoring.long_tables import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_figures import answer_ruler, run_ruler, score_rulers
+from foretell.web.run_figures import answer_ruler, ruler_ends, run_ruler, score_rulers
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
@@ -191,6 +191,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "rulers": here.kept(
             ("rulers",), tuple((run.id, str(run.score)) for run in view.runs), lambda: score_rulers(view.runs)
         ),
+        "ends": ruler_ends(view.runs),
         "spent": spent,
         "total_spent": sum(spent.values()),
         "same": _same_questions(dict(here.while_unchanged(("specs",), here.store.specs)), view.runs),
@@ -441,6 +442,26 @@ async def send_labels(request: Request, here: CurrentState, _: TokenRequired, ru
 def send_remove(here: CurrentState, _: TokenRequired, run: str) -> Response:
     """The button that removes it."""
     remove_runs(RunsRemoveRequest(runs=(here.run(run).id,), yes=True), here.settings)
+    return RedirectResponse(link_to("runs"), status_code=303)
+
+
+@router.post("/runs/selected/{what}", include_in_schema=False)
+async def send_selected(
+    request: Request, here: CurrentState, _: TokenRequired, what: Literal["tag", "archive", "delete"]
+) -> Response:
+    """The bar below the list, which tags, archives or deletes the selected runs."""
+    sent = await form_of(request)
+    runs = [here.run(run).id for run in sent.get("run", ())]
+    tags = [tag.strip() for tag in sent.get("tags", [""])[0].split(",") if tag.strip()] if what == "tag" else []
+
+    def write() -> None:
+        if what == "delete":
+            remove_runs(RunsRemoveRequest.read({"runs": runs, "yes": True}), here.settings)
+            return
+        for run in runs:
+            tag_run(RunsTagRequest.read({"run": run, "tags": tags, "archive": what == "archive"}), here.settings)
+
+    await run_in_threadpool(write)
     return RedirectResponse(link_to("runs"), status_code=303)
 
 
