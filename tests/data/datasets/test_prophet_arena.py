@@ -160,6 +160,15 @@ def test_a_malformed_event(events, changes: dict[str, str], told: str) -> None:
     assert told in str(caught.value)
 
 
+def test_one_malformed_event_of_several_is_left_out_named_and_counted(events) -> None:
+    good = [EVENT | {"event_ticker": ticker} for ticker in ("FINE", "GOOD")]
+    found = read_events_csv(events(*good, EVENT | {"market_outcome": repr({"Detroit": 2, "A's": 0})}))
+    assert [question.id for question in found.questions] == ["prophet_arena/FINE", "prophet_arena/GOOD"]
+    (told,) = (note for note in found.notes if "cannot be read" in note)
+    assert told.startswith("1 event left out")
+    assert "event GAME: 2 is neither 0 nor 1" in told
+
+
 def test_an_event_may_not_be_there_twice_for_one_moment(events) -> None:
     later = EVENT | {"snapshot_time": "2025-06-26 18:00:00+00:00"}
     assert len(read_events_csv(events(EVENT, later)).questions) == 2

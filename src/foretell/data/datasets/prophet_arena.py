@@ -89,22 +89,35 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
 
     Only markets that are both listed and resolved become targets; the others are counted. Whether the outcomes of an
     event exclude each other is never guessed from how it came out; with some left out, exactly one is at most one.
+
+    An event that cannot be read is left out, named and counted; if half of them or more cannot, the file is refused.
     """
-    found = QuestionSetBuilder()
+    found, bad = QuestionSetBuilder(), list[InputError]()
     for row in csv_rows(Path(path)):
-        event = _event(row)
-        names = _matching(event, found.counts)
-        if not names:
+        counts = Counter[str]()
+        try:
+            event = _event(row)
+            names = _matching(event, counts)
+            snapshots = {name: _snapshot(event, name, counts) for name in names}
+            told = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
+            whole = set(names) == {*event.markets, *event.outcomes}
+            question = _csv_question(event, snapshots, told if whole else with_some_left_out(told)) if names else None
+            resolutions = _csv_resolutions(event, question) if question else []
+            sources = context_sources(event.row, _parsed(event.row, "sources", list)) if question else ()
+        except InputError as problem:
+            bad.append(problem)
             continue
-        snapshots = {name: _snapshot(event, name, found.counts) for name in names}
-        told = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
-        whole = set(names) == {*event.markets, *event.outcomes}
-        question = _csv_question(event, snapshots, told if whole else with_some_left_out(told))
+        found.counts.update(counts)
+        if question is None:
+            continue
         if asked_key(question) in found.questions:
             raise event.row.problem("event_ticker", "is there twice for the same moment")
         found.questions[asked_key(question)] = question
-        found.resolutions += _csv_resolutions(event, question)
-        found.contexts[asked_key(question)] = context_sources(event.row, _parsed(event.row, "sources", list))
+        found.resolutions += resolutions
+        found.contexts[asked_key(question)] = sources
+    if len(bad) >= len(found.questions) and bad:
+        raise bad[0]
+    found.counts.update(f"event left out, because it cannot be read ({problem})" for problem in bad)
     return found.build("prophet arena")
 
 
