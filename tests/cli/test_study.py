@@ -128,7 +128,7 @@ def test_tree_files():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("trials", "-f", "f.csv", "--data", EXAMPLES), "looks at one thing"),
+        (("trials", "-f", "f.csv", "--data", EXAMPLES), "takes data from one source"),
         (("stability",), "needs trials"),
         (("stability", "-f", "f.csv"), "--outcomes"),
         (("tree", "nose"), "did you mean 'tree-noise'"),

@@ -103,11 +103,9 @@ def study_command(chosen: "Study") -> click.Command:
         ["--out", "outs"],
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Also write a file (.html .md .json .csv .parquet .svg .png .pdf), or all into a folder; repeatable.",
+        help="Also write a file (.html .md .json .csv .parquet .svg .png .pdf), or all into a folder; may be repeated.",
     )
-    keep = click.Option(
-        ["--keep"], is_flag=True, help="Save it by its name for the web app, in place of an earlier one."
-    )
+    keep = click.Option(["--keep"], is_flag=True, help="Save the result for the web app, replacing an earlier one.")
     params = [field_parameter(name, info) for name, info in chosen.options.model_fields.items()]
     return RequestCommand(chosen.name, params=[*params, json_option(), outs, keep], callback=called, help=chosen.help)
 

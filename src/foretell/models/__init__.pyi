@@ -85,4 +85,5 @@ from foretell.models.structured_output import schema_errors as schema_errors
 from foretell.models.structured_output import schema_of as schema_of
 from foretell.models.waiting import WaitingReply as WaitingReply
 from foretell.models.waiting import WorkClock as WorkClock
+from foretell.models.waiting import asking_for as asking_for
 from foretell.models.waiting import waiting_text as waiting_text

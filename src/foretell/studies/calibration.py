@@ -50,7 +50,15 @@ from foretell.studies.configurations import (
     shown_configs,
     with_scope,
 )
-from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, StudyProgress, StudyServices, TableOptions
+from foretell.studies.inputs import (
+    FORECASTS,
+    DataInputs,
+    StudyData,
+    StudyOptions,
+    StudyProgress,
+    StudyServices,
+    TableOptions,
+)
 from foretell.studies.scores import (
     SPREAD,
     PairedGains,
@@ -268,15 +276,15 @@ def _sentence(honest: Mapping[str, PairedGains], configs: int) -> str:
 class CalibrationReportOptions(StudyOptions):
     """The forecasts of one forecaster, their outcomes, and the methods to try."""
 
-    forecasts: Path = setting(
-        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
-    )
+    forecasts: Path = FORECASTS
     outcomes: Path = setting(
         help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
     )
-    forecaster: str | None = setting(None, "Whose forecasts (default: the only ones there are).", metavar="NAME")
-    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
-    methods: tuple[str, ...] = setting((), f"Only this one of {', '.join(METHODS)}; repeatable.", flag="--method")
+    forecaster: str | None = setting(None, "Which forecaster; required if the table has several.", metavar="NAME")
+    drop_unknown: bool = setting(False, "Leave out forecasts whose target is not in the outcomes.")
+    methods: tuple[str, ...] = setting(
+        (), f"Only this method, of {', '.join(METHODS)}; may be repeated.", flag="--method"
+    )
 
 
 def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> StudyResult:

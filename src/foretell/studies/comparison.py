@@ -33,7 +33,7 @@ from foretell.studies.configurations import (
     parse_configs,
     with_scope,
 )
-from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, TableOptions
+from foretell.studies.inputs import FORECASTS, DataInputs, StudyData, StudyOptions, TableOptions
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_gap
 
 AGENTS = ("zero-shot", "no belief", "belief")
@@ -188,17 +188,15 @@ ADVICE = (
 class ComparisonOptions(StudyOptions):
     """The table of forecasts, and which two forecasters are compared."""
 
-    first: str = setting(help="A forecaster.", argument=True, metavar="FIRST")
-    second: str = setting(help="The one it is compared with.", argument=True, metavar="SECOND")
-    forecasts: Path = setting(
-        help="Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
-    )
+    first: str = setting(help="The first forecaster.", argument=True, metavar="FIRST")
+    second: str = setting(help="The forecaster to compare it with.", argument=True, metavar="SECOND")
+    forecasts: Path = FORECASTS
     outcomes: Path = setting(
         help="Table of outcomes: question, target, outcome, and columns to group by.",
         flag="-o/--outcomes",
         metavar="FILE",
     )
-    by: tuple[str, ...] = setting((), "Also compare within the groups of this column; repeatable.", metavar="COLUMN")
+    by: tuple[str, ...] = setting((), "Also compare within groups of this column; may be repeated.", metavar="COLUMN")
 
 
 def study(inputs: DataInputs, options: ComparisonOptions) -> StudyResult:

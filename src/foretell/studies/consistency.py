@@ -33,7 +33,7 @@ from foretell.report.study import (
     with_cost,
 )
 from foretell.request import setting
-from foretell.studies.inputs import RunOptions, StudyProgress, StudyServices, gather_bounded, ignore_progress
+from foretell.studies.inputs import BUDGET, RunOptions, StudyProgress, StudyServices, gather_bounded, ignore_progress
 
 # Which outcomes of a question imply each other, and which exclude each other.
 # Chains and exclusive sets are those of Prophet Arena (2025, appendix D.4). They come from the question itself, from
@@ -330,14 +330,14 @@ def consistency_score(statement: StatedForecast, structure: OutcomeStructure) ->
 
 
 class ConsistencyOptions(RunOptions):
-    """Runs or an arena, and who says which outcomes imply or exclude each other."""
+    """Runs or an arena, and how to find outcomes that imply or exclude each other."""
 
     arena: str | None = setting(None, "Instead of runs: the entries of an arena, by its file or its name.")
     judge: str | None = setting(
-        None, "Let a model read what wording rules do not see (provider:name).", metavar="MODEL"
+        None, "Model that finds more structure than the wording rules, as provider:name.", metavar="MODEL"
     )
-    tolerance: float = setting(TOLERANCE, "How far outcomes that exclude each other may sum from one.", ge=0, le=1)
-    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+    tolerance: float = setting(TOLERANCE, "How far the sum of mutually exclusive outcomes may be from one.", ge=0, le=1)
+    budget: float | None = BUDGET
 
 
 async def study(inputs: StudyServices, options: ConsistencyOptions) -> StudyResult:

@@ -6,7 +6,6 @@ After Analytica (2026): Tables 2 and 3 (performance, stability, efficiency), 13 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from foretell.request import setting
 from foretell.scoring.table import options_of_tasks
 from foretell.studies.buildup import factors_of, levels_of
 from foretell.studies.configurations import complete_configs, with_scope
-from foretell.studies.inputs import DataInputs, StudyData, TableOptions
+from foretell.studies.inputs import CostOptions, DataInputs, StudyData
 from foretell.studies.scores import known_mean, mean_of_runs
 from foretell.studies.stored_runs import ForecastCost
 
@@ -44,17 +43,16 @@ CLAIM_NOTES = (
 )
 
 
-class DecisionOptions(TableOptions):
-    """Tables, which of them is the base, and which factors make rows, columns and groups."""
+class DecisionOptions(CostOptions):
+    """Tables, the reference configuration, and the factors for rows and columns."""
 
     reference: str | None = setting(
-        None, "The configuration that improvement is measured from; without it, the one without a rule.", metavar="NAME"
+        None, "Measure improvement from this configuration (default: the one without a rule).", metavar="NAME"
     )
     rows: str = setting(ROW_FACTOR, "The factor whose levels are the rows of the crossed table.", metavar="FACTOR")
     columns: str = setting(
-        COLUMN_FACTOR, "The factor whose levels are its columns; each has a base of its own.", metavar="FACTOR"
+        COLUMN_FACTOR, "The factor whose levels are its columns; each has its own reference.", metavar="FACTOR"
     )
-    costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
 
 
 def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:

@@ -360,7 +360,7 @@ PLANNED = (
 class SmokeOptions(AgentStudyOptions):
     """The agent that is examined, and on how many questions."""
 
-    limit: int = setting(10, "Questions, at equal distances.", ge=1)
+    limit: int = setting(10, "Number of questions, evenly spaced.", ge=1)
 
 
 async def smoke_exam(inputs: StudyServices, options: SmokeOptions) -> StudyResult:

@@ -50,11 +50,21 @@ def ignore_progress(done: int, total: int) -> None:
 
 # Options that studies share.
 
+BUDGET: Any = setting(None, "Hard limit in dollars for the whole study.", metavar="DOLLARS", gt=0)
+ROUNDS: Any = setting((), "Only this round of the questions; may be repeated.", flag="--round", metavar="DATE")
+FORECASTS: Any = setting(
+    help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
+)
+KNOWN_OUTCOMES: Any = setting(
+    None, "Table of outcomes (question, target, outcome), if the questions have none.", flag="-o/--outcomes",
+    metavar="FILE",
+)  # fmt: skip
+
 
 class StudyOptions(OperationRequest):
     """Options of every study: how intervals are resampled."""
 
-    draws: int = setting(2000, "Bootstrap draws.", ge=100)
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 
     @property
@@ -66,32 +76,32 @@ class StudyOptions(OperationRequest):
 class TableOptions(StudyOptions):
     """Where the trials of several forecasters and their outcomes come from."""
 
-    data: Path | None = setting(None, "A folder of published tables of trials.", metavar="DIR")
-    prefix: str = setting("ab_", "How the names of those tables begin.")
+    data: Path | None = setting(None, "Folder of published tables of trials.", metavar="DIR")
+    prefix: str = setting("ab_", "Prefix of the names of those tables.")
     forecasts: Path | None = setting(
-        None, "Instead of --data: your own forecasts with their trials.", flag="-f/--forecasts", metavar="FILE"
+        None, "Instead of --data: your own forecasts, with trials.", flag="-f/--forecasts", metavar="FILE"
     )
     outcomes: Path | None = setting(
         None, "Their outcomes, with due and resolved_on.", flag="-o/--outcomes", metavar="FILE"
     )
     runs: tuple[str, ...] = setting(
-        (), "Instead of --data: a run of this machine; repeatable.", flag="--run", metavar="RUN"
+        (), "Instead of --data: a stored run; may be repeated.", flag="--run", metavar="RUN"
     )
     grid: Path | None = setting(None, "Instead of --data: the runs of a grid, with their factors.", metavar="FILE")
     factors: Path | None = setting(
-        None, "What the forecasters of --forecasts are made of: a table of forecaster and a column for each factor.",
+        None, "Factors of the forecasters of --forecasts: a table with forecaster and a column per factor.",
         metavar="FILE",
     )  # fmt: skip
-    config: tuple[str, ...] = setting((), "Only this configuration; repeatable (default: all).", metavar="NAME")
-    price: Literal["due", "freeze"] = setting("due", "Which price of the crowd.")
-    prior: Literal["past", "paper"] = setting("past", "Which base rates.")
-    paper_outcomes: bool = setting(False, "Outcomes as they were known when the BLF paper was written.")
+    config: tuple[str, ...] = setting((), "Only this configuration; may be repeated (default: all).", metavar="NAME")
+    price: Literal["due", "freeze"] = setting("due", "Crowd price: on the due date, or when the question was frozen.")
+    prior: Literal["past", "paper"] = setting("past", "Base rates: from the past only, or as in the BLF paper.")
+    paper_outcomes: bool = setting(False, "Use outcomes as known when the BLF paper was written.")
 
 
 class CostOptions(TableOptions):
     """Tables and what each forecaster costs."""
 
-    costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
+    costs: Path | None = setting(None, "Table with forecaster, dollars and optionally seconds.", metavar="FILE")
 
 
 class SimulationOptions(StudyOptions):
@@ -104,25 +114,25 @@ class SimulationOptions(StudyOptions):
 class TreeStudyOptions(SimulationOptions):
     """Trees from files or runs; without any, simulated worlds."""
 
-    trees: tuple[Path, ...] = setting((), "A folder of tree files; repeatable.", metavar="DIR")
-    runs: tuple[str, ...] = setting((), "A run of this machine that grew trees; repeatable.", flag="--run")
+    trees: tuple[Path, ...] = setting((), "Folder of tree files; may be repeated.", metavar="DIR")
+    runs: tuple[str, ...] = setting((), "A stored run that grew trees; may be repeated.", flag="--run")
 
 
 class RunOptions(StudyOptions):
     """Stored runs."""
 
-    runs: tuple[str, ...] = setting((), "A run of this machine; repeatable.", flag="--run", metavar="RUN")
+    runs: tuple[str, ...] = setting((), "A stored run; may be repeated.", flag="--run", metavar="RUN")
 
 
 class AgentStudyOptions(StudyOptions):
     """An agent and the questions it is tried on."""
 
-    spec: Path | None = setting(None, "The file of a run.", argument=True, metavar="[SPEC]")
-    questions: str | None = setting(None, "A file of questions, or a set by name.", metavar="DATASET")
-    model: str | None = setting(None, "provider:name of the agent (default: that of SPEC).", metavar="MODEL")
-    search: tuple[str, ...] = setting((), "Search engine: brave, exa, tavily, serper, asknews, gdelt, local.")
-    rounds: tuple[str, ...] = setting((), "Only these rounds of the questions.", flag="--round", metavar="DATE")
-    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+    spec: Path | None = setting(None, "A run's spec (YAML).", argument=True, metavar="[SPEC]")
+    questions: str | None = setting(None, "A file of questions, or a question set by name.", metavar="DATASET")
+    model: str | None = setting(None, "Model of the agent, as provider:name (default: that of SPEC).", metavar="MODEL")
+    search: tuple[str, ...] = setting((), "Search engine; may be repeated.")
+    rounds: tuple[str, ...] = ROUNDS
+    budget: float | None = BUDGET
 
 
 # What studies look at.

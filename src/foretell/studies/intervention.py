@@ -157,8 +157,8 @@ async def try_pushes(
 class InterventionOptions(AgentStudyOptions):
     """The agent, how many questions, and where its belief is overwritten."""
 
-    limit: int = setting(20, "Questions, at equal distances.", ge=1)
-    step: int = setting(2, "Overwrite the belief it states there.", ge=1)
+    limit: int = setting(20, "Number of questions, evenly spaced.", ge=1)
+    step: int = setting(2, "The step at which the belief is overwritten.", ge=1)
 
 
 async def study(inputs: StudyServices, options: InterventionOptions) -> StudyResult:

@@ -36,6 +36,7 @@ from foretell.report.study import (
 )
 from foretell.request import setting
 from foretell.studies.inputs import (
+    BUDGET,
     RunOptions,
     StudyProgress,
     StudyServices,
@@ -343,13 +344,13 @@ AGREEMENT = (
 class JudgeOptions(RunOptions):
     """Whose forecasts are marked, by which model, and how people rate the same ones."""
 
-    model: str | None = setting(None, "The judge, provider:name; best not one that is judged.", metavar="MODEL")
-    ratings: Path | None = setting(
-        None, "A sheet that people have filled in: how far do they agree with the judge?", metavar="FILE"
+    model: str | None = setting(
+        None, "Model that judges, as provider:name; preferably not one that is judged.", metavar="MODEL"
     )
+    ratings: Path | None = setting(None, "A sheet filled in by people, to compare with the judge.", metavar="FILE")
     sheet: Path | None = setting(None, "Write an empty sheet for raters with the same cases, as CSV.", metavar="FILE")
-    limit: int | None = setting(None, "Only N forecasts; larger samples contain them.", metavar="N", ge=1)
-    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+    limit: int | None = setting(None, "Only N forecasts; a larger sample contains a smaller one.", metavar="N", ge=1)
+    budget: float | None = BUDGET
 
 
 async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:

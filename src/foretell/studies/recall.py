@@ -45,6 +45,9 @@ from foretell.report.study import CellValue, StudyResult, StudyTable, column, co
 from foretell.request import setting
 from foretell.runs.question_sets import open_benchmark
 from foretell.studies.inputs import (
+    BUDGET,
+    KNOWN_OUTCOMES,
+    ROUNDS,
     StudyOptions,
     StudyProgress,
     StudyServices,
@@ -306,16 +309,13 @@ class RecallOptions(StudyOptions):
         flag="--questions/--data",
         metavar="DATASET",
     )
-    models: tuple[str, ...] = setting(help="provider:name; repeatable.", flag="--model", metavar="MODEL", min_length=1)
-    rounds: tuple[str, ...] = setting((), "Only these rounds of the questions.", flag="--round", metavar="DATE")
-    outcomes: Path | None = setting(
-        None,
-        "Table of outcomes (question, target, outcome), where the questions bring none.",
-        flag="-o/--outcomes",
-        metavar="FILE",
+    models: tuple[str, ...] = setting(
+        help="A model, as provider:name; may be repeated.", flag="--model", metavar="MODEL", min_length=1
     )
-    limit: int | None = setting(None, "Only N events, at equal distances.", metavar="N", ge=1)
-    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+    rounds: tuple[str, ...] = ROUNDS
+    outcomes: Path | None = KNOWN_OUTCOMES
+    limit: int | None = setting(None, "Only N events, evenly spaced.", metavar="N", ge=1)
+    budget: float | None = BUDGET
 
 
 async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:

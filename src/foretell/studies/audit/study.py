@@ -47,7 +47,7 @@ from foretell.studies.audit.passages import (
     collect_passages,
     trial_traces,
 )
-from foretell.studies.inputs import StudyOptions, StudyProgress, StudyServices
+from foretell.studies.inputs import KNOWN_OUTCOMES, StudyOptions, StudyProgress, StudyServices
 from foretell.studies.stored_runs import StoredRun, find_stored_run
 
 # The result of an audit as a study: the fence's matrix, rates, leaks and memories, and what they are worth.
@@ -255,24 +255,21 @@ def _open_ends(report: AuditReport) -> Iterable[str]:
 
 
 class AuditOptions(StudyOptions):
-    """The run, who audits it, and the runs that turn leaks into score units."""
+    """The run, the auditor, and runs that show what leaks are worth in score points."""
 
     run: str = setting(help="The run to audit.", argument=True, metavar="RUN")
-    auditor: str | None = setting(None, "The second reader (default: the auditor of the run's spec).", metavar="MODEL")
-    sample: int | None = setting(None, "Judge only N texts; larger samples contain it.", metavar="N", ge=1)
+    auditor: str | None = setting(None, "Model that audits (default: the auditor in the run's spec).", metavar="MODEL")
+    sample: int | None = setting(None, "Judge only N texts; a larger sample contains a smaller one.", metavar="N", ge=1)
     closed_book: str | None = setting(
-        None, "The same questions without tools, for the estimate in score units.", metavar="RUN"
+        None, "A run of the same questions without tools, to estimate leakage in score points.", metavar="RUN"
     )
     unfenced: str | None = setting(
-        None, "The same questions with the fence off (clairvoyant), likewise.", metavar="RUN"
+        None, "A run of the same questions without the fence (clairvoyant), for the same purpose.", metavar="RUN"
     )
-    budget: float | None = setting(None, "What is left when it is spent stays open.", metavar="DOLLARS", gt=0)
-    outcomes: Path | None = setting(
-        None,
-        "Table of outcomes (question, target, outcome), where the questions bring none.",
-        flag="-o/--outcomes",
-        metavar="FILE",
+    budget: float | None = setting(
+        None, "Hard limit in dollars; texts beyond it stay unaudited.", metavar="DOLLARS", gt=0
     )
+    outcomes: Path | None = KNOWN_OUTCOMES
     allow_same_model: bool = setting(False, "Allow the model that filtered the run to audit it.")
 
 

@@ -139,14 +139,18 @@ class _Line:
 
     def _closes_a_list(self) -> bool:
         """The last of several days in brackets, the others being over: "West (3 May 2019), East (9 Jan 2022)"."""
-        low, late = self.place.low, self.late
-        bracketed = [
-            one for one in self.dates if low[one.start - 1 : one.start] == "(" and low[one.end : one.end + 1] == ")"
-        ]
-        over = [one for one in bracketed if one not in late and self.place.wide_start <= one.start]
-        if self.found not in bracketed or len(late) > 1 or len(over) < _FEWEST_ENTRIES - 1:
+        if len(self.late) > 1 or not self._in_brackets(self.found):
             return False
-        return not (self.place.line_plans or self.place.heading_plans)
+        over = [
+            one
+            for one in self.dates
+            if self.place.wide_start <= one.start < self.found.start and self._in_brackets(one)
+        ]
+        return len(over) >= _FEWEST_ENTRIES - 1 and not (self.place.line_plans or self.place.heading_plans)
+
+    def _in_brackets(self, found: FoundDate) -> bool:
+        low = self.place.low
+        return low[found.start - 1 : found.start] == "(" and low[found.end : found.end + 1] == ")"
 
     def _signed(self) -> bool:
         """A name or a place and the date at the end of a short line, the only late date of the text."""

@@ -117,6 +117,8 @@ def late_column(text: str, as_of: AsOf) -> str | None:
 def _late_day_column(low: str, as_of: AsOf) -> str | None:
     """A number below a day after the cutoff, in a table whose other columns are days that are over."""
     starts: dict[int, list[FoundDate]] = {}
+    if "\n" not in low:
+        return None
     for found in find_in_folded(low):
         if found.precision == "day" and len(found.readings) == 1:
             starts.setdefault(low.rfind("\n", 0, found.start) + 1, []).append(found)
