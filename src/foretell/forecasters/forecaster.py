@@ -282,7 +282,6 @@ class TracedModel:
                     input_tokens=one.tokens.input,
                     output_tokens=one.tokens.output,
                     dollars=self._prices.charged(request, one) if self._prices else None,
-                    replayed=one.stored,
                 )
             )
         return reply

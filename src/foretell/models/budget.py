@@ -8,7 +8,8 @@ at risk.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -110,11 +111,7 @@ class Budget:
         self._under_way = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._reading: float | None = None
-        """The smallest share of the estimate that reading has taken so far; None before the first reply.
-
-        The smallest, because a budget that suffices must pay for every reply whole. Where reading takes more after all,
-        the last call costs that little more than was left.
-        """
+        """The largest share of the estimate that reading has taken so far; None before the first reply."""
         self._least = LEAST_OUTPUT_TOKENS
         """Tokens of the shortest reply worth asking for."""
 
@@ -168,7 +165,7 @@ class Budget:
     def learn(self, reading: float, written: int) -> None:
         """What a complete reply showed: the share of its estimate that reading cost, and its length in tokens."""
         outermost = self._chain[-1]
-        outermost._reading = reading if outermost._reading is None else min(outermost._reading, reading)
+        outermost._reading = max(outermost._reading or 0.0, reading)
         outermost._least = max(1, min(outermost._least, written))
 
     async def _next_landing(self) -> None:
@@ -314,6 +311,16 @@ def estimate_tokens(request: Request) -> TokenCount:
     return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=output)
 
 
+class _PaidCall:
+    """A request as it is sent, and the reply once it is there."""
+
+    __slots__ = ("reply", "request")
+    reply: Reply
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+
 class BudgetedModel:
     """Books every reply, journalled or new, and refuses calls that a budget has no room for.
 
@@ -332,7 +339,9 @@ class BudgetedModel:
     async def complete(self, request: Request) -> Reply:
         """The reply, or `BudgetExceeded` before anything is sent."""
         request_key(request)  # Remembered by the copy that is paid for, and by the one that the caller has.
-        reply = await self._pay(request, await self._reserve(request))
+        with self._paying(request, await self._reserve(request)) as call:
+            call.reply = await self._inner.complete(call.request)
+        reply = call.reply
         return reply if reply.cap is None or self._kept is None else await self._uncut(request, reply, self._kept)
 
     async def _uncut(self, request: Request, reply: Reply, kept: "JournalReadingModel") -> Reply:
@@ -357,7 +366,9 @@ class BudgetedModel:
                 reservation.settle(Cost())
                 break
             cut_off += (reply,)
-            reply = replace(await self._pay(again, reservation), key=request_key(again))
+            with self._paying(again, reservation) as call:
+                call.reply = await self._inner.complete(call.request)
+            reply = replace(call.reply, key=request_key(again))
         return replace(reply, cut_off=cut_off) if cut_off else reply
 
     async def _reserve(self, request: Request) -> Reservation:
@@ -378,14 +389,15 @@ class BudgetedModel:
             return reservation.output
         return request.settings.max_tokens or facts_of(ModelName.read(request.model).name).max_output or inf
 
-    async def _pay(self, request: Request, reservation: Reservation) -> Reply:
-        """Send a request that there is room for, and book what the reply cost."""
+    @contextmanager
+    def _paying(self, request: Request, reservation: Reservation) -> Generator["_PaidCall"]:
+        """Send a request that there is room for within the block; what the reply cost is booked after it."""
         cap, estimate = request.cap, reservation.estimate
         if self._budget.limited:
             cap = reservation.output if cap is None else min(cap, reservation.output)
-        request = request.paid_from(reservation, cap)
+        call = _PaidCall(request.paid_from(reservation, cap))
         try:
-            reply = await self._inner.complete(request)
+            yield call
         except BaseException as error:
             # Out of time or cut off on the way: the provider may have finished its work.
             lost = isinstance(error, ReplyLost | ReplyTooLong | asyncio.CancelledError) or isinstance(
@@ -393,12 +405,12 @@ class BudgetedModel:
             )
             reservation.settle(None if lost else Cost())
             raise
-        cost = sum((self._cost(request, one) for one in reply.cut_off), self._cost(request, reply))
+        reply = call.reply
+        cost = sum((self._cost(call.request, one) for one in reply.cut_off), self._cost(call.request, reply))
         counted = reply.finish != "length" and not reply.tokens.estimated
         if self._budget.limited and estimate.price is not None and counted:
             self._budget.learn(_reading_share(estimate.price, estimate, reply), reply.tokens.output)
         reservation.settle(cost)
-        return reply
 
     def _cost(self, request: Request, reply: Reply) -> Cost:
         dollars = self._prices.charged(request, reply)

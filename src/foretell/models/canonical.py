@@ -147,7 +147,7 @@ _ALWAYS = ("text", "calls", "finish", "tokens", "model")
 
 
 def unpack_reply(stored: bytes) -> Reply:
-    """The reply that was packed, equal in every field but `stored`; also one of an older version, which had fewer."""
+    """The reply that was packed, equal in every field; also one of an older version, which had fewer."""
     found = json.loads(stored)
     counts: list[Any] = [*found["tokens"], 0, 0, 0][:6]
     read, written, cached, cache_written, reasoning, estimated = counts
@@ -171,5 +171,4 @@ def unpack_reply(stored: bytes) -> Reply:
         detail=found.get("detail", ""),
         tier=found.get("tier"),
         cap=found.get("cap"),
-        stored=True,
     )

@@ -210,8 +210,6 @@ class Reply:
     """The limit in tokens that the budget had set, where the reply was cut off there; None for any other reply."""
     key: str = field(default="", compare=False)
     """Where the journal keeps it, if that is not under the request as it was made."""
-    stored: bool = field(default=False, compare=False)
-    """Whether it came from the journal: it was paid for before."""
     cut_off: tuple["Reply", ...] = field(default=(), compare=False)
     """Earlier replies to the same request that a smaller budget had cut off. They were paid for too."""
 

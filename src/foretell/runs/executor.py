@@ -274,8 +274,7 @@ class Executor:
                 self._on_event(cell.trial, event)
             if isinstance(event, ModelCalled):
                 progress.calls += 1
-                # A stored reply was paid for before, perhaps by an earlier start of this very run.
-                progress.dollars += 0.0 if event.replayed else event.dollars or 0.0
+                progress.dollars += event.dollars or 0.0
 
         try:
             async with self._stoppable(cell) as stop:
