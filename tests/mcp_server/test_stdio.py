@@ -93,7 +93,7 @@ def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, pro
         told = parsed(await client.call_tool("ask", {"question": BRIDGE, "closes": "2027-06-30", "price": 0.35}))
         assert told["p"] == {"yes": 0.35}
         assert told["run"] is None
-        assert "outside view" in told["notes"][0]
+        assert "price you gave: nothing was researched" in told["notes"][0]
         refused = await client.call_tool("ask", {"question": BRIDGE, "model": "openai:gpt-5-mini"})
         assert "spending is off" in problem(refused)
         assert "--allow-spending" in problem(refused)

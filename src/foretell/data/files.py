@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, a lock that ends with its holder, and a database that reads tables."""
 
+import atexit
 import os
 import secrets
 import sys
@@ -89,4 +90,7 @@ def _duckdb(process: int) -> "DuckDBPyConnection":
     import duckdb
 
     # A file that was written anew under the same name must not be read from memory.
-    return duckdb.connect(":memory:", config={"enable_external_file_cache": False})
+    database = duckdb.connect(":memory:", config={"enable_external_file_cache": False})
+    # While anything holds it when the interpreter ends, the library prints pages about leaks.
+    atexit.register(_duckdb.cache_clear)
+    return database

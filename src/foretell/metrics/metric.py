@@ -397,7 +397,7 @@ def _net_label(gamma: float) -> str:
     return f"Net return, risk aversion {gamma:g}" if gamma else "Net return"
 
 
-_RETURN_0 = return_metric(name="return0", label="Return")
+_RETURN_0 = return_metric(name="return0", label="Return, all in")
 _ADJUSTED = mean_metric(
     "adjusted_brier",
     adjusted_brier_scores,

@@ -144,7 +144,7 @@ _LEAST_LETTERS, _LEAST_KANA = 5, 2
 def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
     """The languages that a text may be written in; that of what it stands within where it is too short to tell.
 
-    >>> [language.code for language in languages_of("Die Bank hat den Zins gesenkt.")]
+    >>> [language.code for language in languages_of("Die Bank hat den Zins gesenkt, und der Kurs ist gestiegen.")]
     ['de']
     """
     sample = text[:_SAMPLE].lower()
