@@ -253,3 +253,22 @@ def test_statements_of_one_turn_share_a_transaction_and_fail_alone(tmp_path: Pat
             assert commits == ["COMMIT"]
 
     asyncio.run(main())
+
+
+def test_what_was_paid_for_is_kept_though_its_loop_ended_while_it_waited_for_company(tmp_path: Path):
+    database = open_database(tmp_path / "a.db", "journal")
+    database.write("create table t (n integer primary key)")
+
+    def add(n: int) -> int:
+        return database.write("insert into t values (?)", (n,))
+
+    async def main() -> None:
+        await database.kept(lambda: add(1), others=500)
+        waiting = [database.kept(lambda: add(2), others=500), database.grouped(lambda: add(3), others=500)]
+        for one in waiting:
+            asyncio.ensure_future(one).cancel()
+
+    asyncio.run(main())
+    database.close()
+    with closing(open_database(tmp_path / "a.db", "journal")) as again:
+        assert again.read("select n from t order by n") == [(1,), (2,)]

@@ -198,7 +198,7 @@ class Recording:
         journal.sets_out(asked.key)
         ours = False
         try:
-            ours = await self._db.grouped(self._intend)
+            ours = await self._db.grouped(self._intend, others=len(journal.under_way))
         finally:
             if not ours:
                 journal.landed(asked.key)
@@ -218,18 +218,19 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         """The answer is kept, or the send given up."""
-        give_up, asked = self._journal.give_up, self._asked
+        journal, asked = self._journal, self._asked
         try:
             if error is None:
-                self.stored = await self._db.kept(lambda: self._journal.keep(asked, self.answer))
+                others = len(journal.under_way)
+                self.stored = await self._db.kept(lambda: journal.keep(asked, self.answer), others=others)
             elif isinstance(error, NotSent):
-                await self._db.aside(self._journal.withdraw, asked)
+                await self._db.aside(journal.withdraw, asked)
             elif isinstance(error, Exception):
-                await self._db.aside(give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
+                await self._db.aside(journal.give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
             else:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
-                self._db.later(lambda: give_up(asked, billed=True))
+                self._db.later(lambda: journal.give_up(asked, billed=True))
         finally:
-            self._journal.landed(asked.key)
+            journal.landed(asked.key)
 
 
 class Journal:
@@ -245,7 +246,8 @@ class Journal:
         self.mode: JournalMode = mode
         self._lock = threading.Lock()
         self._flying: dict[_InFlight, asyncio.Future[Any]] = {}
-        self._sending: dict[str, int] = {}
+        self.under_way: dict[str, int] = {}
+        """How often each request is being sent by this process."""
         self._db = open_database(path, "journal", durable=durable and mode == "live")
         self.path = self._db.place
         self._open()
@@ -322,14 +324,14 @@ class Journal:
     def sets_out(self, key: str) -> None:
         """One more send under way in this process."""
         with self._lock:
-            self._sending[key] = self._sending.get(key, 0) + 1
+            self.under_way[key] = self.under_way.get(key, 0) + 1
 
     def landed(self, key: str) -> None:
         """One less; a long run must not remember every key it ever sent."""
         with self._lock:
-            left = self._sending.pop(key) - 1
+            left = self.under_way.pop(key) - 1
             if left > 0:
-                self._sending[key] = left
+                self.under_way[key] = left
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The stored bytes for `key`, or those `produce` makes, stored before they are returned."""
@@ -409,7 +411,7 @@ class Journal:
         What is ours and not on its way was written by a statement of which we never heard that it went through.
         """
         life = self._db.life
-        return self._sending.get(asked.key, 0) > by_us if owner == life.id else life.alive(owner)
+        return self.under_way.get(asked.key, 0) > by_us if owner == life.id else life.alive(owner)
 
     def _refuse_in_replay(self, asked: JournalRequest) -> None:
         if self.mode == "replay":

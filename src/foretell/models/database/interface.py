@@ -143,18 +143,18 @@ class Database(Statements, ABC):
     def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Do it without holding up the event loop. Once begun it is finished, also when the waiter is cancelled."""
 
-    def grouped(self, work: Callable[[], T]) -> Awaitable[T]:
+    def grouped(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
         """Like `aside`, for a few statements that may share a transaction with others' where that is cheaper.
 
-        Who stops waiting before it is begun has it left undone.
+        The more `others` are under way, the longer company is waited for: a few milliseconds at most. Who stops waiting before it is begun has it left undone.
         """
         return self.aside(work)
 
-    def kept(self, work: Callable[[], T]) -> Awaitable[T]:
+    def kept(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
         """Like `grouped`, for what was paid for: done though nobody waits any more, and on the disk when it returns."""
 
         async def settled() -> T:
-            result = await asyncio.shield(asyncio.ensure_future(self.grouped(work)))
+            result = await asyncio.shield(asyncio.ensure_future(self.grouped(work, others=others)))
             await self.settled()
             return result
 

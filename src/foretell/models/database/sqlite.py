@@ -149,6 +149,9 @@ FULL_PAUSE = 0.5
 FULL_NOTICE = 60.0
 """Seconds between two words about it."""
 
+GROUP_SECONDS, GROUP_SECONDS_EACH = 0.03, 6e-5
+"""Between two transactions at most, and for each call under way: one by one, hundreds would cost half as much again."""
+
 
 class SqliteDatabase(Database):
     """Statements run at once and on the loop: they take microseconds."""
@@ -163,6 +166,7 @@ class SqliteDatabase(Database):
         self._full_told = 0.0
         self._ample_until = 0.0
         self._flushes: set[asyncio.Task[None]] = set()
+        self._last_group = 0.0
         self._groups: dict[asyncio.AbstractEventLoop, list[_Grouped]] = {}
         # Beside a log that was left behind, SQLite opens what it cannot write to without a word: so it is asked here.
         self.read_only = self.place != MEMORY and Path(path).is_file() and not _can_write(Path(path))
@@ -331,24 +335,26 @@ class SqliteDatabase(Database):
             self._full_told = now
             log.warning("%s; waiting up to %.0f s, nothing is lost", problem, FULL_PATIENCE - (now - self._full_since))
 
-    def grouped(self, work: Callable[[], T]) -> Awaitable[T]:
+    def grouped(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
         """At the end of this turn of the loop: one transaction of many costs hardly more than one of one."""
-        return self._group(work, False)
+        return self._group(work, False, others)
 
-    def kept(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+    def kept(self, work: Callable[[], T], *, others: int = 0) -> "asyncio.Future[T]":
         """In the same transaction, and one flush of the disk for all of it."""
-        return self._group(work, True)
+        return self._group(work, True, others)
 
-    def _group(self, work: Callable[[], T], keep: bool) -> "asyncio.Future[T]":
+    def _group(self, work: Callable[[], T], keep: bool, others: int) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
         if loop not in self._groups:
             self._groups[loop] = []
-            loop.call_soon(self._carry_out, loop)
+            due = self._last_group + min(others * GROUP_SECONDS_EACH, GROUP_SECONDS)
+            loop.call_later(max(0.0, due - time.monotonic()), self._carry_out, loop)
         done: asyncio.Future[T] = loop.create_future()
         self._groups[loop].append((done, work, keep))
         return done
 
     def _carry_out(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._last_group = time.monotonic()
         group = [one for one in self._groups.pop(loop) if one[2] or not one[0].cancelled()]
         try:
             ends = self.together(lambda _: [_attempt(work) for _, work, _ in group]) if group else []
@@ -393,7 +399,10 @@ class SqliteDatabase(Database):
             await self._flush.settled()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, with what was to be kept and whose loop ended before its turn came."""
+        left = [work for group in self._groups.values() for _, work, keep in group if keep]
+        if left:
+            self.together(lambda _: [_attempt(work) for work in left])
         if "_flush" in self.__dict__:
             self._flush.close()
         if self._life is not None:
