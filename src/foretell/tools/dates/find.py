@@ -103,7 +103,8 @@ _FILLERS = frozenset(
     _WORD.findall(
         "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
         "gada m men ga ta ste ого го η ος της του bv an vom la el en do em ad ce nam i fundit ko oni оны พศ ศ พ ค สน "
-        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al "
+        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al წლის жылғы жылдың жылы թվականի թ godine godini leta metų evi yilinin "
+        "ilin yilning "
         "الاخر الاول الثانی الاولی الاخرة"
     )
 )
@@ -345,6 +346,11 @@ def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[st
     return near
 
 
+def month_names() -> Iterator[str]:
+    """Every name of a month, folded and in lower case."""
+    return chain(months(), _MORE_MONTHS)
+
+
 @lru_cache(maxsize=4096)
 def month_numbers(word: str) -> tuple[int, ...]:
     """The months that a folded word in lower case may mean; Persian ones count from 101, Islamic ones from 201."""
@@ -421,6 +427,25 @@ _CASES = (
     "- - - - - - - - सितम्बर अक्तूबर नवम्बर दिसम्बर",
     "იანვრის თებერვლის მარტის აპრილის მაისის ივნისის ივლისის აგვისტოს სექტემბრის ოქტომბრის ნოემბრის დეკემბრის",
     "იანვარს თებერვალს მარტს აპრილს მაისს ივნისს ივლისს - სექტემბერს ოქტომბერს ნოემბერს დეკემბერს",
+    "იანვარში თებერვალში მარტში აპრილში მაისში ივნისში ივლისში აგვისტოში სექტემბერში ოქტომბერში ნოემბერში დეკემბერში",
+    "январе феврале марте апреле мае июне июле августе сентябре октябре ноябре декабре",
+    "січні лютому березні квітні травні червні липні серпні вересні жовтні листопаді грудні",
+    "студзені лютым сакавіку красавіку маі чэрвені ліпені жніўні верасні кастрычніку лістападзе снежні",
+    "јануару фебруару марту априлу мају јуну јулу августу септембру октобру новембру децембру",
+    "қаңтарда ақпанда наурызда сәуірде мамырда маусымда шілдеде тамызда қыркүйекте қазанда қарашада желтоқсанда",
+    "қаңтардың ақпанның наурыздың сәуірдің мамырдың маусымның шілденің тамыздың қыркүйектің қазанның қарашаның "
+    "желтоқсанның",
+    "styczniu lutym marcu kwietniu maju czerwcu lipcu sierpniu wrześniu październiku listopadzie grudniu",
+    "lednu únoru březnu dubnu květnu červnu červenci srpnu září říjnu listopadu prosinci",
+    "januári februári marci apríli máji júni júli auguste septembri októbri novembri decembri",
+    "siječnju veljači ožujku travnju svibnju lipnju - kolovozu rujnu - studenom prosincu",
+    "januaru februaru martu aprilu - junu julu avgustu septembru oktobru novembru decembru",
+    "januarju februarju - - - juniju juliju - - - - -",
+    "sausį vasarį kovą balandį gegužę birželį liepą rugpjūtį rugsėjį spalį lapkritį gruodį",
+    "jaanuaris veebruaris märtsis aprillis - juunis juulis augustis septembris oktoobris novembris detsembris",
+    "- - márciusi áprilisi májusi júniusi júliusi augusztusi szeptemberi októberi novemberi decemberi",
+    "Ιανουάριο Φεβρουάριο Μάρτιο Απρίλιο Μάιο Ιούνιο Ιούλιο Αύγουστο Σεπτέμβριο Οκτώβριο Νοέμβριο Δεκέμβριο",
+    "yanvarda fevralda martda aprelda mayda iyunda iyulda avqustda sentyabrda oktyabrda noyabrda dekabrda",
 )
 """Names of months in cases and spellings that the CLDR does not have."""
 _MORE_MONTHS = {
