@@ -35,6 +35,7 @@ _EASTER_WORDS = {
 }
 _FEASTS = {word: day for day, words in _FEAST_WORDS.items() for word in lower(fold(words)).split()}
 _BY_EASTER = {word: days for days, words in _EASTER_WORDS.items() for word in lower(fold(words)).split()}
+_FIRST_WORDS = frozenset(name.split("_")[0] for name in (*_SEASONS, *_FEASTS, *_BY_EASTER))
 
 
 def season_or_feast(words: Sequence[str], year: int, *, split: bool = False) -> tuple[date, date] | None:
@@ -45,6 +46,8 @@ def season_or_feast(words: Sequence[str], year: int, *, split: bool = False) -> 
     >>> season_or_feast(["good", "friday"], 2026)
     (datetime.date(2026, 4, 3), datetime.date(2026, 4, 4))
     """
+    if words[0] not in _FIRST_WORDS:
+        return None
     for name in (words[0], "_".join(words[:2]), "_".join(words[:4])):
         if (month := _SEASONS.get(name)) is not None:
             if split and month == 1:

@@ -24,7 +24,8 @@ _OTHER_YEAR_AFTER = re.compile(r",? (?:de |del |a\. ?d\. )?\d{3,4}(?![\d:.,]?\d)
 _MONTH_BEFORE = re.compile(r"(?<![\w-])([^\W\d_]{3,12})\.? (?:the )?$")
 _ASIAN_DAY = re.compile(r"(?P<m>[0-9]{1,2})[月월] ?(?P<d>[0-9]{1,2})[日号號일]")
 _ASIAN_MONTH = re.compile(r"(?<![0-9年년])(?P<m>[0-9]{1,2})[月월](?!\s?[0-9])")
-_BLANKS = str.maketrans(dict.fromkeys(".,;:!?()[]\"'/|", " "))
+_NAME_GOES_ON = re.compile(r"[\w-]|\.? [0-9]")
+_MARKS = ".,;:!?()[]\"'|"
 _IN_BEFORE = re.compile(r"\b(?:in|im|en|em|a|au|since|early|late|mid|until|w|v|i) $|\bmid-$")
 _OTHER_WORDS = frozenset("march mars august marca marci marco mart augusta kova listopadu".split())
 """Months that are also words of another kind, and count only behind a word such as "in"."""
@@ -126,27 +127,30 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
 
 def _months(low: str) -> Iterator[tuple[int, int, int]]:
     """Where the name of a month stands without a day and a year, and which it is."""
-    named = _names().keys() & low.translate(_BLANKS).split()
-    asian = "月" in low or "월" in low
-    dated = [(one.start, one.end) for one in find_in_folded(low)] if named or asian else []
-    places = [
-        (one, _names()[name])
-        for name in sorted(named)
-        for one in re.finditer(rf"(?<![\w-]){name}(?![\w-]|\.? [0-9])", low)
-        if _fits(low, one)
-    ]
-    places += [(one, int(one["m"])) for one in _ASIAN_MONTH.finditer(low) if asian and 1 <= int(one["m"]) <= 12]
-    for one, month in places:
-        if not any(a < one.end() and one.start() < b for a, b in dated):
-            yield one.start(), one.end(), month
+    named = _names().keys() & {word.strip(_MARKS) for word in set(low.split())}
+    places = [(*place, _names()[name]) for name in sorted(named) for place in _places(low, name)]
+    if "月" in low or "월" in low:
+        places += [(*one.span(), int(one["m"])) for one in _ASIAN_MONTH.finditer(low) if 1 <= int(one["m"]) <= 12]
+    dated = [(one.start, one.end) for one in find_in_folded(low)] if places else []
+    for start, end, month in places:
+        if not any(a < end and start < b for a, b in dated):
+            yield start, end, month
 
 
-def _fits(low: str, one: re.Match[str]) -> bool:
-    """Whether the words before a name make no day of it, and a month of one that is also another word."""
-    first = max(0, one.start() - 14)
-    if one[0] in _OTHER_WORDS:
-        return _IN_BEFORE.search(low, first, one.start()) is not None
-    return _NO_MONTH_BEFORE.search(low, first, one.start()) is None
+def _places(low: str, name: str) -> Iterator[tuple[int, int]]:
+    """Where a name stands as a word that no number makes a day of."""
+    end = 0
+    while (start := low.find(name, end)) >= 0:
+        end = start + len(name)
+        if _NAME_GOES_ON.match(low, end) or (start and (low[start - 1].isalnum() or low[start - 1] == "-")):
+            continue
+        first = max(0, start - 14)
+        if name in _OTHER_WORDS:
+            fits = _IN_BEFORE.search(low, first, start) is not None
+        else:
+            fits = _NO_MONTH_BEFORE.search(low, first, start) is None
+        if fits:
+            yield start, end
 
 
 @cache
