@@ -22,7 +22,10 @@ _SEASON_WORDS = {
 _SEASONS = {word: month for month, words in _SEASON_WORDS.items() for word in lower(fold(words)).split()}
 """The month in which each season begins; winter is that of January, which may be the earlier of two."""
 _FEAST_WORDS = {
-    (12, 24): "christmas xmas weihnachten noël navidad nadal kerst kerstmis joulu vánoce vánocích karácsony crăciun рождество різдво",
+    (
+        12,
+        24,
+    ): "christmas xmas weihnachten noël navidad nadal kerst kerstmis joulu vánoce vánocích karácsony crăciun рождество різдво",
     (12, 31): "new_year_s_eve silvester sylwester nochevieja",
     (1, 1): "new_year_s_day neujahr capodanno",
     (11, 22): "thanksgiving black_friday",

@@ -122,8 +122,14 @@ _SCRIPTS = (
     ("[\uac00-\ud7af]", "ko"),
     ("[\u4e00-\u9fff]", "zh"),
     ("[\u0e00-\u0e7f]", "th"),
-    ("[\u0590-\u05ff]", "he"),
-    ("[\u0900-\u097f]", "hi ne"),
+    ("[\u0590-\u05ff]", "he yi"),
+    ("[\u0900-\u097f]", "hi ne mr"),
+    ("[\u0a00-\u0a7f]", "pa"),
+    ("[\u0a80-\u0aff]", "gu"),
+    ("[\u0c80-\u0cff]", "kn"),
+    ("[\u0d00-\u0d7f]", "ml"),
+    ("[\u0d80-\u0dff]", "si"),
+    ("[\u1780-\u17ff]", "km"),
     ("[\u1000-\u109f]", "my"),
     ("[\u1200-\u137f]", "am"),
     ("[\u0980-\u09ff]", "bn"),
@@ -132,7 +138,7 @@ _SCRIPTS = (
     ("[\u10a0-\u10ff]", "ka"),
     ("[\u0530-\u058f]", "hy"),
     ("[\u0370-\u03ff]", "el"),
-    ("[\u0400-\u04ff]", "ru uk bg sr"),
+    ("[\u0400-\u04ff]", "ru uk bg sr be mk kk mn"),
     ("[\u0600-\u06ff]", "ar fa ur"),
 )
 _LETTERS_BY_SCRIPT = tuple((re.compile(letters), codes.split()) for letters, codes in _SCRIPTS)
@@ -255,7 +261,9 @@ def _told_below(text: str, first: int, last: int, before: str, after: str) -> bo
     """Whether the date stands in a heading without a verb, and the sentence right behind it tells what happened."""
     if first > 0 and text[first - 1] != "\n":
         return False
-    if not 1 <= len(_WORD.findall(before)) + len(_WORD.findall(after)) <= _LONGEST_HEADING or after.endswith(("?", ":")):
+    if not 1 <= len(_WORD.findall(before)) + len(_WORD.findall(after)) <= _LONGEST_HEADING or after.endswith(
+        ("?", ":")
+    ):
         return False
     follows = _sentence_from(text, last + 1) if text[last : last + 1] not in ("", "\n") else ""
     return bool(follows) and not _YEAR.search(follows) and bool(_told(text, "", "", follows))
@@ -381,7 +389,32 @@ _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]"
 """A clause where words are not set apart."""
 
 
-_POSTPOSED = frozenset(("fi", "et", "hu", "tr", "hi", "bn", "ta", "te", "ka", "hy", "ur"))
+_POSTPOSED = frozenset(
+    (
+        "fi",
+        "et",
+        "hu",
+        "tr",
+        "hi",
+        "bn",
+        "ta",
+        "te",
+        "ka",
+        "hy",
+        "ur",
+        "kk",
+        "mn",
+        "az",
+        "uz",
+        "mr",
+        "gu",
+        "pa",
+        "ml",
+        "kn",
+        "si",
+        "eu",
+    )
+)
 """Languages that say "6 June until"."""
 _BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
 _NIGHT = frozenset(
