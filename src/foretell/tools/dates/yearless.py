@@ -27,7 +27,7 @@ _ASIAN_MONTH = re.compile(r"(?<![0-9年년])(?P<m>[0-9]{1,2})[月월](?!\s?[0-9]
 _NAME_GOES_ON = re.compile(r"[\w-]|\.? [0-9]")
 _MARKS = ".,;:!?()[]\"'|"
 _IN_BEFORE = re.compile(r"\b(?:in|im|en|em|a|au|since|early|late|mid|until|w|v|i) $|\bmid-$")
-_OTHER_WORDS = frozenset("march mars august marca marci marco mart augusta kova listopadu".split())
+_OTHER_WORDS = frozenset("march mars august marca marci marco mart augusta kova наурыз listopadu".split())
 """Months that are also words of another kind, and count only behind a word such as "in"."""
 _NO_MONTH_BEFORE = re.compile(r"[0-9](?:st|nd|rd|th|\.|er)?(?: (?:de|of|di))? ?$|\b(?:last|each|every|previous) $")
 _NO_DAY_BEFORE = frozenset("-/.,:$€£")
