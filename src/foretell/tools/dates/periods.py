@@ -2,7 +2,7 @@
 """Results of weeks, quarters, halves, seasons and years that were not over at the cutoff: "Q2 2024 results"."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -328,17 +328,22 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
                 else:
                     yield from _part(*span, number, length, count)
                 return
-    split = _SPLIT_YEAR.match(low, year.end()) is not None
-    for words in (before[-_BESIDE:], after[:_BESIDE]):
-        for place, (_, start, end) in enumerate(words):
-            if (days := season_or_feast([word for word, _, _ in words[place:]], number, split=split)) is not None:
-                yield _Period(min(start, year.start()), max(end, year.end()), *days)
-                return
-    window = low[left : year.end() + 9]
-    if not any(map(window.__contains__, _YEAR_NAMES)):
+    season = _season(low, year, number, (before[-_BESIDE:], after[:_BESIDE]))
+    if season is not None or not any(map(low[left : year.end() + 9].__contains__, _YEAR_NAMES)):
+        yield from filter(None, (season,))
         return
     if (named := _YEARS.search(low, left, year.end() + 9)) is not None and named.start() <= year.start() < named.end():
         yield _year(named, number)
+
+
+def _season(low: str, year: re.Match[str], number: int, beside: Sequence[list[tuple[str, int, int]]]) -> _Period | None:
+    """The season or feast that words beside a year name."""
+    split = _SPLIT_YEAR.match(low, year.end()) is not None
+    for words in beside:
+        for place, (_, start, end) in enumerate(words):
+            if (days := season_or_feast([word for word, _, _ in words[place:]], number, split=split)) is not None:
+                return _Period(min(start, year.start()), max(end, year.end()), *days)
+    return None
 
 
 _SPLIT_YEAR = re.compile(r"[/-](?:20)?[2-4][0-9](?![0-9-])")

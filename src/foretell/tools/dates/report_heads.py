@@ -98,7 +98,8 @@ _NAME_BEFORE = re.compile(
 _CLOCK_AND_COLON = re.compile(r"^,? (?:à|a|at|um|a las|alle|om|kl\.?|o|в)? ?\d{1,2}[:.h]\d\d(?: ?[ap]m| uhr)? ?:\s")
 """Who wrote a comment, before its date, and the time of day behind it."""
 _DATED = re.compile(
-    r"[†✝]\s{0,2}$|(?<=; )d\. $|\b(?:19|20)\d\d[^\n\d]{0,30}[,;(] ?d\.? $|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
+    r"[†✝]\s{0,2}$|(?<=; )d\. $|\b(?:19|20)\d\d[^\n\d]{0,30}[,;(] ?d\.? $"
+    r"|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
     r"|\b(?:fait|done|given|hecho|dado|dato|fatto|feito|geschehen|gedaan|sporzadzono|dano) (?:a|at|en|zu|te|em|w|v|in)"
     r" [a-z][\w .'-]{2,30}, (?:le |on |this |el |am |den |op |il |dne |dnia |em )?$"
 )

@@ -54,9 +54,8 @@ _ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dn
 def has_stamp_word_before(place: DatePlace) -> bool:
     """Whether a stamp word stands before the date, with nothing but weekday, clock and small words between."""
     start = max(0, place.found.start - 60)
-    for end in _RUN_ON.finditer(place.plain, start, place.found.start):
-        # What was published in the sentence before has its own date, if any.
-        start = end.end()
+    # What was published in the sentence before has its own date, if any.
+    start = max((end.end() for end in _RUN_ON.finditer(place.plain, start, place.found.start)), default=start)
     before = place.low[start : place.found.start]
     if not before.isascii() and ASIAN_STAMP.search(before[-14:]):
         return not _ASIAN_EDGE.match(place.after) and not FUTURE_SIGN.search(

@@ -1,4 +1,4 @@
-"""Days and months without a year ("Updated June 5", "in June prices fell"): which year they mean, and whether it is late.
+"""Days and months without a year ("Updated June 5", "in June prices fell"): which year they mean, if it is a late one.
 
 An honest text that tells of "7 June" as past means the last 7 June before it appeared. Where that day lies many months
 back, the text was more likely written after the next one.
@@ -25,9 +25,9 @@ _MONTH_BEFORE = re.compile(r"(?<![\w-])([^\W\d_]{3,12})\.? (?:the )?$")
 _ASIAN_DAY = re.compile(r"(?P<m>[0-9]{1,2})[月월] ?(?P<d>[0-9]{1,2})[日号號일]")
 _ASIAN_MONTH = re.compile(r"(?<![0-9年년])(?P<m>[0-9]{1,2})[月월](?!\s?[0-9])")
 _NAME_GOES_ON = re.compile(r"[\w-]|\.? [0-9]")
-_MARKS = ".,;:!?()[]\"'|"
 _IN_BEFORE = re.compile(r"\b(?:in|im|en|em|a|au|since|early|late|mid|until|w|v|i) $|\bmid-$")
-_OTHER_WORDS = frozenset("march mars august marca marci marco mart augusta kova наурыз listopadu".split())
+_OTHER_NAMES = "march mars august marca marci marco mart augusta kova наурыз listopadu"
+_OTHER_WORDS = frozenset(_OTHER_NAMES.split())
 """Months that are also words of another kind, and count only behind a word such as "in"."""
 _NO_MONTH_BEFORE = re.compile(r"[0-9](?:st|nd|rd|th|\.|er)?(?: (?:de|of|di))? ?$|\b(?:last|each|every|previous) $")
 _NO_DAY_BEFORE = frozenset("-/.,:$€£")
@@ -89,6 +89,9 @@ def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
         meant = _meant(low, start, published, month, day)
         if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
             return _shown(plain, start, end)
+    if any(one.precision == "day" for one in find_in_folded(low)):
+        # Who writes whole dates names the year where it matters.
+        return None
     for start, end, month in _months(low):
         meant = _meant(low, start, published, month)
         if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
@@ -127,7 +130,7 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
 
 def _months(low: str) -> Iterator[tuple[int, int, int]]:
     """Where the name of a month stands without a day and a year, and which it is."""
-    named = _names().keys() & {word.strip(_MARKS) for word in set(low.split())}
+    named = _names().keys() & low.replace(",", " ").replace(".", " ").split()
     places = [(*place, _names()[name]) for name in sorted(named) for place in _places(low, name)]
     if "月" in low or "월" in low:
         places += [(*one.span(), int(one["m"])) for one in _ASIAN_MONTH.finditer(low) if 1 <= int(one["m"]) <= 12]
