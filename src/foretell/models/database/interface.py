@@ -146,7 +146,8 @@ class Database(Statements, ABC):
     def grouped(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
         """Like `aside`, for a few statements that may share a transaction with others' where that is cheaper.
 
-        The more `others` are under way, the longer company is waited for: a few milliseconds at most. Who stops waiting before it is begun has it left undone.
+        The more `others` are under way, the longer company is waited for: a few milliseconds at most. Who stops
+        waiting before it is begun has it left undone.
         """
         return self.aside(work)
 
