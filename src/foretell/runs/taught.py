@@ -1,4 +1,4 @@
-"""The default rule taught by what a forecaster said in earlier runs and how that came out.
+"""The default rule, taught by a forecaster's forecasts in earlier runs and their outcomes.
 
 No forecaster and no tool may import this module.
 """
@@ -26,27 +26,27 @@ from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunRow, RunStore
 
 TAUGHT = "default"
-"""The way of combining that learns."""
+"""The name of the combination that learns."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DefaultByDay:
-    """The default rule as it stood on each day: every question is judged by what was known before it was asked."""
+    """The default rule as of each day: every question is combined by what was known before it was asked."""
 
     examples: Examples
     training: Training = field(default_factory=Training)
-    """Empty: what is learnt differs from day to day and never reaches the day itself."""
+    """Empty: what is learnt differs from day to day and never includes the day itself."""
     _fitted: dict[np.datetime64, FittedDefault] = field(default_factory=dict[np.datetime64, FittedDefault], repr=False)
 
     def on(self, day: np.datetime64) -> FittedDefault:
-        """The rule of a day; before there is any example it is the untaught one."""
+        """The rule of a day; without any example, the rule before it has learnt anything."""
         if day not in self._fitted:
             known = self.examples.known_before(day)
             self._fitted[day] = DefaultMethod().fit(known) if len(known) else UNTAUGHT
         return self._fitted[day]
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """Each row by the rule of its day."""
+        """Each row combined by the rule of its day."""
         p = np.full(len(rows), np.nan)
         for day in np.unique(rows.due):
             now = rows.due == day
@@ -55,7 +55,7 @@ class DefaultByDay:
 
 
 def combining_of_run(store: RunStore, spec: RunSpec, rates: Rates | None = None) -> CombinationSettings:
-    """How a run's trials are combined, as its spec says: the default is taught by earlier runs where there are any."""
+    """How to combine a run's trials according to its spec; the default rule learns from earlier runs."""
     how = combining_by_name(spec.combine, rates)
     if spec.combine != TAUGHT:
         return how
@@ -64,7 +64,7 @@ def combining_of_run(store: RunStore, spec: RunSpec, rates: Rates | None = None)
 
 
 def combining_of_row(store: RunStore, row: RunRow, rates: Rates | None = None) -> CombinationSettings:
-    """The same for a stored run; of a spec that this version cannot read only the way of combining is taken."""
+    """The same for a stored run. If this version cannot read the spec, only its combination is used."""
     spec = _spec(row)
     return combining_by_name(_aggregate(row), rates) if spec is None else combining_of_run(store, spec, rates)
 
@@ -81,7 +81,7 @@ def _spec(row: RunRow | None) -> RunSpec | None:
 
 
 def past_trials(store: RunStore, spec: RunSpec) -> Examples | None:
-    """What the same forecaster with the same model said in any run, with the outcomes that are known; None without."""
+    """Trials of the same forecaster and model in any run, with known outcomes; None if there are none."""
     outcomes, found = RunOutcomes(store), list[tuple[TrialRows, list[tuple[float, date]]]]()
     for run in outcomes.count():
         other = _spec(store.run(run))
@@ -101,7 +101,7 @@ def past_trials(store: RunStore, spec: RunSpec) -> Examples | None:
 
 
 def _same(one: RunSpec, other: RunSpec) -> bool:
-    """Whether two runs show the skill of the same forecaster; one that saw the future shows nobody's."""
+    """Whether two runs show the skill of the same forecaster. A run that saw the future shows nobody's."""
     return (one.forecaster, one.models.get("agent"), one.clairvoyant) == (
         other.forecaster,
         other.models.get("agent"),
@@ -115,7 +115,7 @@ def _resolved(
     told: Mapping[tuple[str, datetime | None, str], Resolution],
     rates: Rates | None,
 ) -> Iterator[tuple[TrialRows, list[tuple[float, date]]]]:
-    """The trials on each question with an outcome that has a date, and the outcomes of its targets."""
+    """The trials on each question that has a dated outcome, and the outcomes of its targets."""
     trials: dict[tuple[str, object], list[Forecast]] = {}
     for answer in answers:
         if isinstance(answer, Forecast) and answer.forecaster != PANEL and not answer.degraded:
