@@ -396,7 +396,8 @@ def test_a_post_that_cannot_be_read_does_not_hold_up_the_others(world: World):
     others = [one for one in QUESTIONS if one != 3]
     assert (world.forecast, done.exit_code) == (others, 3)
     (failed,) = [row for row in done.forecasts if not row.sent]
-    assert failed.answer and "How much? (metaculus/103): " in str(done) and "not JSON" in str(done)
+    assert f"How much? (metaculus/103): {failed.answer} (not sent: " in str(done)
+    assert "not JSON" in failed.problem
     assert world.visit().dollars == 0
     broken.clear()
     done = world.visit()

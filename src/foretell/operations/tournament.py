@@ -30,7 +30,7 @@ from foretell.operations.result import Result
 from foretell.operations.runs import measured_costs
 from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform
 from foretell.questions.as_of import instant
-from foretell.questions.codec import from_dict, to_json
+from foretell.questions.codec import from_dict, parse_yaml, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -41,7 +41,7 @@ from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, parse_yaml, spec_from_mapping
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_mapping
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
 from foretell.submit.ledger import SubmissionHistory
