@@ -264,7 +264,7 @@ async def _platform(
     settled = [event for event in open_before if resolved[event] >= len(asked[event].targets)]
     if not skipped:  # A market that could not be read has not lost its result.
         told = {(one.question_id, one.target_id) for one in results}
-        gone = {event for event, target in known.keys() - told} - open_before
+        gone = {key[0] for key in known.keys() - told} - open_before
         await asyncio.gather(*(_withdraw(arena, row, now, report) for row in rows if row.event in gone))
     for event in settled:
         await close_event(arena, event, "resolved", now)
