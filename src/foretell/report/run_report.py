@@ -330,7 +330,7 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
         labels = {"bi": "Brier index of this run", "combined": "of its combined answers"}
         labels |= {"price": "of the market", "base_rate": "of the base rate"}
         found = {**summary, "combined": scores.combined}
-        pairs = [(name, _span(found[key])) for key, name in labels.items() if found[key]]
+        pairs = [(name, _span(one)) for key, name in labels.items() if (one := found[key])]
         pairs.append(("questions decided", f"{scores.decided} of {len(scores.answers)}"))
         good = [
             HtmlBlock(definitions=pairs),
