@@ -13,7 +13,7 @@ from foretell.data.datasets.rows import read_text
 from foretell.plugins import exists, names
 from foretell.questions.codec import checked_fields, parse_yaml
 from foretell.questions.errors import InputError
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.spec import DEFAULT, BudgetSpec, QuestionsSpec, RunSpec
 
 ARENA_PREFIX = "arena:"
 """Before the name of an arena, where a run names its questions."""
@@ -108,7 +108,7 @@ class EntrySpec:
             prices=self.prices,
         )
         # An averaged entry keeps the name of its run from before entries could learn.
-        return replace(run, combine=self.combine) if self.combine == "default" else run
+        return replace(run, combine=DEFAULT if self.combine == DEFAULT else "logit-mean")
 
 
 @dataclass(frozen=True, kw_only=True)
