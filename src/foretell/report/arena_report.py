@@ -162,12 +162,14 @@ FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
 """Maximum number of entries with their own chart, in a chart by group, and in the chart over time."""
 
 
-def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChart, ...]:
-    """All charts of the page, without empty ones."""
+def arena_charts(
+    view: ArenaLeaderboard, scored: ScoredArena, styles: Mapping[str, SeriesStyle] | None = None
+) -> tuple[StudyChart, ...]:
+    """All charts of the page, without empty ones; `styles` are the entries' marks on other pages."""
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
-    styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
+    styles = styles or series_styles([entry.name for entry in arena.entries if not entry.anchor])
     courses = scores_over_time(scored, ranked[:MOST_COURSES])
     crowd = [CROWD] if CROWD in arena.names else []
     apart = [name for name in pairs.names if name != ALWAYS_HALF]
