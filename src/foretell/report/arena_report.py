@@ -198,10 +198,10 @@ def arena_charts(
             ),
         ),
     }
-    weight = market_weights(arena)
     drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
     for i, name in enumerate(drawn, 1):
-        chart = reliability_diagram(arena.row(name), arena.markets.outcome, weight, name=name)
+        p = arena.row(name)
+        chart = reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=name)
         found[f"reliability-{i}"] = (f"Reliability of {name}", chart)
     for i, name in enumerate(best if crowd else [], 1):
         chart = conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
@@ -211,9 +211,12 @@ def arena_charts(
     )
 
 
-def market_weights(arena: ArenaTable) -> Floats:
-    """Weights by which every market counts once, however often it was forecast."""
-    return 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
+def event_weights(arena: ArenaTable, p: Floats) -> Floats:
+    """Weights of an entry's probabilities by which every event counts once, as on the leaderboard."""
+    said = np.isfinite(p)
+    markets = np.bincount(arena.markets.moment[said], minlength=len(arena.moments))
+    moments = np.bincount(arena.moments.event[markets > 0], minlength=len(arena.events))
+    return np.where(said, 1 / np.maximum(markets[arena.markets.moment] * moments[arena.market_event], 1), 0.0)
 
 
 def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:

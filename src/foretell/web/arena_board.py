@@ -14,7 +14,7 @@ from foretell.arena.status import event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
-from foretell.report.arena_report import ArenaReport, market_weights
+from foretell.report.arena_report import ArenaReport, event_weights
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.rulers import ShownAnswer, interval_ruler, probability_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
@@ -225,6 +225,7 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
     study = report.study(pictures=True)
     real = [line.entry.name for line in view.lines if not line.entry.anchor]
     calibrated = choice.entry if choice.entry in arena.names else (real or list(arena.names))[0]
+    p = arena.row(calibrated)
     main = MAIN_CHARTS if len(real) <= FIRST_ROWS else MAIN_CHARTS[:-1]
     apart = {one.name: one.chart for one in study.charts if one.name in main}
     rest = tuple(one for one in study.charts if one.name not in (*main, "brier"))
@@ -233,9 +234,7 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
         columns=tuple(columns.values()),
         rows=_rows(view, choice, columns, styles),
         charts=apart,
-        calibration=reliability_diagram(
-            arena.row(calibrated), arena.markets.outcome, market_weights(arena), name=calibrated
-        ),
+        calibration=reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=calibrated),
         calibrated=calibrated,
         names=(*real, *(line.entry.name for line in view.lines if line.entry.anchor)),
         ends=_end_texts(view),

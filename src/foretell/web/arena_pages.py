@@ -175,7 +175,7 @@ class EventStep:
     """When, in words."""
     note: str = ""
     link: str = ""
-    state: Literal["done", "good", "next", "bad"] = "done"
+    state: Literal["done", "resolved", "coming", "trouble"] = "done"
 
 
 def event_steps(event: ArenaEventHistory) -> list[EventStep]:
@@ -183,7 +183,8 @@ def event_steps(event: ArenaEventHistory) -> list[EventStep]:
     asked = [moment for moment in event.moments if moment.said or moment.failed]
     missed = [moment for moment in event.moments if moment.state == "missed"]
     planned = [moment for moment in event.moments if moment.state == "planned"]
-    closes, ended = event.question.closes_at, event.status not in ("open", "unopened")
+    closes, known = event.question.closes_at, len(event.outcomes) >= len(event.prices)
+    ended = known or event.status not in ("open", "unopened")
     steps = [EventStep(title="Taken up", at=when(event.taken_up))]
     if asked:
         answers, failed = sum(len(one.said) for one in asked), sum(len(one.failed) for one in asked)
@@ -192,17 +193,17 @@ def event_steps(event: ArenaEventHistory) -> list[EventStep]:
         steps.append(EventStep(title=f"Forecast {_times(len(asked))}", at=span, note=note))
     if missed:
         note = missed[-1].reason or "nobody was asked"
-        steps.append(EventStep(title=f"{some(len(missed), 'round')} missed", note=note, state="bad"))
+        steps.append(EventStep(title=f"{some(len(missed), 'round')} missed", note=note, state="trouble"))
     if closes:
         steps.append(
-            EventStep(title="Closed" if ended else "Closes", at=when(closes), state="done" if ended else "next")
+            EventStep(title="Closed" if ended else "Closes", at=when(closes), state="done" if ended else "coming")
         )
     if event.outcomes:
         steps.append(_result_step(event))
     elif ended:
-        steps.append(EventStep(title="Awaiting the result", note=f"the market is {event.status}", state="next"))
+        steps.append(EventStep(title="Awaiting the result", note=f"the market is {event.status}", state="coming"))
     if planned and not event.outcomes:
-        steps.insert(-1, EventStep(title="Next forecast", at=when(planned[0].at), state="next"))
+        steps.insert(-1, EventStep(title="Next forecast", at=when(planned[0].at), state="coming"))
     return steps
 
 
@@ -211,10 +212,10 @@ def _result_step(event: ArenaEventHistory) -> EventStep:
     what = "Resolved" if len(event.outcomes) >= len(event.prices) else "Resolved in part"
     if all(told == "void" for told in event.outcomes.values()):
         return EventStep(
-            title="Called off", at=when(event.resolved_at), note="not scored", link=event.provenance, state="bad"
+            title="Called off", at=when(event.resolved_at), note="not scored", link=event.provenance, state="trouble"
         )
     title = f"{what}: {true[0]}" if len(true) == 1 else what
-    return EventStep(title=title, at=when(event.resolved_at), link=event.provenance, state="good")
+    return EventStep(title=title, at=when(event.resolved_at), link=event.provenance, state="resolved")
 
 
 def _times(n: int) -> str:

@@ -194,8 +194,8 @@ def _news_ticks(news: Sequence[tuple[datetime, str]], x: ChartScale, bottom: flo
     there = [(x(at.timestamp()), f"{date_text(at)}: {told}") for at, told in news if x.low <= at.timestamp() <= x.high]
     if not there:
         return Markup("")
-    ticks = [rect(place - 2, bottom - 9, 4, 9, "f-muted hit", tip=shorten(told, 160)) for place, told in there]
-    return join(text(x.start + 4, bottom - 12, "reports", "xs k"), *ticks)
+    ticks = [rect(place - 1.5, bottom - 8, 3, 8, "f-muted", tip=shorten(told, 160)) for place, told in there]
+    return join(*ticks, text(x.stop + 18, bottom, "▮ reports", "s k", tip="Reports that everybody was shown, by date"))
 
 
 # One market over time: its price, what was forecast at each moment, and how it came out.
