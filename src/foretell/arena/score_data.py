@@ -24,7 +24,8 @@ from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints, group_sums
 from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
-from foretell.runs.taught import TAUGHT, DefaultByDay
+from foretell.runs.spec import DEFAULT
+from foretell.runs.taught import DefaultByDay
 from foretell.scoring.arena_table import (
     ArenaEntry,
     ArenaOutcomes,
@@ -94,7 +95,7 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
             )
             for i, (_, name, run, spec, since) in enumerate(entries)
         ),
-        p=_matrix(frame, said, entry, place, [json.loads(row[3]).get("aggregate") == TAUGHT for row in entries]),
+        p=_matrix(frame, said, entry, place, [json.loads(row[3]).get("aggregate") == DEFAULT for row in entries]),
     )
 
 
