@@ -154,6 +154,12 @@ def _length(response: "httpx2.Response") -> int | None:
     return int(length) if length.isdigit() and plain else None
 
 
+def _encodings(response: "httpx2.Response") -> list[str]:
+    """How an answer is packed, apart from not at all."""
+    names = [name.strip().lower() for name in response.headers.get("content-encoding", "").split(",")]
+    return [name for name in names if name not in ("", "identity")]
+
+
 def error_message(error: Exception) -> str:
     """What an error says, or at least its kind."""
     return str(error) or type(error).__name__
@@ -524,6 +530,10 @@ class AsyncHttpClient:
     async def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
         body = bytearray()
         total = _length(response)
+        # httpx hands on what it cannot unpack; without this, packed bytes would be read as a page or as broken JSON.
+        asked = response.request.headers.get("accept-encoding", "")
+        if packed := [name for name in _encodings(response) if name not in asked]:
+            raise SourceError(f"the answer is packed with {packed[0]}, which was not asked for", url=url)
         async for part in response.aiter_bytes():
             body += part
             if len(body) > self.limits.max_bytes:
