@@ -147,7 +147,7 @@ def read_spec(path: str | Path) -> RunSpec:
     """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
     file = Path(path)
     if not file.exists():
-        raise InputError("no such file", path=file)
+        raise InputError("no such file", path=file, hint="foretell init run writes one")
     try:
         return spec_from_mapping(parse_yaml(read_text(file)))
     except InputError as error:
@@ -160,8 +160,12 @@ def parse_yaml(text: str) -> Any:
 
     try:
         return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise InputError(f"{place}this is not valid YAML", hint=error.problem) from None
     except yaml.YAMLError as error:
-        raise InputError(" ".join(str(error).split()), column="spec", hint="is it well-formed YAML?") from None
+        raise InputError(f"this is not valid YAML: {error}") from None
 
 
 def spec_from_mapping(data: Any) -> RunSpec:
