@@ -12,7 +12,7 @@ from foretell.arena.select import Schedule, SelectionRules
 from foretell.plugins import exists, names
 from foretell.questions.codec import checked_fields
 from foretell.questions.errors import InputError
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.spec import DEFAULT, BudgetSpec, QuestionsSpec, RunSpec
 
 ARENA_PREFIX = "arena:"
 """Before the name of an arena, where a run names its questions."""
@@ -107,7 +107,7 @@ class EntrySpec:
             prices=self.prices,
         )
         # An averaged entry keeps the name of its run from before entries could learn.
-        return replace(run, combine=self.combine) if self.combine == "default" else run
+        return replace(run, combine=DEFAULT if self.combine == DEFAULT else "logit-mean")
 
 
 @dataclass(frozen=True, kw_only=True)

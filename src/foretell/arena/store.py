@@ -541,9 +541,24 @@ class ArenaStore:
             for event, target, outcome, payoff, at, source in self.db.read(query, values)
         ]
 
-    def outcome_count(self) -> int:
-        """How many results there are."""
-        return self.db.read("select count(*) from outcome where arena = ?", (self.arena,))[0][0]
+    def outcome_state(self) -> SqlRow:
+        """Changes whenever a result is added, corrected or withdrawn."""
+        return self.db.read("select count(*), max(told_at) from outcome where arena = ?", (self.arena,))[0]
+
+    def settled_since(self, when: datetime) -> list[SelectedEventRow]:
+        """Settled events with a result that was told since then."""
+        told = "select event from outcome where arena = ? and told_at >= ?"
+        return self._selected(f" and settled = 1 and event in ({told}) order by event", self.arena, when.isoformat())
+
+    def withdraw(self, event: str) -> None:
+        """The platform took back how an event came out; the next look at the platform tells whether it is open."""
+
+        def work(statements: Statements) -> None:
+            statements.write("delete from outcome where arena = ? and event = ?", (self.arena, event))
+            update = "update listed set settled = 0, status = 'closed' where arena = ? and event = ?"
+            statements.write(update, (self.arena, event))
+
+        self.db.together(work)
 
     def settle(self, event: str) -> None:
         """Everything about this event is known."""

@@ -407,6 +407,8 @@ class ShowResult(Result):
                 for one in scores.answers[: self.limit]
             ],
             "score": scores.summary(),
+            "combined": scores.combined,
+            "rule": scores.rule,
         }
 
     def print(self, console: "Console") -> None:
@@ -429,7 +431,9 @@ class ShowResult(Result):
         if (index := scores.index) is not None:
             beside = {"price": scores.metric("bi", CROWD), "base rate": scores.metric("bi", BASE_RATE)}
             others = "".join(f", {name} {one.estimate:.1f}" for name, one in beside.items() if one is not None)
+            others += f", combined answers {scores.combined['estimate']:.1f}" if scores.combined else ""
             lines.append(f"Brier index {estimate(index, 1)} on {plural(scores.decided, 'decided question')}{others}")
+        lines.append(scores.rule)
         failures = Counter(answer.error for answer in self.answers if isinstance(answer, Failure))
         lines += [f"{plural(count, 'failure')}: {error}" for error, count in failures.most_common(MOST_REASONS)]
         return "\n".join([*lines, f"every step to one answer: foretell show {self.run.id} ID"])

@@ -15,11 +15,13 @@ from foretell.models.prices import read_price
 from foretell.questions.codec import checked_fields
 from foretell.questions.errors import InputError
 
-COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
+AUTO, DEFAULT = "auto", "default"
+COMBINATIONS = (AUTO, "logit-mean", "mean", "median", "trimmed", "extremised", "judged", DEFAULT)
 """Ways to combine trials that have a name."""
 COMBINE_HELP = (
     "How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default "
-    "(starts from the price or base rate and trusts trials as far as their track record supports it), or a fitted FILE."
+    "(starts from the price or base rate and trusts trials as far as their track record supports it), auto (default "
+    "once a track record has tested it, logit-mean until then), or a fitted FILE."
 )
 
 
@@ -75,7 +77,7 @@ class RunSpec:
     search: tuple[str, ...] = ()
     """Engines, in the order they are asked."""
     trials: int = 1
-    combine: str = "logit-mean"
+    combine: str = AUTO
     """How trials are combined: one of `COMBINATIONS`, or the file of a fitted rule."""
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False

@@ -60,6 +60,7 @@ class BoardColumn:
 
 METRIC_WORDS: Mapping[str, str] = {
     "brier": "Brier score",
+    "adjusted_brier": "Brier score",
     "bi": "Brier index",
     "ece": "Calibration error",
     "return0": "Return per $1",
@@ -85,6 +86,17 @@ def _metric(name: str, *, usual: bool = False) -> BoardColumn:
     return BoardColumn(label=metric_label(name), tip=metric.meaning, cell=cell, usual=usual)
 
 
+def _fair(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
+    """The Brier score that ranks an entry; if it was adjusted, also the score on what the entry answered."""
+    one, own, places = line.fair, line.scores.get(MAIN_METRIC), METRICS[MAIN_METRIC].decimals
+    if one is None or own is None:
+        return BoardCell(text="–")
+    detail = bracket(one.low, one.high, places)
+    if abs(one.estimate - own.estimate) > 0.5 * 10**-places:
+        detail = f"{detail} · {number(own.estimate, places)} on what it answered".removeprefix(" · ")
+    return BoardCell(text=number(one.estimate, places), detail=detail, sort_key=f"{one.estimate:.6g}")
+
+
 def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
     found = view.versus_crowd.get(line.entry.name)
     if found is None:
@@ -106,7 +118,12 @@ def _plain(value: Callable[[ArenaLeaderboardRow], tuple[float, str]]) -> CellOf:
 
 
 BOARD_COLUMNS: Mapping[str, BoardColumn] = {
-    "brier": _metric("brier", usual=True),
+    "brier": BoardColumn(
+        label=METRIC_WORDS[MAIN_METRIC],
+        tip="lower is better; adjusted for what an entry left out, by how hard the market found it",
+        cell=_fair,
+        usual=True,
+    ),
     "market": BoardColumn(
         label="Against the market",
         tip="market minus entry on the markets both answered, paired, two-sided 95 %; above 0 the entry is better",
@@ -117,7 +134,7 @@ BOARD_COLUMNS: Mapping[str, BoardColumn] = {
     "return": _metric("return0", usual=True),
     "completion": BoardColumn(
         label="Completion",
-        tip="share of the rounds that it answered",
+        tip="share of the rounds since it joined that it answered; below half it is not ranked",
         cell=_plain(lambda line: (line.completion, f"{100 * line.completion:.1f} %")),
         usual=True,
     ),
@@ -170,6 +187,8 @@ class BoardRow:
     name: str
     rank: int | None
     anchor: bool
+    unranked: bool
+    """Whether it answered too little to be ranked."""
     entered: bool
     """Whether somebody entered it, so that it has a page."""
     mark: Markup
@@ -228,7 +247,7 @@ def _rows(
     styles: Mapping[str, SeriesStyle],
 ) -> tuple[BoardRow, ...]:
     known = series_styles([line.entry.name for line in view.lines], styles)
-    main = {line.entry.name: line.scores[MAIN_METRIC] for line in view.lines if MAIN_METRIC in line.scores}
+    main = {line.entry.name: one for line in view.lines if (one := line.fair) is not None}
     ends, market = _ends(list(main.values())), main.get(CROWD)
     rows: list[BoardRow] = []
     for line in view.lines[: None if choice.every else FIRST_ROWS]:
@@ -245,6 +264,7 @@ def _rows(
                 name=name,
                 rank=line.rank,
                 anchor=line.entry.anchor,
+                unranked=not (line.entry.anchor or line.rank) and line.fair is not None,
                 entered=line.entry.forecasts > 0,
                 mark=own,
                 ruler=ruler,

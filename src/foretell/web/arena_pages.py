@@ -20,7 +20,7 @@ from foretell.report.charts.calibration import conservatism_plot, reliability_di
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.numbers import bracket, number, probability_text
+from foretell.report.numbers import bracket, number, percent, probability_text
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps, scores_over_time
 from foretell.scoring.table import CROWD
@@ -234,7 +234,7 @@ def _price_chart(event: ArenaEventHistory, target: str, styles: Mapping[str, Ser
 
 # Entries.
 
-FACTS = ("brier", "bi", "ece", "return0")
+FACTS = ("adjusted_brier", "bi", "ece", "return0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,11 +335,11 @@ def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesSty
 
 def entry_finding(view: EntryView) -> str:
     """How good the entry is, in a sentence."""
-    if view.line is None or "brier" not in view.line.scores:
+    if view.line is None or (score := view.line.fair) is None:
         return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
-    place = f"rank {view.line.rank}, " if view.line.rank else ""
-    text = f"{place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
-    text = text[0].upper() + text[1:]
+    unranked = f"Not ranked, because it answered {percent(view.line.completion)} of its rounds:"
+    place = f"Rank {view.line.rank}," if view.line.rank else "" if view.line.entry.anchor else unranked
+    text = f"{place} Brier score {score.estimate:.4f} on {view.line.events:,} events".lstrip()
     if view.versus is None:
         return f"{text}."
     side = "better" if view.versus.diff < 0 else "worse"

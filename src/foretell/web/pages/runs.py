@@ -315,6 +315,8 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "run": line,
         # How good it was: numbers with their intervals, and a sentence.
         "score": scores.summary(),
+        "combined": scores.combined,
+        "rule": scores.rule,
         "headline": run_headline(scores.against_rate, scores.against_price) if scores.board else "",
         "found": len(chosen),
         "spec": row.spec,
