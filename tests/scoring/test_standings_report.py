@@ -75,6 +75,13 @@ def test_answering_only_easy_events_gains_nothing():
     assert "good is the best entry" in arena_finding(easy)
 
 
+def test_the_calibration_chart_tells_the_error_of_the_board():
+    report = arena_report(arena(events=80, moments=3, drop=0.2))
+    charts = {one.title: one.chart for one in report.study(pictures=True).charts}
+    for line in report.view.lines[:2]:
+        assert f"ECE {line.scores['ece'].estimate:.3f}" in str(charts[f"Reliability of {line.entry.name}"].svg)
+
+
 def test_who_joins_later_did_not_miss_what_was_before():
     whole = arena(events=60)
     day = START + 15 * DAY

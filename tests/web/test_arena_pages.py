@@ -48,6 +48,40 @@ def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore,
     assert found["moments"][-1]["reasons"]["shy"] == "**shy** holds the first source to be right."
 
 
+def test_an_event_tells_what_happened_when(arena: RunStore, client: TestClient):
+    page = client.get(EVENT).text
+    steps = page[page.index('class="stations"') : page.index("What everybody said last")]
+    for part in (
+        "Taken up",
+        "4 Mar 2026",
+        "Forecast twice",
+        "Closed",
+        "Resolved: yes",
+        'href="http://x"',
+        "8 Mar 2026",
+    ):
+        assert part in steps, part
+    assert "changed the title" not in page
+    still = client.get("/arena/made/event/kalshi/KX-23").text
+    assert "Closes" in still[still.index('class="stations"') :]
+    body = arena.database.read("select body from listed where event = 'kalshi/KX-3'")[0][0]
+    renamed = body.replace("Event 3?", "Event three, as amended?")
+    moment = "select max(id) from moment where event = 'kalshi/KX-3'"
+    arena.database.write(f"insert into asked values (({moment}), ?)", (renamed,))
+    page = client.get(EVENT).text
+    assert "changed the title" in page
+    assert "Event three, as amended?" in page
+
+
+def test_the_board_tells_what_comes_next(arena: RunStore, client: TestClient):
+    page = client.get("/arena/made").text
+    assert "22 settled" in page
+    assert "2 open" in page
+    coming = page[page.index("Coming up") :]
+    assert "Median entry" in coming
+    assert "Event 23?" in coming
+
+
 def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
     page = client.get(ENTRY).text
     for part in (

@@ -211,6 +211,11 @@ class MomentTable:
         """What was asked."""
         return from_json(self._db.read("select question from asked where moment = ?", (id,))[0][0], Question)
 
+    def titles(self, event: str) -> dict[int, str]:
+        """The text of the question at each moment that was asked, by the moment's id."""
+        query = "select id, question from moment join asked on asked.moment = id where arena = ? and event = ?"
+        return {id: json.loads(question)["text"] for id, question in self._db.read(query, (self._arena, event))}
+
     def furnish(self, id: int, digest: str) -> None:
         """It has its context: forecasts can be made."""
         update = "update moment set state = 'ready', context = ?, reason = '' where id = ? and state = 'taken'"
@@ -474,6 +479,11 @@ class ArenaStore:
                 f"{_SELECTED}{where}", (self.arena, *values)
             )
         ]
+
+    def taken_up(self, event: str) -> datetime:
+        """When an event was selected."""
+        query = "select decided_at from listed where arena = ? and event = ?"
+        return instant(self.db.read(query, (self.arena, event))[0][0])
 
     def seen(self, event: ListedEvent, now: datetime) -> None:
         """Note how an event that was taken up stands now: status, close and quotes."""

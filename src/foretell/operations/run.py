@@ -24,7 +24,7 @@ from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsRes
 from foretell.operations.result import Result
 from foretell.operations.runs import money_of, money_text, run_to_dict
 from foretell.operations.table import operation
-from foretell.questions.codec import to_json
+from foretell.questions.codec import parse_yaml, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
@@ -50,7 +50,7 @@ from foretell.runs.runner import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, current_names, parse_yaml, read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.spec import RunSpec, current_names, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD

@@ -162,12 +162,14 @@ FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
 """Maximum number of entries with their own chart, in a chart by group, and in the chart over time."""
 
 
-def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChart, ...]:
-    """All charts of the page, without empty ones."""
+def arena_charts(
+    view: ArenaLeaderboard, scored: ScoredArena, styles: Mapping[str, SeriesStyle] | None = None
+) -> tuple[StudyChart, ...]:
+    """All charts of the page, without empty ones; `styles` are the entries' marks on other pages."""
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
-    styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
+    styles = styles or series_styles([entry.name for entry in arena.entries if not entry.anchor])
     courses = scores_over_time(scored, ranked[:MOST_COURSES])
     crowd = [CROWD] if CROWD in arena.names else []
     apart = [name for name in pairs.names if name != ALWAYS_HALF]
@@ -196,10 +198,10 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
             ),
         ),
     }
-    weight = market_weights(arena)
     drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
     for i, name in enumerate(drawn, 1):
-        chart = reliability_diagram(arena.row(name), arena.markets.outcome, weight, name=name)
+        p = arena.row(name)
+        chart = reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=name)
         found[f"reliability-{i}"] = (f"Reliability of {name}", chart)
     for i, name in enumerate(best if crowd else [], 1):
         chart = conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
@@ -209,9 +211,12 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
     )
 
 
-def market_weights(arena: ArenaTable) -> Floats:
-    """Weights by which every market counts once, however often it was forecast."""
-    return 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
+def event_weights(arena: ArenaTable, p: Floats) -> Floats:
+    """Weights of an entry's probabilities by which every event counts once, as on the leaderboard."""
+    said = np.isfinite(p)
+    markets = np.bincount(arena.markets.moment[said], minlength=len(arena.moments))
+    moments = np.bincount(arena.moments.event[markets > 0], minlength=len(arena.events))
+    return np.where(said, 1 / np.maximum(markets[arena.markets.moment] * moments[arena.market_event], 1), 0.0)
 
 
 def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -12,7 +13,7 @@ from typing import Any, Literal, cast
 from foretell.data.datasets.question_set import SetFilter
 from foretell.data.datasets.rows import read_text
 from foretell.models.prices import read_price
-from foretell.questions.codec import checked_fields
+from foretell.questions.codec import checked_fields, parse_yaml
 from foretell.questions.errors import InputError
 
 AUTO, DEFAULT = "auto", "default"
@@ -62,6 +63,11 @@ class BudgetSpec:
 
     run: float | None = None
     question: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, dollars in asdict(self).items():
+            if dollars is not None and not 0 <= dollars < math.inf:
+                raise ValueError(f"{name} = {dollars:g} is not an amount of dollars")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,20 +160,6 @@ def read_spec(path: str | Path) -> RunSpec:
         return spec_from_mapping(parse_yaml(read_text(file)))
     except InputError as error:
         raise error.at(path=file) from None
-
-
-def parse_yaml(text: str) -> Any:
-    """What a text in YAML or JSON says."""
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InputError(f"{place}this is not valid YAML", hint=error.problem) from None
-    except yaml.YAMLError as error:
-        raise InputError(f"this is not valid YAML: {error}") from None
 
 
 def spec_from_mapping(data: Any) -> RunSpec:
