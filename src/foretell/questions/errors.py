@@ -1,4 +1,4 @@
-"""The one error a user sees for bad input: where it is, what is wrong, what to do."""
+"""The error that users see for bad input: where it is, what is wrong, what to do."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -31,7 +31,7 @@ class InputError(Exception):
         self.problem = problem
         self.path = path
         self.row = row
-        """Data row counted from 1, the header not counted; for JSONL and text files the line number."""
+        """Data row counted from 1, without the header; the line number for JSONL and text files."""
         self.column = column
         self.hint = hint
         super().__init__(problem)
@@ -52,7 +52,7 @@ class InputError(Exception):
         return "field" if self.path is None or Path(self.path).suffix.lower() in SETTINGS_FILES else "column"
 
     def at(self, *, path: str | Path | None = None, row: int | None = None, column: str | None = None) -> "InputError":
-        """The same problem with its place filled in by whoever knows the file, or how the user spelled the field."""
+        """The same problem with its location added by a caller that knows the file or the user's spelling."""
         return InputError(
             self.problem,
             path=self.path or path,
@@ -119,7 +119,7 @@ class MissingExtra(InputError):
 
 
 class NoAnswer(InputError):
-    """Everything was asked as it should be, and no answer came: the command line exits with 3, as for a failed run."""
+    """Everything was asked correctly, and no answer came: the command line exits with 3, as for a failed run."""
 
     exit_code = 3
 
