@@ -155,7 +155,7 @@ def read_spec(path: str | Path) -> RunSpec:
     """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it."""
     file = Path(path)
     if not file.exists():
-        raise InputError("no such file", path=file)
+        raise InputError("no such file", path=file, hint="foretell init run writes one")
     try:
         return spec_from_mapping(parse_yaml(read_text(file)))
     except InputError as error:

@@ -586,9 +586,9 @@ def find_run(store: "RunStore", start: str) -> str:
     found = [row.id for row in rows if row.name == start] or [row.id for row in rows if row.id.startswith(start)]
     if len(found) != 1:
         problem = (
-            f"no run begins with {start!r}, and none is called so"
+            f"no run is named {start!r}, and no run's id begins with it"
             if not found
-            else f"{len(found)} runs begin with {start!r}"
+            else f"the ids of {len(found)} runs begin with {start!r}"
         )
         raise InputError(problem, hint="foretell runs lists them")
     return found[0]

@@ -366,6 +366,6 @@ def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None
     gap = scores[0] - scores[1]
     cluster = targets.groups.get("cluster", targets.question).codes
     common = np.isfinite(gap)
-    if np.ptp(gap[common]) == 0 or len(np.unique(cluster[common])) < 2:
+    if len(np.unique(cluster[common])) < 2 or np.ptp(gap[common]) == 0:
         return None
     return plan_from_pilot(scores[0], scores[1], cluster)
