@@ -52,7 +52,7 @@ from foretell.operations.table import operation
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
-from foretell.report.numbers import dollars
+from foretell.report.numbers import dollars, plural
 from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
 
@@ -137,14 +137,14 @@ class TreeEditResult(Result):
 
     def _plan(self) -> list[str]:
         lines = [
-            f"{step.claim}: {step.do}, about {step.calls} calls"
+            f"{step.claim}: {step.do}, about {plural(step.calls, 'call')}"
             + ("" if step.dollars is None else f", about {dollars(step.dollars)}")
             for step in self.steps
             if step.calls
         ]
         total = "price not known" if self.dollars is None else f"about {dollars(self.dollars)}"
         computed = sum(not step.calls for step in self.steps)
-        return [*lines, f"{self.calls} calls, {total}; {computed} claims by arithmetic"]
+        return [*lines, f"{plural(self.calls, 'call')}, {total}; {plural(computed, 'claim')} by arithmetic"]
 
     def __str__(self) -> str:
         if self.steps:
@@ -365,7 +365,7 @@ class TreeDiff(Result):
     def print(self, console: "Console") -> None:
         """Claim by claim: the numbers, and every changed field before and after."""
         head = f"{self.names[0]} → {self.names[1]}"
-        show_text(console, f"{head}: {len(self.changes)} claims changed\n")
+        show_text(console, f"{head}: {plural(len(self.changes), 'claim')} changed\n")
         for change, line in zip(self.changes, change_lines(self.changes), strict=True):
             new = "new " if change.id not in self.before.nodes else ""
             gone = "gone " if change.id not in self.after.nodes else ""

@@ -446,7 +446,7 @@ async def expand(
         grown = await growth.run()
         edits = grafted(grown)
         failed = [] if edits else [f"{id} stays a leaf: {'; '.join(grown.notes) or 'nothing was added to it'}"]
-        return _finished(request, work, edits, failed, f"took {id} apart")
+        return _finished(request, work, edits, failed, f"broke down {id}")
 
 
 expand_leaf = operation(TreeExpandRequest)(expand)
@@ -516,7 +516,7 @@ async def resynthesize_judgements(
         slot = f"{work.about.slot}/rejudge" + (f" {work.version}" if again else "")
         about = replace(work.about, slot=slot)
         done = await rejudge(work.tree, about, work.context, also=again, rule=request.rule, log=work.log)
-        failed = [f"{id} could not be judged anew: {why}" for id, why in done.failed.items()]
+        failed = [f"{id} could not be judged again: {why}" for id, why in done.failed.items()]
         return _finished(request, work, done.edits, failed, f"judged {', '.join(asked)} anew")
 
 

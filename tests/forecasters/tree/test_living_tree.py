@@ -230,7 +230,7 @@ def test_judgements_that_cannot_be_had_leave_the_old_ones_standing(file: Path):
     stubborn = playing(lambda request: '{"formula": "P9"}' if "/synthesis" in request.slot else None)
     done = do(resynthesize_tree, file, model=stubborn)
     assert (done.exit_code, len(stubborn.requests)) == (3, 3)
-    assert "P1 could not be judged anew" in done.failed[0]
+    assert "P1 could not be judged again" in done.failed[0]
     assert read_tree(file) == before
     assert check_file(file)
     again = playing()

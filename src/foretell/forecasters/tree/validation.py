@@ -121,7 +121,7 @@ def _leaf(node: Proposition) -> Iterator[TreeProblem]:
 
 
 def _parent(tree: Tree, node: Proposition) -> Iterator[TreeProblem]:
-    yield from _stale(node, "foretell tree resynthesize has its rule judged anew")
+    yield from _stale(node, "foretell tree resynthesize has its rule judged again")
     if node.failed:
         text, hint = (
             f"synthesis failed: {node.failed}",
