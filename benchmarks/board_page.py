@@ -92,13 +92,13 @@ def main() -> None:
         held.table = lambda arena: standings
         asked = ("big", ArenaFilters(), BoardChoice())
         first = timed("the first view there ever was", lambda: held.page(*asked))
-        print(f"the {'ranking' if first.first else 'board'}, {len(first.body) / 1e3:.0f} kB")
+        print(f"{first.note or 'the board'} ({len(first.body) / 1e3:.0f} kB)")
         whole = timed("the whole board after it", lambda: held.page(*asked, whole=True))
         print(f"{len(whole.body) / 1e3:.0f} kB of page, {len(whole.body) / 150e3:.2f} of 150 kB")
         timed("the same again", lambda: held.page(*asked))
         held._database.seq += 1
         shown = timed("right after a forecast came in", lambda: held.page(*asked))
-        print("the board of before, marked as such" if shown.behind else "the new board")
+        print(shown.note or "the new board")
         held.close()
 
 
@@ -106,7 +106,7 @@ class _Changing:
     """A store whose forecasts are counted and never read: the table is given."""
 
     def __init__(self, table: ArenaTable) -> None:
-        self.database, self.place, self.seq, self.table = self, table.name, 1, table
+        self.database, self.place, self.seq, self.table = self, table.name, table.p.size, table
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         return [(self.seq,)] if "said" in sql else [(0, "")]

@@ -207,7 +207,7 @@ def ask(
         price: Current market price, 0 to 1.
         network: Without a model, look up public markets, weather and price data; --no-network uses nothing from the internet.
         trials: How many independent trials to run and combine.
-        combine: How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (starts from the price or base rate and trusts trials as far as their track record supports it), or a fitted FILE.
+        combine: How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (starts from the price or base rate and trusts trials as far as their track record supports it), auto (default once a track record has tested it, logit-mean until then), or a fitted FILE.
         concurrency: How many trials run at the same time.
     """
 

@@ -17,6 +17,7 @@ pytest.importorskip("fastapi", reason="the web is one of the ways in")
 pytest.importorskip("mcp", reason="MCP is one of the ways in")
 from fastapi.testclient import TestClient
 from tests.operations.doors import TOKEN, Doors
+from tests.runs.test_taught import keep
 
 import foretell
 from fakes.models import BackgroundModels
@@ -38,7 +39,8 @@ from foretell.operations import (
 )
 from foretell.questions import InputError, instant
 from foretell.request import hints
-from foretell.runs import Settings, TreeOptions
+from foretell.runs import QuestionsSpec, RunSpec, RunStore, Settings, TreeOptions
+from foretell.scoring import final_forecasts
 from foretell.web import create_app
 
 QUESTION = "Will the harbour bridge be approved?"
@@ -176,6 +178,36 @@ def test_a_run(doors: Doors) -> None:
     result = same(done)
     assert (result["cells"], result["failed"], result["trials"]) == (2, 0, 2)
     assert same(doors.all(ShowRequest, run=result["run"]))["total"] == 2
+
+
+def test_a_tested_past_counts_the_same_everywhere(doors: Doors) -> None:
+    spec = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"})
+    for name in ("cli", "python", "web", "mcp"):
+        with closing(RunStore(doors.settings(name).store)) as store:
+            keep(store, spec, 1, right=True)
+    last = f"{spec.id}-479"
+    shown = same(doors.all(ShowRequest, run=spec.id, limit=2))
+    assert "default rule" in shown["rule"]
+    assert "The trials count" in same(doors.all(ShowRequest, run=spec.id, question=last))["report"]
+    settings = doors.settings("web")
+    with closing(RunStore(settings.store)) as store:
+        row = store.run(spec.id)
+        assert row is not None
+        answers = list(store.answers(spec.id))
+        final = {one.question_id: one.p for one in final_forecasts(store, row, answers, store.questions(spec.id))}
+    (trial,) = (one for one in answers if one.question_id == last)
+    assert isinstance(trial, foretell.Forecast)
+    assert final[last] != trial.p
+    with TestClient(create_app(settings, token=TOKEN), base_url="http://127.0.0.1") as client:
+        client.get(f"/login?token={TOKEN}")
+        view = client.get(f"/api/runs/{spec.id}/questions/{last}").json()
+        page = client.get(f"/runs/{spec.id}").text
+    assert view["combination"]["p"] == final[last]
+    assert "The trials count" in view["combination"]["stages"][-1]["told"]
+    assert shown["rule"] in page
+    assert "Combined answers" in page
+    board = doors.by_command(ScoreRequest, {"runs": [spec.id]})
+    assert {"agent", "agent, combined"} <= {one["forecaster"] for one in board["scores"]}
 
 
 def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from foretell.arena import read_arena
 from foretell.cli import cli
 from foretell.operations import spec_schema
-from foretell.runs import spec_from_mapping
+from foretell.questions import InputError
+from foretell.runs import read_spec, spec_from_mapping
 
 KINDS = {"run": "run.yaml", "grid": "grid.yaml", "arena": "arena.yaml", "bot": "bot.yaml"}
 
@@ -56,3 +57,19 @@ def test_a_schema_takes_what_the_file_takes():
         spec_from_mapping(body)
     described = [name for name, one in spec_schema("run")["properties"].items() if "description" in one]
     assert {"questions", "models", "search", "combine", "sampling", "prices"} <= set(described)
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("questions: {dataset: demo, closes_after: 2026-13-40}", "month must be in 1..12"),
+        ("questions: demo\ntrials: [1", "row 2: is not YAML"),
+        ("questions: demo\nbudget: {run: -1}", "run = -1 is not an amount of dollars"),
+        ("questions: demo\nbudget: {question: .inf}", "question = inf is not an amount of dollars"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_one_line(tmp_path: Path, written: str, told: str):
+    (tmp_path / "run.yaml").write_text(written)
+    with pytest.raises(InputError, match=r"run\.yaml") as refused:
+        read_spec(tmp_path / "run.yaml")
+    assert told in str(refused.value)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
@@ -379,3 +380,68 @@ def test_what_was_said_is_scored_when_it_has_come_out(world: World):
     rows = {row["forecaster"]: row for row in found.rows()}
     # What was called off counts for nobody.
     assert (rows["cup"]["n"], rows["always 0.5"]["bi"]) == (2, pytest.approx(50))
+
+
+def test_a_post_that_cannot_be_read_does_not_hold_up_the_others(world: World):
+    broken = [True]
+
+    async def spoil(request: ServerRequest, handler: Handler) -> ServerResponse:
+        if broken and request.method == "GET" and request.path.rstrip("/").endswith("/posts/103"):
+            return ServerResponse(body=b"<html>Just a moment</html>", headers={"Content-Type": "text/html"})
+        answer = handler(request)
+        return await answer if isawaitable(answer) else answer
+
+    world.site.server.middleware = spoil
+    done = world.visit()
+    others = [one for one in QUESTIONS if one != 3]
+    assert (world.forecast, done.exit_code) == (others, 3)
+    (failed,) = [row for row in done.forecasts if not row.sent]
+    assert f"How much? (metaculus/103): {failed.answer} (not sent: " in str(done)
+    assert "not JSON" in failed.problem
+    assert world.visit().dollars == 0
+    broken.clear()
+    done = world.visit()
+    # What was forecast then is sent now, and nothing is asked again.
+    assert (done.dollars, done.exit_code, [row.question for row in done.forecasts]) == (0, 0, ["metaculus/103"])
+    assert (world.forecast, world.commented) == (QUESTIONS, COMMENTED)
+
+
+def test_a_forecast_that_stays_unreadable_for_a_day_is_dropped(world: World):
+    def spoil(request: ServerRequest, handler: Handler) -> Any:
+        return json_response({}, 500) if request.path.rstrip("/").endswith("/posts/102") else handler(request)
+
+    world.site.server.middleware = spoil
+    world.visit(limit=1)
+    state = world.home / "tournaments/metaculus-cup/state.json"
+    assert json.loads(state.read_text(encoding="utf-8"))["outbox"]
+    world.at(NOW + timedelta(days=3))  # Closed by then.
+    assert world.visit(limit=1).exit_code == 3
+    assert not json.loads(state.read_text(encoding="utf-8"))["outbox"]
+
+
+@pytest.mark.parametrize("reply", [b"{}", b"[]", b'{"id": null}', b"<html>", b""])
+def test_a_comment_whose_reply_cannot_be_read_is_read_back(world: World, reply: bytes):
+    async def spoil(request: ServerRequest, handler: Handler) -> ServerResponse:
+        answer = handler(request)
+        answer = await answer if isawaitable(answer) else answer
+        return replace(answer, body=reply) if "comments/create" in request.path else answer
+
+    world.site.server.middleware = spoil
+    done = world.visit(limit=2)
+    assert (done.exit_code, world.forecast, world.commented) == (0, [1, 2], [101, 102])
+
+
+def test_a_question_of_a_group_that_closes_meanwhile_costs_the_others_no_comment(world: World):
+    async def close(request: ServerRequest, handler: Handler) -> ServerResponse:
+        answer = handler(request)
+        answer = await answer if isawaitable(answer) else answer
+        if request.method != "GET" or not request.path.rstrip("/").endswith("/posts/106"):
+            return answer
+        body = json.loads(answer.body)
+        body["group_of_questions"]["questions"][0]["status"] = "closed"
+        return json_response(body)
+
+    world.site.server.middleware = close
+    done = world.visit()
+    assert (world.forecast, world.commented) == ([one for one in QUESTIONS if one != 61], COMMENTED)
+    assert "(not sent: forecast: the question takes no forecasts: its status is closed)" in str(done)

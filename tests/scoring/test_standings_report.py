@@ -1,12 +1,14 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
-from foretell.report.arena_report import arena_report
+from foretell.report.arena_report import arena_finding, arena_headline, arena_report
 from foretell.scoring import CROWD
-from foretell.scoring.arena_view import arena_view
+from foretell.scoring.arena_view import arena_view, first_view
 
 
 def test_the_terminal_shows_the_board_with_its_yardsticks():
@@ -43,8 +45,58 @@ def test_page_data_holds_everything_and_no_nan():
     ranks = [line["rank"] for line in data["lines"] if not line["entry"]["anchor"]]
     assert ranks == [*range(1, len(ranks) + 1)]
     assert not any(line["rank"] for line in data["lines"] if line["entry"]["anchor"])
-    briers = [line["scores"]["brier"]["estimate"] for line in data["lines"]]
+    briers = [line["scores"]["adjusted_brier"]["estimate"] for line in data["lines"]]
     assert briers == sorted(briers)
+
+
+def _leaving_out(table, entry, left):
+    p = table.p.copy()
+    p[table.names.index(entry), left] = np.nan
+    return replace(table, p=p)
+
+
+def test_answering_only_easy_events_gains_nothing():
+    whole = arena(events=120, moments=1)
+    hard = (whole.markets.price > 0.05) & (whole.markets.price < 0.95)
+    easy = arena_view(_leaving_out(whole, "bad", hard))
+    lines, before = ({line.entry.name: line for line in view.lines} for view in (easy, arena_view(whole)))
+    picky = lines["bad"]
+    assert picky.scores["brier"].estimate < lines["good"].scores["brier"].estimate  # On what each answered.
+    assert picky.fair.estimate > lines["good"].fair.estimate
+    assert picky.completion < 0.5
+    assert picky.rank is None
+    assert (lines["good"].rank, easy.lines[0].entry.name) == (1, "good")
+    # Whoever answered everything needs no adjustment, and the ranking without intervals says the same.
+    assert lines["good"].fair == lines["good"].scores["brier"] == before["good"].scores["brier"]
+    for line in first_view(_leaving_out(whole, "bad", hard)).lines:
+        assert line.fair.estimate == pytest.approx(lines[line.entry.name].fair.estimate)
+        assert line.rank == lines[line.entry.name].rank
+    assert arena_headline(easy).startswith(("good beats", "No entry beats the market: good"))
+    assert "good is the best entry" in arena_finding(easy)
+
+
+def test_the_calibration_chart_tells_the_error_of_the_board():
+    report = arena_report(arena(events=80, moments=3, drop=0.2))
+    charts = {one.title: one.chart for one in report.study(pictures=True).charts}
+    for line in report.view.lines[:2]:
+        assert f"ECE {line.scores['ece'].estimate:.3f}" in str(charts[f"Reliability of {line.entry.name}"].svg)
+
+
+def test_who_joins_later_did_not_miss_what_was_before():
+    whole = arena(events=60)
+    day = START + 15 * DAY
+    before = whole.moments.taken_at[whole.markets.moment] < np.datetime64(day.replace(tzinfo=None))
+    late = _leaving_out(whole, "bad", before)
+    joined = replace(late.entries[1], since=day.isoformat()[:19])
+    views = [arena_view(replace(late, entries=(late.entries[0], one))) for one in (late.entries[1], joined)]
+    rows = [next(line for line in view.lines if line.entry.name == "bad") for view in views]
+    assert 0.4 < rows[0].completion < 0.6
+    assert rows[1].completion == 1.0
+    assert rows[1].rank == 2
+    left = arena_view(
+        replace(whole, entries=(replace(whole.entries[0], until="2026-01-16T00:00:00"), whole.entries[1]))
+    )
+    assert next(line for line in left.lines if line.entry.name == "good").completion == 1.0
 
 
 def test_the_page_is_one_well_formed_file():

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from fakes.faults import InboxFault, InboxFaults
-from foretell.data import AsyncHttpClient, SourceError
+from foretell.data import AsyncHttpClient, Payload, SourceError
 from foretell.practice import PracticeServer, json_response
 from foretell.submit import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed
 
@@ -102,7 +102,7 @@ def test_a_reply_that_cannot_be_read_leaves_it_open_what_was_taken() -> None:
         server = PracticeServer()
         server.route("POST", "/it", lambda request: json_response({}, 201).__class__(status=201, body=b"<html>"))
         async with server, AsyncHttpClient(limits=SEND_ONCE) as http:
-            await Poster(http=http, headers={}, secret=SECRET).post_for_reply(f"{server.url}/it", {})
+            await Poster(http=http, headers={}, secret=SECRET).post_for_reply(f"{server.url}/it", {}, Payload.members)
 
     with pytest.raises(SubmissionUnconfirmed, match="not JSON"):
         asyncio.run(main())

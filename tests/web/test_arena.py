@@ -70,7 +70,8 @@ def test_pages(arena: str, site: Any, page: Any):
     expect(page.locator("main")).not_to_contain_text("kalshi/")
     page.get_by_role("link", name="Event 3?", exact=True).click()
     expect(page.locator("h1")).to_contain_text("Event 3?", use_inner_text=True)
-    expect(page.locator("svg.ft:visible")).to_have_count(2)
+    expect(page.locator(".beside svg.ft:visible")).to_have_count(2)
+    expect(page.locator(".answers svg.ft:visible")).to_have_count(3)
     expect(page.locator("main")).to_contain_text("yes came true", use_inner_text=True)
 
 

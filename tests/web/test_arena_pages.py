@@ -48,6 +48,40 @@ def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore,
     assert found["moments"][-1]["reasons"]["shy"] == "**shy** holds the first source to be right."
 
 
+def test_an_event_tells_what_happened_when(arena: RunStore, client: TestClient):
+    page = client.get(EVENT).text
+    steps = page[page.index('class="stations"') : page.index("What everybody said last")]
+    for part in (
+        "Taken up",
+        "4 Mar 2026",
+        "Forecast twice",
+        "Closed",
+        "Resolved: yes",
+        'href="http://x"',
+        "8 Mar 2026",
+    ):
+        assert part in steps, part
+    assert "changed the title" not in page
+    still = client.get("/arena/made/event/kalshi/KX-23").text
+    assert "Closes" in still[still.index('class="stations"') :]
+    body = arena.database.read("select body from listed where event = 'kalshi/KX-3'")[0][0]
+    renamed = body.replace("Event 3?", "Event three, as amended?")
+    moment = "select max(id) from moment where event = 'kalshi/KX-3'"
+    arena.database.write(f"insert into asked values (({moment}), ?)", (renamed,))
+    page = client.get(EVENT).text
+    assert "changed the title" in page
+    assert "Event three, as amended?" in page
+
+
+def test_the_board_tells_what_comes_next(arena: RunStore, client: TestClient):
+    page = client.get("/arena/made").text
+    assert "22 settled" in page
+    assert "2 open" in page
+    coming = page[page.index("Coming up") :]
+    assert "Median entry" in coming
+    assert "Event 23?" in coming
+
+
 def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
     page = client.get(ENTRY).text
     for part in (
@@ -94,20 +128,38 @@ def test_the_last_board_is_shown_until_the_new_one_is_made(
 
     held = LeaderboardCache(arena, tmp_path)
     first = held.page("made", ArenaFilters(), BoardChoice())
-    assert not first.behind
+    assert not first.note
     monkeypatch.setattr(boards, "arena_report", report)
     monkeypatch.setattr(boards, "PATIENCE", 0.0)
     arena.database.write("update outcome set told_at = ? where event = 'kalshi/KX-3'", ("2027-01-01T00:00:00+00:00",))
     later = LeaderboardCache(arena, tmp_path)
     for cache in (held, later):
         shown = cache.page("made", ArenaFilters(), BoardChoice())
-        assert shown.behind
+        assert shown.note == boards.OUTDATED
         assert shown.body == first.body
     slow.set()
     monkeypatch.setattr(boards, "PATIENCE", 30.0)
-    assert not held.page("made", ArenaFilters(), BoardChoice()).behind
+    assert not held.page("made", ArenaFilters(), BoardChoice()).note
     held.close()
     later.close()
+
+
+def test_nobody_waits_while_many_forecasts_are_read_for_the_first_time(
+    arena: RunStore, app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    slow, real = threading.Event(), boards.read_arena_table
+
+    def read(*args: Any, **options: Any) -> Any:
+        assert slow.wait(30)
+        return real(*args, **options)
+
+    monkeypatch.setattr(boards, "read_arena_table", read)
+    monkeypatch.setattr(boards, "LARGE", 0)
+    assert boards.READING in client.get(BOARD).text
+    slow.set()
+    held: LeaderboardCache = app.state.serving.boards
+    whole = held.page("made", ArenaFilters(), BoardChoice(), whole=True)
+    assert whole.body in client.get(BOARD).text
 
 
 def test_a_large_board_ranks_at_once_and_its_intervals_come_after(
@@ -128,7 +180,7 @@ def test_a_large_board_ranks_at_once_and_its_intervals_come_after(
     assert "Against the market</th>" not in first
     slow.set()
     whole = held.page("made", ArenaFilters(category="Sports"), BoardChoice(columns=tuple(asked["columns"])), whole=True)
-    assert not whole.first
+    assert not whole.note
     ranked = [re.findall(r'data-v="([\d.]+)"', text) for text in (first, whole.body)]
     assert ranked[0]
     assert set(ranked[0]) <= set(ranked[1])

@@ -1,6 +1,7 @@
 """The page of a tree: what-if in the browser equals Python, on a desk and on a phone, by mouse and by keyboard."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from foretell.forecasters.tree import (
     Tree,
     apply_scenario,
     read_tree_file,
+    tornado,
     write_tree,
 )
 from foretell.operations import TreeShowRequest, show_tree
@@ -67,6 +69,31 @@ def test_moving_leaves_equals_python(trees: Path, site: Any, page: Any):
     expect(page.locator("#command")).to_contain_text(f"--set {leaves[0]}={edits[leaves[0]]:g}")
     page.locator("#reset").click()
     assert abs(_answer(page) - (tree.nodes["P0"].p or 0)) < 1e-12
+
+
+def test_what_would_change_the_answer_follows_the_what_if(trees: Path, site: Any, page: Any):
+    tree, address = read_tree_file(trees / "central_bank.json").tree, f"{site.url}/trees/view/central_bank"
+    rows = page.locator("#slopes [data-input]")
+
+    def order() -> list[str]:
+        return [row.get_attribute("data-input") for row in rows.all()]
+
+    page.goto(address)
+    page.locator("#axis text").first.wait_for()
+    sent = re.findall(r"<strong data-now>(.*?)</strong>", page.request.get(address).text())
+    assert rows.locator("[data-now]").all_inner_texts() == sent, "the page rounds as the server does"
+    assert order() == [bar.id for bar in tornado(tree)]
+    expect(page.locator("#says")).to_contain_text("It depends most on P2.1 ")
+    _set(page, "P2.1", 0.98)
+    after = apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P2.1", p=0.98),))).tree
+    wanted = tornado(after)
+    expect(rows.first).to_have_attribute("data-input", wanted[0].id)
+    assert order() == [bar.id for bar in wanted]
+    ends = f"({100 * wanted[0].at_high:.0f} % if true, {100 * wanted[0].at_low:.0f} % if false)"
+    expect(page.locator("#says")).to_have_text(f"It depends most on {wanted[0].id} {wanted[0].claim} {ends}")
+    expect(page.locator("#axis")).to_contain_text(f"now {100 * (after.nodes['P0'].p or 0):.0f} %")
+    page.locator("#says a").click()
+    assert page.evaluate("document.activeElement.dataset.set") == wanted[0].id
 
 
 def test_holding_a_claim_equals_python(trees: Path, site: Any, page: Any):
@@ -174,8 +201,11 @@ def test_claims_notebooks_and_hostile_words(settings: Settings, site: Any, page:
                 {"output_type": "display_data", "data": {"image/png": "PHN2Zz4=", "text/plain": "not a picture"}},
                 {"output_type": "error", "traceback": ["\x1b[31mValueError\x1b[0m: no"]},
             ],
+            "metadata": {"foretell": {"failed_versions": [{"source": "first try", "outputs": []}]}},
         },
+        {"cell_type": "code", "source": "the way to the data", "metadata": {"jupyter": {"source_hidden": True}}},
     ]
+    (folder / "P1.data.json").write_text("[]")  # What the notebook read is no tree.
     (folder / "P1.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}))
     grounding = Grounding(
         grounder="notebook",
@@ -187,14 +217,19 @@ def test_claims_notebooks_and_hostile_words(settings: Settings, site: Any, page:
     top = Proposition(id="P0", claim=f"Top {SCRIPT}", children=("P1",), link=LinearLink(weights={"P1": 0.9}))
     write_tree(folder / "q.json", Tree(root="P0", nodes={"P0": top, "P1": leaf}))
     page.goto(f"{site.url}/trees")
+    expect(page.locator("caption")).to_have_text("1 tree")
     page.get_by_role("link", name="Top").click()
-    page.get_by_role("link", name="the proof of P1").click()
+    page.get_by_role("link", name="the evidence for P1").click()
     expect(page.locator("strong", has_text="Because")).to_have_count(1)
     expect(page.locator("a[href^='javascript:']")).to_have_count(0)
     page.get_by_role("link", name="The notebook").click()
     expect(page.locator("img")).to_have_count(1)
     assert page.locator("img").evaluate("image => image.naturalWidth") == 1
     expect(page.locator("main")).to_contain_text("not a picture", use_inner_text=True)
+    for summary, inside in (("1 earlier version failed", "first try"), ("Setup", "the way to the data")):
+        expect(page.get_by_text(inside)).to_be_hidden()
+        page.get_by_text(summary).click()
+        expect(page.get_by_text(inside)).to_be_visible()
     assert "\x1b" not in page.content()
     assert "owned" not in page.title()
 
@@ -210,14 +245,15 @@ def test_change_save_and_send_in_four_clicks(trees: Path, site: Any, open_page: 
         clicks += 1
         locator.click()
 
+    shown = "P1.1.1 Spending on computing for generative AI… 90 → 99.0 %"
     click(page.locator('[data-set="P1.1.1"]'))
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
+    expect(page.locator("#sets-shown")).to_have_text(shown)
     wanted, before = _answer(page), page.url
     click(page.get_by_role("button", name="Save the scenario"))
     expect(page.get_by_role("row", name="P1.1.1 99.0 %")).to_be_visible()
-    expect(page.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
+    expect(page.locator("#sets-shown")).to_have_text(shown)
     assert page.url == f"{before.partition('#')[0]}#version=0&set=P1.1.1=0.99"
     assert _answer(page) == wanted, "what was saved is still what is shown"
     click(page.get_by_role("button", name="Copy link to this what-if"))
@@ -235,7 +271,7 @@ def test_change_save_and_send_in_four_clicks(trees: Path, site: Any, open_page: 
         assert Path(got.value.path()).read_bytes().startswith(head)
     other = open_page(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
     other.goto(link)
-    expect(other.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
+    expect(other.locator("#sets-shown")).to_have_text(shown)
     assert _answer(other) == wanted
     tree = read_tree_file(trees / "nvda.json").tree
     assert wanted == apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P1.1.1", p=0.99),))).p
@@ -250,7 +286,7 @@ def test_a_link_that_does_not_fit_is_told(trees: Path, site: Any, page: Any):
     page.goto(f"{site.url}/trees/view/nvda#version=7&set=P1=0.2,P9=0.5,{quote(SCRIPT)}=0.1,P1.1.1=7")
     expect(page.locator("#said")).to_contain_text("made for version 7")
     expect(page.locator("#said")).to_contain_text(f"P9=0.5, {SCRIPT}=0.1, P1.1.1=7")
-    expect(page.locator("#sets-shown")).to_have_text("P1 79 → 20 %")
+    expect(page.locator("#sets-shown")).to_have_text("P1 NVIDIA's total return over the coming t… 79 → 20 %")
     assert "owned" not in page.title()
 
 
@@ -321,7 +357,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.get_by_role("button", name="Do it for about").click()
     expect(page.locator("#panel")).to_contain_text("Done: 2 calls, $")
     page.get_by_role("link", name="Show the tree as it is now").click()
-    expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · k = 2")
+    expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · 2 trials")
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_have_count(0)
     page.get_by_role("link", name="Update stale judgements above").click()
     page.locator("#model").fill("openai:gpt-5-mini")
@@ -336,7 +372,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     expect(page.locator("ins", has_text="Parliament spends more.")).to_have_count(1)
     expect(page.locator("tbody").first).to_contain_text("ann")
     page.locator("#version").fill("1")
-    page.get_by_role("button", name="Make it the newest version").click()
+    page.get_by_role("button", name="Restore this version").click()
     expect(page.locator("tbody").first).to_contain_text("back to version 1")
     assert read_tree_file(settings.home / "trees" / "central_bank.json").tree.nodes["P2.3"].p == 0.2
 

@@ -18,12 +18,14 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from foretell.arena.spec import arena_from_json
 from foretell.data.files import write_atomically
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints, group_sums
 from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
-from foretell.runs.taught import TAUGHT, DefaultByDay
+from foretell.runs.spec import DEFAULT
+from foretell.runs.taught import DefaultByDay
 from foretell.scoring.arena_table import (
     ArenaEntry,
     ArenaOutcomes,
@@ -34,7 +36,7 @@ from foretell.scoring.arena_table import (
     moment_arrays,
 )
 
-_ENTRIES = "select id, name, run, spec from entry where arena = ? order by id"
+_ENTRIES = "select id, name, run, spec, since from entry where arena = ? order by id"
 YARDSTICKS = frozenset({"oracle"})
 """Forecasters that are no entry to be compared with: the one of the demo that knows the truth."""
 _LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
@@ -71,12 +73,13 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
     by_id = np.full(max((row[0] for row in entries), default=0) + 1, -1, np.int64)
     by_id[[row[0] for row in entries]] = np.arange(len(entries))
     entry = by_id[said.ids // PACKED]
-    names = [name for _, name, _, _ in entries]
+    names = [row[1] for row in entries]
     count = np.bincount(entry, minlength=len(names))
     dollars, seconds = (
         np.divide(group_sums(entry, cost, len(names)), count, out=np.full(len(names), np.nan), where=count > 0)
         for cost in (said.costs // PACKED / 1e6, said.costs % PACKED / 1e3)
     )
+    current, left = _current_runs(database, arena), _last_answers(asked, entry, place[said.ids % PACKED])
     return replace(
         frame,
         # Where an entry's set-up was changed under its name, each run is an entry of its own.
@@ -87,11 +90,32 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
                 forecasts=int(count[i]),
                 dollars=float(dollars[i]),
                 seconds=float(seconds[i]),
+                since=since[:19],
+                until="" if current is None or run in current else left.get(i, ""),
             )
-            for i, (_, name, run, spec) in enumerate(entries)
+            for i, (_, name, run, spec, since) in enumerate(entries)
         ),
-        p=_matrix(frame, said, entry, place, [json.loads(spec).get("aggregate") == TAUGHT for *_, spec in entries]),
+        p=_matrix(frame, said, entry, place, [json.loads(row[3]).get("aggregate") == DEFAULT for row in entries]),
     )
+
+
+def _current_runs(database: Database, arena: str) -> set[str] | None:
+    """Ids of the runs that the arena's file names now; None where an older version wrote it in terms unknown today."""
+    rows = database.read("select spec from arena where name = ?", (arena,))
+    try:
+        return {run.id for (spec,) in rows for run in arena_from_json(json.loads(spec)).runs.values()}
+    except InputError:
+        return None
+
+
+def _last_answers(asked: MomentArrays, entry: Ints, moment: Ints) -> dict[int, str]:
+    """By the place of an entry, one second after the last moment that it answered."""
+    found: dict[int, str] = {}
+    for one in np.unique(entry):
+        answered = moment[(entry == one) & (moment >= 0)]
+        if len(answered):
+            found[int(one)] = str(asked.taken_at[answered].max() + np.timedelta64(1, "s"))
+    return found
 
 
 def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints, learns: Sequence[bool]) -> Floats:

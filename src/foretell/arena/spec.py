@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.arena.select import Schedule, SelectionRules
+from foretell.data.datasets.rows import read_text
 from foretell.plugins import exists, names
-from foretell.questions.codec import checked_fields
+from foretell.questions.codec import checked_fields, parse_yaml
 from foretell.questions.errors import InputError
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.spec import DEFAULT, BudgetSpec, QuestionsSpec, RunSpec
 
 ARENA_PREFIX = "arena:"
 """Before the name of an arena, where a run names its questions."""
@@ -107,7 +108,7 @@ class EntrySpec:
             prices=self.prices,
         )
         # An averaged entry keeps the name of its run from before entries could learn.
-        return replace(run, combine=self.combine) if self.combine == "default" else run
+        return replace(run, combine=DEFAULT if self.combine == DEFAULT else "logit-mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,18 +159,12 @@ def arena_of(run: RunSpec) -> str | None:
 
 def read_arena(path: str | Path) -> ArenaSpec:
     """Read an arena's file, or that in a folder; an unknown or wrong field raises an `InputError` that names it."""
-    import yaml
-
     file = Path(path)
     file = file / FILE_NAME if file.is_dir() else file
     if not file.exists():
         raise InputError("no such file", path=file, hint="foretell arena init writes one")
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
-    try:
-        return arena_from_json(data)
+        return arena_from_json(parse_yaml(read_text(file)))
     except InputError as error:
         raise error.at(path=file) from None
 

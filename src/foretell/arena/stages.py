@@ -15,7 +15,7 @@ from foretell.arena.live import LiveArena
 from foretell.arena.select import question_date, slot, volatilities
 from foretell.arena.store import Moment, SelectedEventRow
 from foretell.data.http import SourceError
-from foretell.data.markets.listing import ListedEvent, ListingFilter
+from foretell.data.markets.listing import ACTIVE_STATUSES, ListedEvent, ListingFilter
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.questions.as_of import AsOf
 from foretell.questions.clock_jump import TOLERANCE
@@ -26,6 +26,8 @@ from foretell.runs.executor import RunProgress
 
 AT_ONCE = 8
 """Events that are asked for one by one at the same time."""
+RECHECKED = timedelta(days=7)
+"""How long after it was told a result is checked again, once a day."""
 
 
 @dataclass(kw_only=True)
@@ -41,6 +43,8 @@ class CollectReport:
     """Events taken up before whose quotes were read."""
     over: int = 0
     """Events taken up before that have ended."""
+    reopened: int = 0
+    """Events that had ended and are open again."""
     notes: list[str] = field(default_factory=list[str])
     """What platforms sent that could not be used."""
     problems: list[str] = field(default_factory=list[str])
@@ -55,6 +59,7 @@ class CollectReport:
         """For people."""
         lines = [f"{self.listed} events looked at, {len(self.chosen)} taken up; {self.refreshed} refreshed"]
         lines[0] += f", {self.over} over" if self.over else ""
+        lines[0] += f", {self.reopened} open again" if self.reopened else ""
         lines += [f"  {n} × {reason}" for reason, n in self.rejected.items()]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes), *(f"problem: {one}" for one in self.problems)])
 
@@ -81,8 +86,8 @@ async def collect(arena: LiveArena, now: datetime) -> CollectReport:
         report.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
 
     await asyncio.gather(*map(look, arena.spec.platforms))
-    unsettled = await book.db.aside(book.selected, unsettled=True)
-    known = {id: row for id, row in unsettled.items() if row.status == "open"}
+    # Also those that were closed: a market may open again.
+    known = await book.db.aside(book.selected, unsettled=True)
     await _refresh(arena, known, {event.question.id: event for event in listed}, now, report)
     volatility: Mapping[str, float] = {}
     if rules.volatility > 0:
@@ -118,19 +123,7 @@ async def _refresh(
     report: CollectReport,
 ) -> None:
     """How events that were taken up stand now: as listed, or asked for one by one."""
-    book, slots = arena.book, asyncio.Semaphore(AT_ONCE)
-
-    async def over(row: SelectedEventRow, status: str) -> None:
-        await close_event(arena, row.event, status, now)
-        report.over += 1
-
-    async def note(row: SelectedEventRow, event: ListedEvent) -> None:
-        await book.db.aside(book.seen, event, now)
-        report.refreshed += 1
-        if event.status not in ("open", "unopened"):
-            await over(row, event.status)
-        elif event.closes_at is not None and event.closes_at != row.closes_at:
-            await book.db.aside(_replan, arena, row.event, event.closes_at, now)
+    slots = asyncio.Semaphore(AT_ONCE)
 
     async def ask(row: SelectedEventRow) -> None:
         async with slots:
@@ -138,15 +131,34 @@ async def _refresh(
                 event = await arena.events[row.platform].event(row.native, AsOf(at=now, mode="live"))
             except SourceError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
-                    await over(row, "gone")
+                    await close_event(arena, row.event, "gone", now)
+                    report.over += row.status in ACTIVE_STATUSES
                 else:
                     report.problems.append(f"{row.event}: {error}")
             else:
-                await note(row, event)
+                await _note(arena, row, event, now, report)
 
     for id in known.keys() & listed.keys():
-        await note(known[id], listed[id])
+        await _note(arena, known[id], listed[id], now, report)
     await asyncio.gather(*(ask(row) for id, row in known.items() if id not in listed and row.platform in arena.events))
+
+
+async def _note(
+    arena: LiveArena, row: SelectedEventRow, event: ListedEvent, now: datetime, report: CollectReport
+) -> None:
+    """Keep the quotes of an event; plan anew if it ended, opened again or closes at another time."""
+    book = arena.book
+    await book.db.aside(book.seen, event, now)
+    report.refreshed += 1
+    was_open, closes = row.status in ACTIVE_STATUSES, event.closes_at or row.closes_at
+    if event.status not in ACTIVE_STATUSES:
+        await close_event(arena, row.event, event.status, now)
+        report.over += was_open
+    elif not was_open:
+        await book.db.aside(_plan_again, arena, row.event, closes, now)
+        report.reopened += 1
+    elif closes != row.closes_at:
+        await book.db.aside(_replan, arena, row.event, closes, now)
 
 
 async def close_event(arena: LiveArena, event: str, status: str, now: datetime) -> None:
@@ -154,6 +166,14 @@ async def close_event(arena: LiveArena, event: str, status: str, now: datetime) 
     book = arena.book
     await book.db.aside(book.over, event, status)
     await book.db.aside(book.moments.drop, event, f"the event is {status}", now)
+
+
+def _plan_again(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
+    """An event that had ended is open again: the next moment is halfway from now to its close."""
+    moments = arena.book.moments
+    last = moments.of_event(event)[-1].number
+    if (at := arena.spec.schedule.following(last, now, closes)) is not None:
+        moments.plan(event, last + 1, at)
 
 
 def _replan(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
@@ -187,24 +207,32 @@ class SettleReport:
     """Results of single targets that were new or amended."""
     settled: int = 0
     """Events of which everything is known now."""
+    withdrawn: int = 0
+    """Settled events whose platform took the result back."""
     problems: list[str] = field(default_factory=list[str])
 
     @property
     def telling(self) -> bool:
         """Whether anything happened."""
-        return bool(self.outcomes or self.settled or self.problems)
+        return bool(self.outcomes or self.settled or self.withdrawn or self.problems)
 
     def __str__(self) -> str:
         """For people."""
         head = f"{self.asked} events asked for, {self.outcomes} new results, {self.settled} settled"
+        head += f", {self.withdrawn} no longer resolved" if self.withdrawn else ""
         return "\n".join([head, *(f"problem: {one}" for one in self.problems)])
 
 
-async def settle(arena: LiveArena, now: datetime) -> SettleReport:
-    """Seek the results of events whose close has passed or that have left the list of open ones."""
+async def settle(arena: LiveArena, now: datetime, *, recheck: bool = False) -> SettleReport:
+    """Seek the results of events whose close has passed or that have left the list of open ones.
+
+    With `recheck`, also of events that settled within the last days: platforms correct results and take them back.
+    """
     report, by_platform = SettleReport(), dict[str, list[SelectedEventRow]]()
-    for row in (await arena.book.db.aside(arena.book.selected, unsettled=True)).values():
-        if row.closes_at <= now or row.status != "open":
+    book = arena.book
+    lately = await book.db.aside(book.settled_since, now - RECHECKED) if recheck else []
+    for row in [*(await book.db.aside(book.selected, unsettled=True)).values(), *lately]:
+        if row.settled or row.closes_at <= now or row.status != "open":
             by_platform.setdefault(row.platform, []).append(row)
             report.asked += 1
     await asyncio.gather(*(_platform(arena, name, rows, now, report) for name, rows in by_platform.items()))
@@ -232,12 +260,28 @@ async def _platform(
     new = [one for one in results if known.get((one.question_id, one.target_id)) != _result(one)]
     await aside(book.add_outcomes, new, now)
     resolved = Counter(event for event, _ in {*known, *((one.question_id, one.target_id) for one in results)})
-    settled = [event for event, question in asked.items() if resolved[event] >= len(question.targets)]
+    open_before = {row.event for row in rows if not row.settled}
+    settled = [event for event in open_before if resolved[event] >= len(asked[event].targets)]
+    if not skipped:  # A market that could not be read has not lost its result.
+        told = {(one.question_id, one.target_id) for one in results}
+        gone = {key[0] for key in known.keys() - told} - open_before
+        await asyncio.gather(*(_withdraw(arena, row, now, report) for row in rows if row.event in gone))
     for event in settled:
         await close_event(arena, event, "resolved", now)
         await aside(book.settle, event)
     report.outcomes += len(new)
     report.settled += len(settled)
+
+
+async def _withdraw(arena: LiveArena, row: SelectedEventRow, now: datetime, report: SettleReport) -> None:
+    """Forget the result of a settled event, but only if its platform says that it has none any more."""
+    if row.platform not in arena.events:
+        return
+    with suppress(SourceError):
+        event = await arena.events[row.platform].event(row.native, AsOf(at=now, mode="live"))
+        if event.status != "resolved":
+            await arena.book.db.aside(arena.book.withdraw, row.event)
+            report.withdrawn += 1
 
 
 def _result(one: Resolution) -> tuple[int | None, float | None, datetime | None]:
@@ -254,9 +298,6 @@ def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:
 
 
 # The second stage: at its moment an event is asked, and what everybody will be shown about it is gathered and kept.
-
-
-"""Contexts under way at the same time."""
 
 
 @dataclass(kw_only=True)
@@ -456,7 +497,9 @@ class ArenaService:
 
     async def _resolve(self, now: datetime) -> None:
         async def work() -> bool:
-            self._report("resolve", await settle(self.arena, now))
+            hours = self.arena.spec.resolve.every_hours
+            first_of_day = slot(now, hours) - timedelta(hours=hours) < slot(now, 24)
+            self._report("resolve", await settle(self.arena, now, recheck=first_of_day))
             return True  # A platform that could not be read is asked again in its next turn.
 
         await self._in_its_slot("resolve", self.arena.spec.resolve.every_hours, now, work)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,6 +42,8 @@ class MomentHistory:
     """By entry, in its own words."""
     failed: dict[str, str] = field(default_factory=dict[str, str])
     """By entry: why it did not answer."""
+    title: str = ""
+    """The question as it was worded then; empty if it was not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +59,19 @@ class ArenaEventHistory:
     moments: tuple[MomentHistory, ...]
     outcomes: dict[str, str]
     """By target: yes, no, or what a share was worth."""
+    taken_up: datetime
+    """When the arena selected it."""
+    resolved_at: datetime | None = None
+    """When the last of its outcomes was known."""
+    provenance: str = ""
+    """Where the result was read."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         told: dict[str, Any] = {name: getattr(self, name) for name in ("event", "status", "prices", "outcomes")}
         moments = [vars(moment) | {"at": moment.at.isoformat()} for moment in self.moments]
+        told |= {"taken_up": self.taken_up.isoformat(), "provenance": self.provenance}
+        told["resolved_at"] = None if self.resolved_at is None else self.resolved_at.isoformat()
         return {**told, "question": json.loads(to_json(self.question)), "moments": moments}
 
 
@@ -72,6 +82,7 @@ def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
         problem = f"the arena has no event {event!r}" if not found else f"{len(found)} events are called {event!r}"
         raise InputError(problem, hint="foretell arena status counts them; ids look like kalshi/KXFED-26DEC")
     row = found[0]
+    results, titles = book.outcomes(row.event), book.moments.titles(row.event)
     prices: dict[str, list[tuple[str, float]]] = {target.id: [] for target in row.question.targets}
     for target, at, last, bid, ask, no_ask, volume in book.quotes(row.event):
         shot = Snapshot(at=at, last_price=last, yes_bid=bid, yes_ask=ask, no_ask=no_ask, volume=volume)
@@ -83,8 +94,14 @@ def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
         question=row.question,
         labels={id: id for id in prices} | {t.id: t.label or t.id for t in row.question.targets},
         prices=prices,
-        moments=tuple(_moment_history(book, moment, row.closes_at) for moment in book.moments.of_event(row.event)),
-        outcomes={one.target_id: _outcome(one.outcome, one.payoff) for one in book.outcomes(row.event)},
+        moments=tuple(
+            replace(_moment_history(book, moment, row.closes_at), title=titles.get(moment.id, ""))
+            for moment in book.moments.of_event(row.event)
+        ),
+        outcomes={one.target_id: _outcome(one.outcome, one.payoff) for one in results},
+        taken_up=book.taken_up(row.event),
+        resolved_at=max((one.resolved_at for one in results if one.resolved_at), default=None),
+        provenance=next((one.provenance for one in results), ""),
     )
 
 

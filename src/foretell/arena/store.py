@@ -211,6 +211,11 @@ class MomentTable:
         """What was asked."""
         return from_json(self._db.read("select question from asked where moment = ?", (id,))[0][0], Question)
 
+    def titles(self, event: str) -> dict[int, str]:
+        """The text of the question at each moment that was asked, by the moment's id."""
+        query = "select id, question from moment join asked on asked.moment = id where arena = ? and event = ?"
+        return {id: json.loads(question)["text"] for id, question in self._db.read(query, (self._arena, event))}
+
     def furnish(self, id: int, digest: str) -> None:
         """It has its context: forecasts can be made."""
         update = "update moment set state = 'ready', context = ?, reason = '' where id = ? and state = 'taken'"
@@ -475,6 +480,11 @@ class ArenaStore:
             )
         ]
 
+    def taken_up(self, event: str) -> datetime:
+        """When an event was selected."""
+        query = "select decided_at from listed where arena = ? and event = ?"
+        return instant(self.db.read(query, (self.arena, event))[0][0])
+
     def seen(self, event: ListedEvent, now: datetime) -> None:
         """Note how an event that was taken up stands now: status, close and quotes."""
         update = """
@@ -541,9 +551,24 @@ class ArenaStore:
             for event, target, outcome, payoff, at, source in self.db.read(query, values)
         ]
 
-    def outcome_count(self) -> int:
-        """How many results there are."""
-        return self.db.read("select count(*) from outcome where arena = ?", (self.arena,))[0][0]
+    def outcome_state(self) -> SqlRow:
+        """Changes whenever a result is added, corrected or withdrawn."""
+        return self.db.read("select count(*), max(told_at) from outcome where arena = ?", (self.arena,))[0]
+
+    def settled_since(self, when: datetime) -> list[SelectedEventRow]:
+        """Settled events with a result that was told since then."""
+        told = "select event from outcome where arena = ? and told_at >= ?"
+        return self._selected(f" and settled = 1 and event in ({told}) order by event", self.arena, when.isoformat())
+
+    def withdraw(self, event: str) -> None:
+        """The platform took back how an event came out; the next look at the platform tells whether it is open."""
+
+        def work(statements: Statements) -> None:
+            statements.write("delete from outcome where arena = ? and event = ?", (self.arena, event))
+            update = "update listed set settled = 0, status = 'closed' where arena = ? and event = ?"
+            statements.write(update, (self.arena, event))
+
+        self.db.together(work)
 
     def settle(self, event: str) -> None:
         """Everything about this event is known."""

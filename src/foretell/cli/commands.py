@@ -153,9 +153,10 @@ class TreeGroup(CommandGroup):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
         """`foretell tree TREE_FILE` shows the file; a sentence is a claim to grow a tree for."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            if Path(args[0]).is_file():
+            word = args[0].strip()
+            if Path(args[0]).is_file() or Path(word).suffix == ".json":
                 args = ["show", *args]
-            elif " " in args[0].strip():
+            elif " " in word or not word:
                 args = ["grow", *args]
         return super().resolve_command(ctx, args)
 

@@ -17,6 +17,7 @@ from foretell.data.datasets.rows import Row, jsonl_rows
 from foretell.data.dates import parse_stated_date
 from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.questions.as_of import AsOf
+from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
 
@@ -424,14 +425,12 @@ def _date(row: Row, column: str) -> datetime:
 
 
 def _front_matter(content: str, path: Path) -> tuple[dict[str, Any], str]:
-    import yaml
-
     found = _FRONT.match(content)
     if found is None:
         return {}, content
     try:
-        front: Any = yaml.safe_load(found[1])
-    except yaml.YAMLError:
+        front: Any = parse_yaml(found[1])
+    except InputError:
         raise InputError("the lines between --- are not YAML", path=path, hint="write e.g. date: 2025-10-26") from None
     return (front if isinstance(front, dict) else {}), content[found.end() :]
 

@@ -21,6 +21,7 @@ from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList, TokenPrice
 from foretell.plugins import load
 from foretell.questions.as_of import AsOf
+from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
@@ -346,15 +347,13 @@ def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
     >>> read_forecaster("always:p=0.3")
     ('always', {'p': 0.3})
     """
-    import yaml
-
     name, _, written = spec.partition(":")
     options: dict[str, Any] = {}
     for part in filter(None, written.split(",")):
         key, equals, value = part.partition("=")
         if not equals:
             raise InputError(f"forecaster {spec!r}: cannot use {part!r}", hint="options are written name=value")
-        options[key] = yaml.safe_load(value)
+        options[key] = parse_yaml(value)
     return name, options
 
 

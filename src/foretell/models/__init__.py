@@ -28,6 +28,6 @@ HOMES = {
     ),
     "foretell.models.waiting": "WaitingReply WorkClock asking_for waiting_text",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

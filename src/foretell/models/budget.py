@@ -1,10 +1,10 @@
-"""What calls cost, and the budgets that hold it: none is overspent, and one that suffices pays for everything.
+"""Budgets: hard limits on dollars that are never overspent and that pay for everything they can pay for.
 
-Before a call is sent, the most it may cost is reserved, and its reply is capped at what the reservation pays for. Where
-there is no room, the call waits for others to come back. A call that has nobody to wait for takes what is left: then
-reading counts as it has been measured so far, not as the careful estimate has it, so that a budget is not refused for
-what its calls will not cost. A reply that was lost on the way may have been billed: it counts at its estimate, as money
-at risk.
+Before a call is sent, the most it can cost is reserved, and its reply is capped at what the reservation pays for. If
+there is no room, the call waits until other calls return. A call with nothing to wait for takes what is left; its input
+is then priced at the share measured so far instead of the cautious estimate, so that a sufficient budget is not refused
+for costs that will not occur. A lost reply may still have been billed, so it is booked at its estimate, as money at
+risk.
 """
 
 import asyncio
@@ -39,33 +39,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BYTES_PER_TOKEN = 3.5
-"""On the careful side for English; the true count is booked when the reply is there."""
+"""A cautious ratio for English text. The true count is booked when the reply arrives."""
 DEFAULT_OUTPUT_TOKENS = 16_384
-"""Longest reply within a budget, thoughts included, where the request names no limit and there is room for it."""
+"""Longest reply, reasoning included, when the request sets no limit and the budget has room."""
 LEAST_OUTPUT_TOKENS = 16
-"""No call is made for a shorter reply, unless such replies were seen. OpenAI takes no lower limit."""
+"""No call is made for a shorter reply unless replies this short were seen. OpenAI accepts no lower limit."""
 LOOK_ELSEWHERE = 1.0
-"""Seconds between two looks whether other processes have got their replies."""
+"""Seconds between checks whether calls of other processes have returned."""
 
 
 class CallEstimate(NamedTuple):
-    """The most that a call may cost, by the length of its reply."""
+    """The most a call can cost, as a function of the reply's length."""
 
     input: int
     output: int
-    """Tokens the reply may have at most, if there is room."""
+    """Maximum output tokens if the budget has room."""
     price: TokenPrice | None = None
     factor: float = 1.0
-    """Of the service tier."""
+    """Price multiplier of the service tier."""
 
     def dollars(self, output: float | None = None) -> float:
-        """With a reply of so many tokens; the longest if none are given."""
+        """The cost with a reply of this many tokens, or of the longest reply if no number is given."""
         if self.price is None:
             return 0.0
         return self.price.most(self.input, int(self.output if output is None else output)) * self.factor
 
     def longest(self, dollars: float, reading: float = 1.0) -> int:
-        """Tokens of the longest reply that so much pays for, where reading costs this share of the estimate."""
+        """Tokens of the longest reply this amount pays for, if the input costs this share of its estimate."""
         most = self.dollars(0)
         read = ceil(reading * self.input - 1e-9) * most / self.input if self.input else 0.0
         per_token = (self.dollars(1_000_000) - most) / 1_000_000
@@ -76,9 +76,9 @@ class CallEstimate(NamedTuple):
 
 
 class Budget:
-    """A hard limit on dollars, or none; a question's budget lies within that of its run.
+    """A hard limit in dollars, or no limit. A question's budget is nested in its run's budget.
 
-    A reply that has been paid for is always handed over; the next call is refused.
+    A reply that has been paid for is always returned; it is the next call that is refused.
     """
 
     def __init__(
@@ -90,10 +90,11 @@ class Budget:
         run: str = "",
         counted: Collection[str] = (),
     ) -> None:
-        """`run` is the id of the run it is for: the journal notes it with every call that is paid from here.
+        """`run` is the id of the run that pays; the journal records it with every call paid from this budget.
 
-        Such a budget begins with what the run has paid before, and another one with what the runs have paid that are
-        `counted`: their stored replies are not booked a second time, neither here nor in a budget around it.
+        With `run`, the budget starts with what that run has already paid. A budget without it starts with the payments
+        of the `counted` runs. Stored replies of those runs are not booked again, neither here nor in an enclosing
+        budget.
         """
         self.name = name
         self._counted = {run, *counted} - {""}
@@ -103,34 +104,34 @@ class Budget:
         self._chain: tuple[Budget, ...] = (self, *(within._chain if within else ()))
         self.spent = Cost()
         self.at_risk = Cost()
-        """Replies that were lost and may have been billed, at their estimate."""
+        """Lost replies that may have been billed, at their estimates."""
         self.checks = Cost()
-        """The part of what is spent that went into finding out how models can be asked."""
+        """The part of the spending that went into probing models."""
         self.reserved = 0.0
-        """Dollars set aside for calls that are under way."""
+        """Dollars set aside for calls in flight."""
         self._under_way = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._reading: float | None = None
-        """The largest share of the estimate that reading has taken so far; None before the first reply."""
+        """The largest share of its estimate that input has cost so far; None before the first reply."""
         self._least = LEAST_OUTPUT_TOKENS
         """Tokens of the shortest reply worth asking for."""
 
     @property
     def limited(self) -> bool:
-        """Whether it, or one around it, has a limit; that needs known prices."""
+        """Whether this budget or an enclosing one has a limit. A limit needs known prices."""
         return any(budget.dollars is not None for budget in self._chain)
 
     def spend(self, cost: Cost) -> None:
-        """Book something that is not paid by length, or raise `BudgetExceeded`."""
+        """Book a cost that does not depend on tokens, or raise `BudgetExceeded`."""
         self.hold(cost.dollars)
         self.release(cost.dollars, cost)
 
     async def reserve(
         self, estimate: CallEstimate, is_paid: Callable[[], Awaitable[bool]] | None = None
     ) -> "Reservation":
-        """Room for one call, as soon as there is any; `BudgetExceeded` where there will be none.
+        """Reserve money for one call as soon as there is room, or raise `BudgetExceeded` if there will never be any.
 
-        What `is_paid`, because its reply is stored, needs no room.
+        A call that `is_paid`, because its reply is stored, needs no room.
         """
         most = estimate.dollars()
         output, dollars = estimate.output, most
@@ -153,7 +154,7 @@ class Budget:
         return Reservation(budget=self, dollars=dollars, estimate=estimate, output=output)
 
     def _what_is_left(self, estimate: CallEstimate, short: "Sequence[Budget]") -> tuple[int, float]:
-        """The tokens and dollars of a call that nobody has to be waited for."""
+        """The tokens and dollars for a call when no other call is in flight."""
         tightest = min(short, key=lambda budget: budget._room(0.0))
         room, outermost = tightest._room(0.0), self._chain[-1]
         output = estimate.longest(room, 1.0 if outermost._reading is None else outermost._reading)
@@ -163,13 +164,13 @@ class Budget:
         return output, min(room, estimate.dollars(output))
 
     def learn(self, reading: float, written: int) -> None:
-        """What a complete reply showed: the share of its estimate that reading cost, and its length in tokens."""
+        """Learn from a complete reply: the share of its estimate that the input cost, and its length in tokens."""
         outermost = self._chain[-1]
         outermost._reading = max(outermost._reading or 0.0, reading)
         outermost._least = max(1, min(outermost._least, written))
 
     async def _next_landing(self) -> None:
-        """Wait for a call under way to come back. Each has a time limit of its own."""
+        """Wait until a call in flight returns. Every call has its own time limit."""
         loop = asyncio.get_running_loop()
         landing: asyncio.Future[None] = loop.create_future()
         self._waiting.append((loop, landing))
@@ -177,7 +178,7 @@ class Budget:
             await landing
 
     def landed(self) -> None:
-        """One call is back, here and in every budget around this one: whoever waits looks again."""
+        """A call has returned: wake everyone who waits for this budget or an enclosing one."""
         for budget in self._chain:
             budget._under_way -= 1
             budget._make_room()
@@ -187,14 +188,14 @@ class Budget:
                     loop.call_soon_threadsafe(_wake, landing)
 
     def _make_room(self) -> None:
-        """Hand back what others could use."""
+        """Return money that others could use."""
 
     def _busy_elsewhere(self) -> bool:
-        """Whether other processes have calls under way that are paid from here."""
+        """Whether other processes have calls in flight that this budget pays for."""
         return False
 
     def hold(self, dollars: float) -> None:
-        """Hold room here and in every budget around this one, or raise `BudgetExceeded`."""
+        """Hold money here and in every enclosing budget, or raise `BudgetExceeded`."""
         for budget in self._chain:
             if budget._lacks(dollars):
                 raise BudgetExceeded(budget._shortage(dollars))
@@ -202,7 +203,7 @@ class Budget:
             budget.reserved += dollars
 
     def release(self, dollars: float, actual: Cost, *, at_risk: bool = False, paid_by: str = "") -> None:
-        """Replace what was held by what the call cost, or may have cost. `paid_by` is the run that paid it before."""
+        """Replace the amount held by what the call cost, or may have cost. `paid_by` is the run that paid earlier."""
         known = False
         for budget in self._chain:
             budget.reserved -= dollars
@@ -214,7 +215,7 @@ class Budget:
                 budget.spent += replace(actual, dollars=0.0) if known else actual
 
     def _room(self, wanted: float) -> float:
-        """Dollars that are left. `wanted` is what somebody would like to have."""
+        """Dollars left. `wanted` is the amount somebody asks for."""
         used = self.spent.dollars + self.at_risk.dollars + self.reserved
         return inf if self.dollars is None else self.dollars - used
 
@@ -240,32 +241,32 @@ def _wake(landing: "asyncio.Future[None]") -> None:
 
 @dataclass(kw_only=True)
 class Reservation:
-    """Room for one call. It is settled once; each attempt that was lost on the way counts at its estimate."""
+    """Money reserved for one call, settled once. Every attempt whose reply was lost is booked at its estimate."""
 
     budget: Budget
     dollars: float
     estimate: CallEstimate
     output: int
-    """Tokens the reply may have at most."""
+    """Maximum output tokens."""
     under_way: bool = True
-    """False while it waits for money again."""
+    """False while the call waits for money again."""
     paid_by: str = ""
-    """The run that paid for the reply before, where it is a stored one."""
+    """The run that paid for the reply earlier, if the reply came from the journal."""
 
     @property
     def run(self) -> str:
-        """The run that pays, or nothing."""
+        """Id of the run that pays; empty if there is none."""
         return self.budget.run
 
     async def lose(self) -> int:
-        """An attempt may have been billed: book it, and reserve room for the next, or raise `BudgetExceeded`.
+        """Book an attempt that may have been billed and reserve money for the next, or raise `BudgetExceeded`.
 
-        Returns the tokens that the next reply may have.
+        Returns the maximum output tokens of the next attempt.
         """
         return await self._renew(self._maximum(), self.estimate._replace(output=self.output))
 
     async def reprice(self, factor: float) -> int:
-        """The call will cost another multiple of the usual price: reserve that instead. Returns the tokens as above."""
+        """Reserve again because the price multiplier has changed. Returns the maximum output tokens."""
         if factor <= self.estimate.factor:
             return self.output
         return await self._renew(None, self.estimate._replace(output=self.output, factor=factor))
@@ -279,7 +280,7 @@ class Reservation:
         return again.output
 
     def settle(self, actual: Cost | None) -> None:
-        """The call is over. None where its reply was lost and may have been billed."""
+        """End the reservation with the call's cost, or with None if its reply was lost and may have been billed."""
         lost = actual is None and self.under_way
         cost = self._maximum() if lost else actual or Cost()
         self.budget.release(self.dollars, cost, at_risk=lost, paid_by=self.paid_by)
@@ -287,7 +288,7 @@ class Reservation:
             self.budget.landed()
 
     def found(self, paid_by: str) -> None:
-        """The reply is stored: a run has paid for it before."""
+        """The reply is stored: a run paid for it earlier."""
         self.paid_by = paid_by
 
     def _maximum(self) -> Cost:
@@ -295,7 +296,7 @@ class Reservation:
 
 
 def estimate_tokens(request: Request) -> TokenCount:
-    """What a request reads, and what it may write at most."""
+    """Estimated input tokens of a request and the maximum of its output tokens."""
     size = 0
     for message in request.messages:
         # Most texts are known to be ASCII without looking at them again.
@@ -312,7 +313,7 @@ def estimate_tokens(request: Request) -> TokenCount:
 
 
 class _PaidCall:
-    """A request as it is sent, and the reply once it is there."""
+    """A request as it is sent, and its reply once it has arrived."""
 
     __slots__ = ("reply", "request")
     reply: Reply
@@ -322,9 +323,9 @@ class _PaidCall:
 
 
 class BudgetedModel:
-    """Books every reply, journalled or new, and refuses calls that a budget has no room for.
+    """Books every reply, stored or new, and refuses calls that the budget has no room for.
 
-    It stands outside the journal, so that a replay runs out of budget at the same call as the recorded run.
+    It wraps the journal, so that a replay exceeds the budget at the same call as the recorded run.
     """
 
     def __init__(
@@ -345,10 +346,10 @@ class BudgetedModel:
         return reply if reply.cap is None or self._kept is None else await self._uncut(request, reply, self._kept)
 
     async def _uncut(self, request: Request, reply: Reply, kept: "JournalReadingModel") -> Reply:
-        """The reply to a request whose stored one was cut off by a budget: asked for anew where there is more money.
+        """Ask again, now that there is more money, for a reply that a budget had cut off.
 
-        Each run asks in a slot of its own, so that what one with a larger budget got is not read when another is
-        replayed. The replies that were cut off stay booked.
+        Each run uses its own slot for this, so that a replay of one run never reads what another run with a larger
+        budget got. The replies that were cut off stay booked.
         """
         cut_off: tuple[Reply, ...] = ()
         while reply.cap is not None:
@@ -384,14 +385,14 @@ class BudgetedModel:
         return await self._budget.reserve(estimate, None if has is None else lambda: has(request))
 
     def _longest(self, request: Request, reservation: Reservation) -> float:
-        """Tokens that the reply may have."""
+        """Maximum output tokens of a request."""
         if self._budget.limited:
             return reservation.output
         return request.settings.max_tokens or facts_of(ModelName.read(request.model).name).max_output or inf
 
     @contextmanager
     def _paying(self, request: Request, reservation: Reservation) -> Generator["_PaidCall"]:
-        """Send a request that there is room for within the block; what the reply cost is booked after it."""
+        """Send a request inside this block after money was reserved; its cost is booked at the end."""
         cap, estimate = request.cap, reservation.estimate
         if self._budget.limited:
             cap = reservation.output if cap is None else min(cap, reservation.output)
@@ -424,7 +425,7 @@ class BudgetedModel:
 
 
 def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> float:
-    """What reading costs without a cache, as a share of its estimate: the next call may find nothing in a cache."""
+    """Cost of the input without a cache, as a share of its estimate: the next call may miss the cache."""
     estimated = estimate.dollars(0)
     read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * estimate.factor
     return read / estimated if estimated else 1.0
@@ -433,19 +434,20 @@ def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> f
 # The budget of a run that many processes work at: each draws a little at a time, all together never more than it.
 
 DRAW_SHARE = 0.02
-"""Of the whole budget: how much is drawn at once, so that not every call asks the database."""
+"""Share of the whole budget that a process draws at once, so that not every call queries the database."""
 _READ_ALLOWANCES = "SELECT owner, dollars FROM allowance WHERE run = ?"
 _SET_ALLOWANCE = """
 INSERT INTO allowance VALUES (?, ?, ?) ON CONFLICT (run, owner) DO UPDATE SET dollars = excluded.dollars"""
 _NOBODY = 0
-"""Owner of what processes used that are gone."""
+"""Owner id for amounts used by processes that have ended."""
 
 
 class SharedBudget(Budget):
-    """Allows what was drawn, and draws more where that is not enough.
+    """A budget shared by several processes: each draws a part in advance and draws more when that is used up.
 
-    What a killed process had drawn and not used is free again when the next one opens the budget, as far as that can be
-    known: in a database of several machines, one that counts as gone may come back, and what it drew stays drawn.
+    When a process was killed, what it had drawn and not used becomes free when the next process opens the budget. In a
+    database shared by several machines this cannot be known, because a process that seems dead may return: there, the
+    money stays drawn.
     """
 
     def __init__(
@@ -486,7 +488,7 @@ class SharedBudget(Budget):
         return self._journal.unsettled(self.run).reserved > 0
 
     def give_back(self) -> None:
-        """What was drawn and not spent."""
+        """Return what was drawn and not spent."""
         used = self.spent.dollars + self.at_risk.dollars
         if self.dollars:
             self._draw(used - self.dollars)

@@ -1,4 +1,4 @@
-"""One way to write a request or a reply as bytes, the same on every machine and in every process."""
+"""Canonical bytes for requests and replies: the same on every machine and in every process."""
 
 import json
 from hashlib import sha256
@@ -22,7 +22,7 @@ from foretell.models.model import (
 )
 
 _KEY = "_journal_key"
-"""Where a value remembers its key."""
+"""Attribute in which a value caches its key."""
 
 
 def canonical_json(value: Any) -> bytes:
@@ -38,7 +38,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 
 def quick_json(value: Any) -> bytes:
-    """JSON without spaces, several times as fast as the standard library; texts stand as they are, in UTF-8."""
+    """Compact JSON, several times faster than the standard library. Text is kept as UTF-8."""
     try:
         return to_json(value)
     except ValueError:  # Half of a surrogate pair has no form in UTF-8.
@@ -46,20 +46,20 @@ def quick_json(value: Any) -> bytes:
 
 
 def _text_json(value: Any) -> bytes:
-    """What `canonical_json` gives for lists of texts, which are long: the quick way where the two agree."""
+    """Equals `canonical_json` for lists of (long) strings, by the fast encoder where both agree."""
     quick = quick_json(value)
     return quick if quick.isascii() and b"\x7f" not in quick else canonical_json(value)
 
 
 def content_key(value: Any) -> str:
-    """The name under which the journal keeps the answer to `value`."""
+    """The key under which the journal stores the answer to `value`."""
     return sha256(canonical_json(value)).hexdigest()
 
 
 def request_key(request: Request) -> str:
-    """Every word of the request counts, and so does its slot.
+    """The journal key of a request. Every word counts, and so does the slot.
 
-    Of messages and tools their own keys count, which they remember: a conversation grows, what was said before stays.
+    Messages and tools cache their own keys: a conversation grows, but its earlier messages stay the same.
     """
     known = vars(request)
     if _KEY not in known:
@@ -68,7 +68,7 @@ def request_key(request: Request) -> str:
 
 
 def _request_json(request: Request) -> str:
-    """What `canonical_json` would write, put together by hand: nothing but texts has to be encoded."""
+    """The same text as `canonical_json`, assembled by hand because only strings need encoding."""
     force = "null" if request.force is None else encode_basestring_ascii(request.force)
     schema = "null" if request.schema is None else _CANONICAL.encode(request.schema)
     messages = ",".join([f'"{_message_key(message)}"' for message in request.messages])
@@ -125,7 +125,7 @@ def _call(call: ToolCall) -> list[str]:
 
 
 def pack_reply(reply: Reply) -> bytes:
-    """A reply as the journal keeps it; fields at their default are left out."""
+    """A reply in the form stored by the journal; fields with default values are left out."""
     tokens = reply.tokens
     packed: dict[str, Any] = {
         "text": reply.text,
@@ -147,7 +147,7 @@ _ALWAYS = ("text", "calls", "finish", "tokens", "model")
 
 
 def unpack_reply(stored: bytes) -> Reply:
-    """The reply that was packed, equal in every field; also one of an older version, which had fewer."""
+    """The reply that was packed, equal in every field. Also reads replies of older versions, which had fewer fields."""
     found = json.loads(stored)
     counts: list[Any] = [*found["tokens"], 0, 0, 0][:6]
     read, written, cached, cache_written, reasoning, estimated = counts

@@ -1,4 +1,4 @@
-"""Until when a model may know the world. A question that opened before is not a fair test of it."""
+"""Knowledge cutoffs of models. A question that opened before the cutoff is not a fair test of the model."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -11,23 +11,23 @@ from foretell.questions.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeCutoffWarning:
-    """Why a backtest with this model may be tainted by what the model remembers."""
+    """Explains why a backtest with this model may be contaminated by what the model remembers."""
 
     model: str
     cutoff: date | None
-    """None where nothing is known about the model."""
+    """None if the cutoff is unknown."""
     text: str
 
 
 def knowledge_cutoff(model: str) -> date | None:
-    """The last day a model may know about; a month counts to its end. None where nobody says."""
+    """The last day a model may know about, or None if unknown. A month counts to its end."""
     return facts_of(ModelName.read(model).name).cutoff
 
 
 def check_knowledge_cutoff(
     model: str, question_opened: datetime | None, *, strict: bool = False
 ) -> KnowledgeCutoffWarning | None:
-    """A warning where a model may have read about a question's outcome; with `strict` an error instead."""
+    """Warn if a model may have read about a question's outcome; with `strict`, raise an error instead."""
     if ModelName.read(model).provider == "scripted":
         return None
     cutoff = knowledge_cutoff(model)

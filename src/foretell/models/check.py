@@ -1,4 +1,4 @@
-"""What a model can do, found out by asking it a few short things, and kept for later runs."""
+"""Probes what a model can do with a few short requests and stores the result for later runs."""
 
 import json
 import re
@@ -49,31 +49,31 @@ SCHEMA = {
 }
 SYSTEM = SystemMessage(text="You test a connection. Be as brief as you can.")
 LONGEST_REPLY = 2_000
-"""Tokens: thinking models need some before they say a word."""
+"""Maximum tokens of a probe's reply: reasoning models need some before they answer."""
 
 
 @dataclass(kw_only=True)
 class CapabilityCheck:
-    """One model that is tried."""
+    """The probe of one model."""
 
     model: Model
     name: str
     seconds: float
-    """Longest time for one reply."""
+    """Longest time to wait for one reply."""
     replies: list[Reply] = field(default_factory=list[Reply])
     sure: bool = True
-    """False where a reply was lost or never came: that says nothing of what the model can do."""
+    """False if a reply was lost or never came, which says nothing about the model's capabilities."""
     force: str = "named"
     schema: str = "yes"
 
     def request(self, text: str = "", **fields: Any) -> Request:
-        """One of the short things to ask."""
+        """One of the short probe requests."""
         settings = ModelSettings(max_tokens=LONGEST_REPLY)
         messages = (SYSTEM, UserMessage(text=text))
         return Request(model=self.name, messages=messages, settings=settings, slot=CHECK_SLOT, **fields)
 
     async def run(self, *, turns: bool = True) -> list[tuple[str, str]]:
-        """What was tried and what came of it; without `turns`, only what decides how a model is asked later."""
+        """What was tried and the result; without `turns`, only what decides how the model is asked later."""
         checks = [("answers", await self._plain())]
         self.sure = checks[0][1] == "yes"
         if not self.sure:
@@ -91,7 +91,7 @@ class CapabilityCheck:
         return checks
 
     def found(self, learned: ModelFacts | None = None) -> dict[str, str]:
-        """What is worth remembering, with what a client has learned by being refused."""
+        """The capabilities worth storing, including what the client learned from refusals."""
         known = learned or facts_of(ModelName.read(self.name).name)
         force = max(self.force, known.force, key=("named", "required", "no").index)
         schema = max(self.schema, known.schema, key=("yes", "object", "no").index)
@@ -104,7 +104,7 @@ class CapabilityCheck:
         return reply
 
     def _failed(self, error: Exception) -> str:
-        """Only a refusal of the request says that the model cannot do it."""
+        """Record a failure. Only a refused request proves that the model lacks a capability."""
         if isinstance(error, ModelRefused) and not isinstance(error, KeyRefused | OutOfCredit):
             return f"no: {error}"
         self.sure = False
@@ -160,7 +160,7 @@ class CapabilityCheck:
 
 
 def unknown_models(names: Sequence[str], prices: PriceList) -> list[str]:
-    """Those of which no table says what they can do and that are paid for: the ones worth a try before a run."""
+    """Paid models whose capabilities are in no table: the ones worth probing before a run."""
 
     def is_unknown(name: ModelName) -> bool:
         provider = load_provider(name.provider)
@@ -172,7 +172,7 @@ def unknown_models(names: Sequence[str], prices: PriceList) -> list[str]:
 
 
 def with_capabilities(path: Path, name: str, found: Mapping[str, str]) -> bytes:
-    """The file of checked models with a model's entry first, and without an older one."""
+    """The text of the file of probed models with this model's entry first and any older entry removed."""
     pattern = f"^{re.escape(name.lower())}$"
     entries = [entry for entry in (read_facts(path).models if path.exists() else ()) if entry.pattern != pattern]
     entries.insert(0, replace(facts_of(name), pattern=pattern, name="", **found))  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""What a model can do, what it costs and until when it knows the world: a dated table that a newer file can replace."""
+"""What models can do, what they cost and their knowledge cutoffs: a dated table that a newer file can replace."""
 
 import re
 import tomllib
@@ -17,44 +17,44 @@ FILE = Path(__file__).with_name("known_models.toml")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """How one model wants to be asked. The defaults suit a model nobody has heard of."""
+    """How one model is to be asked. The defaults suit an unknown model."""
 
     pattern: str = ""
-    """Regular expression that is searched in the bare name, in lower case."""
+    """Regular expression, searched in the lower-case name without its provider."""
     name: str = ""
-    """As it is written in a command; empty for families and for models that nobody should begin with."""
+    """The name to write in a command; empty for families and for models not worth suggesting."""
     efforts: tuple[ReasoningEffort, ...] = ()
-    """Levels of thinking that are accepted, lowest first; empty where the model has no such setting."""
+    """Accepted effort levels, lowest first; empty if the model has no such setting."""
     default: ReasoningEffort | None = None
-    """The level it takes where none is sent."""
+    """The level used if none is sent."""
     thinking: Literal["effort", "adaptive", "budget", "level", "tokens", "none"] = "none"
     """How the level is sent."""
     off: Literal["none", "disabled", "between_tools", "zero", "no"] = "none"
     """How thinking is switched off, or that it cannot be."""
     sampling: Literal["yes", "without_thinking", "no"] = "yes"
     force: Literal["named", "required", "no"] = "named"
-    """Which tool choice it takes."""
+    """Which forms of tool choice it accepts."""
     while_thinking: bool = True
     """Whether it may think when a tool is forced."""
     schema: Literal["yes", "object", "no"] = "yes"
-    """Whether an answer can be held to a JSON schema, or only to be some JSON object."""
+    """Whether its answer can be held to a JSON schema or only to be a JSON object."""
     max_output: int | None = None
-    """Most tokens of one reply, thoughts included."""
+    """Maximum output tokens, reasoning included."""
     price: tuple[float, ...] = ()
     """Dollars per million tokens: input, cached input, output."""
     cache_write: float = 1.0
-    """How many times the price of input is paid for what is written to the cache."""
+    """Price of writing to the cache, as a multiple of the input price."""
     long: tuple[float, ...] = ()
-    """Input tokens above which the whole request costs more, and how many times as much: input, output."""
+    """Input tokens above which the whole request costs more, with the multipliers for input and output."""
     cutoff: date | None = None
-    """Last day it may know about."""
+    """The last day it may know about."""
     source: str = ""
-    """Who says so, where it is not the provider's own page."""
+    """Where the facts come from, if not from the provider's own page."""
     ends: date | None = None
     """The day on which its provider switches it off."""
 
     def effort(self, wanted: ReasoningEffort | None) -> ReasoningEffort | None:
-        """The level to send: the wanted one, else the nearest below it at which it thinks, else the lowest there is.
+        """The level to send: the wanted one, else the nearest lower one at which it thinks, else the lowest.
 
         >>> always = ModelFacts(efforts=("low", "high"), off="no")
         >>> always.effort("max"), always.effort("none")
@@ -72,11 +72,11 @@ class ModelFacts:
         return below[-1] if below else levels[0]
 
     def thinks(self, wanted: ReasoningEffort | None) -> bool:
-        """Whether the model thinks first when it is asked so."""
+        """Whether the model reasons before it answers at this effort."""
         return (self.effort(wanted) or self.default or "none") != "none"
 
     def samples(self, wanted: ReasoningEffort | None) -> bool:
-        """Whether the model takes a temperature when it is asked to think so long."""
+        """Whether the model accepts a temperature at this effort."""
         return self.sampling == "yes" or (self.sampling == "without_thinking" and not self.thinks(wanted))
 
 
@@ -85,7 +85,7 @@ UNKNOWN = ModelFacts()
 
 @dataclass(frozen=True, kw_only=True)
 class FactTable:
-    """All entries of a file, and when they were true."""
+    """All entries of a file, and their date."""
 
     models: tuple[ModelFacts, ...]
     date: date
@@ -93,7 +93,7 @@ class FactTable:
 
 
 def read_facts(path: Path) -> FactTable:
-    """The entries of a file, or an error that names the one that cannot be used."""
+    """Read the entries of a file, or raise an error that names the unusable one."""
     try:
         written = path.read_bytes()
     except OSError as error:
@@ -102,7 +102,7 @@ def read_facts(path: Path) -> FactTable:
 
 
 def parse_facts(written: bytes, path: Path | str) -> FactTable:
-    """The entries of a table that was read from a file or an address."""
+    """Parse a table that was read from a file or an address."""
     try:
         document = tomllib.loads(written.decode())
     except ValueError as error:
@@ -134,12 +134,12 @@ def parse_facts(written: bytes, path: Path | str) -> FactTable:
 
 @cache
 def known_facts(*newer: Path) -> tuple[FactTable, ...]:
-    """Tables in the order they are searched: files of the user's home, then ours."""
+    """Tables in search order: files in the user's home, then ours."""
     return (*(read_facts(path) for path in newer if path.exists()), read_facts(FILE))
 
 
 def facts_of(name: str) -> ModelFacts:
-    """What is known of a model by its bare name.
+    """What is known about a model, by its name without the provider.
 
     >>> facts_of("gpt-5.6-sol").efforts[-1], facts_of("anthropic/claude-opus-4.6").thinking, facts_of("mine").force
     ('xhigh', 'adaptive', 'named')
@@ -157,11 +157,11 @@ _HOME_FILES: list[Path] = []
 
 
 def use_facts_from(*paths: Path) -> None:
-    """Search these files, where they exist, before the one that came with the package."""
+    """Search these files, if they exist, before the table shipped with the package."""
     _HOME_FILES[:] = paths
 
 
 def forget_facts() -> None:
-    """Read the files anew when somebody asks next."""
+    """Read the files again on next use."""
     known_facts.cache_clear()
     _found.cache_clear()

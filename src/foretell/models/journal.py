@@ -1,7 +1,8 @@
-"""Whatever was paid for or fetched is kept before it is used: content-addressed, in an SQLite file or in PostgreSQL.
+"""The journal stores every paid or fetched answer before it is used, in an SQLite file or in PostgreSQL.
 
-A run that is killed and started again finds every answer it had received. What was on the wire at that moment is sent
-again and counted as maybe paid. Several processes may share a journal: what one of them is asking no other asks.
+Entries are content-addressed. A run that is killed and restarted finds every answer it had received; requests in flight
+at that moment are sent again and counted as possibly paid. Several processes may share a journal and never send the
+same request at the same time.
 """
 
 import asyncio
@@ -76,9 +77,9 @@ JOURNAL_TABLES = (
     DROP TABLE drawn;
     """,
 )
-"""Each entry brings the tables one version further; existing entries never change."""
+"""Migrations of the journal's tables. Existing entries never change."""
 CHECK_SLOT = "check of the model"
-"""Where requests stand that find out how a model can be asked."""
+"""The slot of requests that probe a model."""
 _NOBODY = 0
 _INTEND = """
 INSERT INTO sent (key, sends, owner, run, dollars) VALUES (?, 1, ?, ?, ?)
@@ -94,7 +95,7 @@ _GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? 
 _STORE = """
 INSERT INTO kept SELECT ?, ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ?, ?
 WHERE NOT EXISTS (SELECT 1 FROM sent WHERE key = ? AND owner IS NOT NULL AND owner <> ?) ON CONFLICT DO NOTHING"""
-"""Not where another took the request over: it is paid for there, and that answer counts."""
+"""Stores nothing if another process took the request over: its answer, paid for there, counts."""
 _COST_BY_MODEL = """
 SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
@@ -107,7 +108,7 @@ SELECT run, dollars, unsure, owner FROM (
 
 
 def entry_checksum(row: SqlRow) -> bytes:
-    """Of an entry as stored: key, kind, model, slot, tokens, dollars and answer."""
+    """Checksum of a stored entry: key, kind, model, slot, tokens, dollars and answer."""
     *facts, answer = row[1:9]
     checksum = blake2b(row[0], digest_size=16)
     checksum.update(repr(facts).encode())
@@ -116,7 +117,7 @@ def entry_checksum(row: SqlRow) -> bytes:
 
 
 def entry_fault(row: SqlRow) -> str:
-    """What is wrong with an entry; empty where nothing is. One without a checksum is taken as it is."""
+    """What is wrong with an entry; empty if nothing is. An entry without a checksum is accepted."""
     try:
         return "" if row[9] is None or entry_checksum(row) == row[9] else "it was changed after it was stored"
     except TypeError:
@@ -124,7 +125,7 @@ def entry_fault(row: SqlRow) -> str:
 
 
 class DamagedReply(InputError):
-    """A stored reply is not what was stored: it is named, and not used."""
+    """A stored reply was altered: it is reported and not used."""
 
 
 T = TypeVar("T")
@@ -132,28 +133,28 @@ JournalMode = Literal["live", "replay"]
 _InFlight = tuple[asyncio.AbstractEventLoop, str]
 
 _FIRST_POLL, _LONGEST_POLL = 0.02, 0.5
-"""Seconds between two looks whether another process has been answered."""
+"""Seconds between checks whether another process has received its answer."""
 
 
 class JournalRequest(NamedTuple):
-    """What an entry answers, in words for a person."""
+    """Identifies an entry, in terms a person understands."""
 
     key: str
     kind: str
     model: str = ""
     slot: str = ""
     run: str = ""
-    """Who pays for it."""
+    """Id of the run that pays."""
     dollars: float | None = None
-    """What one send may cost at most."""
+    """The most one attempt can cost."""
 
     def __str__(self) -> str:
-        """For error messages: never the text of the request, which may be long."""
+        """For error messages: never includes the request's text, which may be long."""
         return " ".join(filter(None, [self.kind, self.model, self.slot and f"slot {self.slot}", f"({self.key[:12]})"]))
 
 
 class JournalEntry(NamedTuple):
-    """What is kept: the bytes, and for a model what they cost."""
+    """A stored answer: the bytes and, for a model, their cost."""
 
     body: bytes
     tokens: TokenCount = TokenCount()
@@ -162,12 +163,12 @@ class JournalEntry(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class UnsettledCalls:
-    """Calls without a known price: those under way, and those whose reply was lost and that may have been billed."""
+    """Calls without a known price: those in flight, and those with a lost reply that may have been billed."""
 
     reserved: float = 0.0
-    """Dollars that the calls under way may cost at most, in all processes."""
+    """The most that calls in flight can cost, in all processes."""
     at_risk: float = 0.0
-    """Dollars that the lost ones may have cost at most."""
+    """The most that lost calls may have cost."""
     lost: int = 0
 
 
@@ -180,7 +181,7 @@ class RunMoney:
 
 
 class Recording:
-    """One answer on its way into the journal. A class and not a generator, because every call goes through it."""
+    """Stores one answer. A class instead of a generator, because every call goes through it."""
 
     answer: JournalEntry
     stored: bytes
@@ -192,7 +193,7 @@ class Recording:
         self._term = 0
 
     async def __aenter__(self) -> "Recording":
-        """The intent is written down, where there is room for it and for the answer; else `NoRoom` is raised."""
+        """Record that the request is about to be sent, or raise `NoRoom` if the disk is full."""
         self._db.check_room()
         journal, asked = self._journal, self._asked
         journal.sets_out(asked.key)
@@ -211,13 +212,13 @@ class Recording:
         return self._journal.intend(self._asked)
 
     def is_ours(self) -> bool:
-        """Whether nobody can have taken us for gone since the intent was written down."""
+        """Whether no other process can have considered us dead since the request was recorded."""
         return self._db.life.holds(self._term)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        """The answer is kept, or the send given up."""
+        """Store the answer, or record that the attempt failed."""
         journal, asked = self._journal, self._asked
         try:
             if error is None:
@@ -234,12 +235,12 @@ class Recording:
 
 
 class Journal:
-    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks."""
+    """Stores answers by request. `live` sends requests that have no stored answer; `replay` never sends any."""
 
     def __init__(self, path: str | Path, *, mode: JournalMode = "live", durable: bool = True) -> None:
-        """A file, or the address of a PostgreSQL database.
+        """Open a file or the PostgreSQL database at an address.
 
-        With `durable` a kept answer survives a power cut before anyone sees it, without it only a killed process.
+        With `durable`, a stored answer survives a power cut before anyone sees it; without, only a killed process.
         """
         if mode == "replay" and not is_database_url(path) and not Path(path).is_file():
             raise InputError("there is no journal to replay", path=path)
@@ -247,7 +248,7 @@ class Journal:
         self._lock = threading.Lock()
         self._flying: dict[_InFlight, asyncio.Future[Any]] = {}
         self.under_way: dict[str, int] = {}
-        """How often each request is being sent by this process."""
+        """Requests being sent by this process, with the number of times."""
         self._db = open_database(path, "journal", durable=durable and mode == "live")
         self.path = self._db.place
         self._open()
@@ -264,20 +265,20 @@ class Journal:
 
     @property
     def database(self) -> Database:
-        """Where it is kept; limits that processes share are kept there too."""
+        """The database of the journal. Rate limits shared by several processes are kept there too."""
         return self._db
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the journal."""
         self._db.close()
 
     def find(self, key: str) -> bytes | None:
-        """The kept answer, if there is one."""
+        """The stored answer, if there is one."""
         rows = self._db.read(_FIND, (bytes.fromhex(key),))
         return self._checked(rows[0]) if rows else None
 
     def _checked(self, row: SqlRow) -> bytes:
-        """The answer of an entry that is as it was stored."""
+        """The answer of an entry after verifying its checksum."""
         if fault := entry_fault(row):
             name = " ".join(str(part) for part in (*row[1:3], f"({bytes(row[0]).hex()[:12]})") if part)
             hint = "foretell doctor --repair sets it aside; it is then asked, and paid, again"
@@ -285,9 +286,9 @@ class Journal:
         return row[8]
 
     def intend(self, asked: JournalRequest) -> bool:
-        """Write down that a request is about to be sent. One of which nothing more is heard counts as maybe paid.
+        """Record that a request is about to be sent. If nothing more is recorded, it counts as possibly paid.
 
-        False where somebody else is at it: then it must not be sent.
+        Returns False if another process is sending it: then it must not be sent.
         """
         key, me = bytes.fromhex(asked.key), self._db.life.id
         return bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, _NOBODY))) or self._take_over(
@@ -295,14 +296,14 @@ class Journal:
         )
 
     def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
-        """Whether it is ours to send, although it was somebody's."""
+        """Whether we may send a request that another process had started."""
         ((owner, stored, *_),) = self._db.read(_LOOK, (key,))
         if stored is not None or owner is None or self._held(asked, owner, by_us=1):
             return False
         return owner == me or bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, owner)))
 
     def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
-        """Keep an answer and return what is stored: the first one, should another process have been quicker."""
+        """Store an answer and return what is stored: the first answer, if another process was quicker."""
         tokens, dollars = answer.tokens, None if answer.dollars is None else float(answer.dollars)
         row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
         row = (*row, tokens.input, tokens.output, tokens.cached, dollars, answer.body)
@@ -313,28 +314,28 @@ class Journal:
         return stored
 
     def give_up(self, asked: JournalRequest, *, billed: bool) -> None:
-        """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
+        """The attempt ended without an answer. If it was certainly not billed, it no longer counts as possibly paid."""
         key, me = bytes.fromhex(asked.key), self._db.life.id
         self._db.write(_GIVE_UP, (0 if billed else 1, key, me))
 
     def withdraw(self, asked: JournalRequest) -> None:
-        """Nothing was sent after all."""
+        """Record that nothing was sent after all."""
         self._db.write(_WITHDRAW, (bytes.fromhex(asked.key), self._db.life.id))
 
     def sets_out(self, key: str) -> None:
-        """One more send under way in this process."""
+        """Count one more attempt in flight in this process."""
         with self._lock:
             self.under_way[key] = self.under_way.get(key, 0) + 1
 
     def landed(self, key: str) -> None:
-        """One less; a long run must not remember every key it ever sent."""
+        """Count one attempt less; finished keys are forgotten, so that long runs do not grow."""
         with self._lock:
             left = self.under_way.pop(key) - 1
             if left > 0:
                 self.under_way[key] = left
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The stored bytes for `key`, or those `produce` makes, stored before they are returned."""
+        """The stored bytes for `key`, or those that `produce` returns, stored before they are used."""
         asked = JournalRequest(key=key, kind=kind)
 
         async def record() -> bytes:
@@ -345,7 +346,7 @@ class Journal:
         return await self.share(asked, record, read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
-        """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
+        """Like `once`, for JSON values. They are returned as parsed JSON the first time as well."""
 
         async def written() -> bytes:
             return canonical_json(await produce())
@@ -355,7 +356,7 @@ class Journal:
     async def share(
         self, asked: JournalRequest, produce: Callable[[], Awaitable[T]], *, read: Callable[[bytes], T]
     ) -> T:
-        """The kept answer as `read` understands it, that of an equal request on its way, or what `produce` returns."""
+        """The stored answer as parsed by `read`, that of an identical request in flight, or the result of `produce`."""
         flight = (asyncio.get_running_loop(), asked.key)
         while (stored := await self._found(asked, flight)) is None:
             ahead = self._flying.get(flight)
@@ -382,7 +383,7 @@ class Journal:
         return read(stored)
 
     async def _found(self, asked: JournalRequest, flight: _InFlight) -> bytes | None:
-        """The kept answer; while another process asks for it, wait for its answer or until it gave up or is gone."""
+        """The stored answer. If another process is asking for it, wait for its answer or until it gives up or dies."""
         if self.mode == "replay":
             return await self._db.aside(self.find, asked.key)
         pause = _FIRST_POLL
@@ -394,7 +395,7 @@ class Journal:
             pause = min(_LONGEST_POLL, 1.5 * pause)
 
     def _look(self, asked: JournalRequest) -> tuple[bytes | None, bool]:
-        """The kept answer, and whether somebody is asking for it."""
+        """The stored answer, and whether some process is asking for it."""
         key = (bytes.fromhex(asked.key),)
         # Most are new, and that is known at half the price of reading what there is.
         rows = self._db.read(_LOOK, key) if self._db.read(_SENT, key) else ()
@@ -406,9 +407,9 @@ class Journal:
         return None, owner is not None and self._held(asked, owner)
 
     def _held(self, asked: JournalRequest, owner: int, *, by_us: int = 0) -> bool:
-        """Whether somebody is asking, besides so many of us.
+        """Whether somebody else, besides `by_us` attempts of our own, is asking for it.
 
-        What is ours and not on its way was written by a statement of which we never heard that it went through.
+        An entry of ours that is not in flight was written by a statement whose success we never learned of.
         """
         life = self._db.life
         return self.under_way.get(asked.key, 0) > by_us if owner == life.id else life.alive(owner)
@@ -419,23 +420,23 @@ class Journal:
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
 
     def recording(self, asked: JournalRequest) -> "Recording":
-        """Intent, send, keep, return: in this order. The block sends and sets the answer; what is stored comes back.
+        """Record the intent, send, store, return, in this order. The block sends and sets the answer.
 
-        `RequestInFlight` where another process is at it.
+        Raises `RequestInFlight` if another process is sending the request.
         """
         return Recording(self, self._db, asked)
 
     def maybe_paid(self) -> int:
-        """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
+        """Attempts with unknown outcome (crashed, timed out, cut off), without those in flight."""
         return sum(calls.lost for calls in self._unsettled(self._db.read(_UNCERTAIN.format(where=""))).values())
 
     def unsettled(self, run: str) -> UnsettledCalls:
-        """What the calls of a run may have cost beyond the replies that are stored, whoever made them."""
+        """What a run's calls may have cost beyond its stored replies, in all processes."""
         rows = self._db.read(_UNCERTAIN.format(where="WHERE sent.run = ?"), (run,))
         return self._unsettled(rows).get(run, UnsettledCalls())
 
     def paid(self, run: str) -> float:
-        """Dollars that a run paid for its stored replies, even if it was killed before it could say so."""
+        """Dollars that a run paid for stored replies, even if it was killed before it could report them."""
         query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
         return float(self._db.read(query, (run,))[0][0])
 
@@ -444,7 +445,7 @@ class Journal:
         return RunMoney(spent=self.paid(run), open=self.unsettled(run))
 
     def used_by_gone(self, run: str) -> float:
-        """Dollars that processes which are gone paid for a run, and those that lost replies may have cost."""
+        """Dollars that ended processes paid for a run, and what their lost replies may have cost."""
         query = """
             SELECT sent.owner, sum(kept.dollars) FROM sent JOIN kept ON kept.key = sent.key
             WHERE sent.run = ? GROUP BY sent.owner"""
@@ -453,19 +454,19 @@ class Journal:
         return sum(dollars for owner, dollars in paid.items() if owner not in living) + self.unsettled(run).at_risk
 
     def payer(self, key: str) -> str:
-        """The run that sent a request last, or nothing."""
+        """The run that last sent a request; empty if there is none."""
         rows = self._db.read("SELECT run FROM sent WHERE key = ?", (bytes.fromhex(key),))
         return str(rows[0][0] or "") if rows else ""
 
     def paid_for_checks(self) -> dict[str, float]:
-        """By run: dollars that went into finding out how its models can be asked."""
+        """Dollars spent on probing models, by run."""
         query = """
             SELECT sent.run, sum(kept.dollars) FROM kept JOIN sent ON kept.key = sent.key
             WHERE kept.slot = ? AND sent.run IS NOT NULL GROUP BY sent.run"""
         return {run: float(dollars or 0.0) for run, dollars in self._db.read(query, (CHECK_SLOT,))}
 
     def unsettled_by_run(self) -> dict[str, UnsettledCalls]:
-        """The same of every run that has such calls."""
+        """Unsettled calls by run, for every run that has some."""
         return self._unsettled(self._db.read(_UNCERTAIN.format(where="WHERE sent.run IS NOT NULL")))
 
     def _unsettled(self, rows: Sequence[SqlRow]) -> dict[str, UnsettledCalls]:
@@ -482,11 +483,11 @@ class Journal:
         return found
 
     def sends(self) -> int:
-        """Requests sent, answered or not."""
+        """Number of requests sent, answered or not."""
         return int(self._db.read("SELECT coalesce(sum(sends), 0) FROM sent")[0][0])
 
     def spent(self) -> dict[str, Cost]:
-        """By model: replies, tokens and dollars."""
+        """Replies, tokens and dollars by model."""
         spent: dict[str, Cost] = {}
         for model, calls, read, written, dollars, unpriced in self._db.read(_COST_BY_MODEL):
             tokens = {"input_tokens": int(read), "output_tokens": int(written)}
@@ -498,7 +499,7 @@ class Journal:
 
 
 def journal_request(request: Request) -> JournalRequest:
-    """The request as the journal names it, and who pays for it."""
+    """The journal's identification of a request, with the run that pays."""
     for payer in request.reservations:
         if payer.run:
             return JournalRequest(request_key(request), "model", request.model, request.slot, payer.run, payer.dollars)
@@ -506,14 +507,14 @@ def journal_request(request: Request) -> JournalRequest:
 
 
 class JournalReadingModel:
-    """Answers from the journal where it can, without waiting for a turn; equal requests in flight are sent once."""
+    """Answers from the journal if possible, without waiting for a turn. Identical requests in flight are sent once."""
 
     def __init__(self, inner: Model, journal: Journal) -> None:
         self._inner = inner
         self._journal = journal
 
     async def complete(self, request: Request) -> Reply:
-        """The kept reply, or a new one."""
+        """The stored reply, or a new one."""
         asked = journal_request(request)
 
         def read(stored: bytes) -> Reply:
@@ -527,16 +528,16 @@ class JournalReadingModel:
 
     @property
     def mode(self) -> JournalMode:
-        """Whether it asks for what it does not know."""
+        """Whether new requests are sent."""
         return self._journal.mode
 
     async def has(self, request: Request) -> bool:
-        """Whether the reply is kept."""
+        """Whether the reply is stored."""
         return await self._journal.database.aside(self._journal.find, request_key(request)) is not None
 
 
 class JournalWritingModel:
-    """Writes down each send before it happens, and each reply before anyone sees it. Stands next to the wire."""
+    """Records each request before it is sent and each reply before anyone sees it. The innermost wrapper."""
 
     def __init__(self, wire: Model, journal: Journal, prices: PriceList) -> None:
         self._wire = wire
@@ -544,7 +545,7 @@ class JournalWritingModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply as stored: should another process have been quicker with the same request, its reply."""
+        """The reply as stored: that of another process if it was quicker with the same request."""
         async with self._journal.recording(journal_request(request)) as recording:
             with sending_while(recording.is_ours):
                 check_sending()

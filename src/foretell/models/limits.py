@@ -1,4 +1,4 @@
-"""Patience with a provider: how many calls at once, how fast, how often again, and for how long."""
+"""Limits on calls to a provider: concurrency, rate, retries and time."""
 
 import asyncio
 import random
@@ -22,36 +22,36 @@ from foretell.models.waiting import MORE_TIME, SilenceLimit, StandingStill, note
 from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
-"""Counted against a provider's speed limit until the reply is there."""
+"""Tokens counted against the rate limit until the reply has arrived."""
 UNLIMITED = 1_000_000
-"""At once, where only the speed is limited."""
+"""Concurrency if only the rate is limited."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelLimits:
-    """What a provider allows us and what we put up with."""
+    """What a provider allows, and how long we wait and retry."""
 
     at_once: int = 64
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     attempts: int = 5
     seconds: float = 300.0
-    """Longest time for one attempt, from sending to the last byte; of a streamed reply, from one piece to the next."""
+    """Longest time for one attempt, from sending to the last byte; for streams, between two pieces."""
     total_seconds: float = 900.0
-    """Longest time for all attempts and the pauses between them; waiting for a turn does not count."""
+    """Longest time for all attempts with the pauses between them, without waiting for a turn."""
     first_pause: float = 0.5
     """Doubles with every attempt; each pause is drawn between half of it and all of it."""
     longest_pause: float = 60.0
     shared: bool = False
-    """Numbers and speeds hold over all processes that have the same journal, and not for each of them."""
+    """Whether the limits hold for all processes with the same journal together, instead of each one."""
 
     @property
     def rates(self) -> RateLimits:
-        """How fast."""
+        """The rate limits."""
         return RateLimits(requests=self.requests_per_minute, tokens=self.tokens_per_minute)
 
     def allowing(self, caps: "ModelLimits | None") -> "ModelLimits":
-        """The same patience with the numbers and speeds of others."""
+        """The same patience with another concurrency and rate."""
         if caps is None:
             return self
         return replace(
@@ -67,7 +67,7 @@ LIMIT_FIELDS = {"at_once": "at_once", "requests": "requests_per_minute", "tokens
 
 
 def parse_limits(text: str) -> dict[str, ModelLimits]:
-    """What every provider allows, over all processes together; requests and tokens are those of a minute.
+    """Parse limits by provider, for all processes together; requests and tokens are per minute.
 
     >>> found = parse_limits("openai requests=500 tokens=2e6 at_once=64; anthropic at_once=8")
     >>> found["openai"].requests_per_minute, found["anthropic"].at_once, found["anthropic"].requests_per_minute
@@ -92,7 +92,7 @@ def parse_limits(text: str) -> dict[str, ModelLimits]:
 
 
 class LimitedModel:
-    """Waits for a turn, sends, and tries again where the provider was busy."""
+    """Waits for a turn, sends, and retries if the provider was busy."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class LimitedModel:
         slots: AbstractAsyncContextManager[Any] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Pace and slots may be those of many processes."""
+        """The rate limiter and the semaphore may be shared by several processes."""
         self.limits = limits
         self._inner = inner
         self._slots = slots or asyncio.Semaphore(limits.at_once)
@@ -144,7 +144,7 @@ class LimitedModel:
         raise AssertionError("the last attempt returns or raises")
 
     def _pause(self, attempt: int, busy: ModelBusy) -> float:
-        """What the provider asked for, else a doubling pause; with jitter, so that not all come back at once."""
+        """The pause the provider asked for, else a doubling one, with jitter so that clients do not return together."""
         if busy.wait is not None:
             self._pace.hold(min(busy.wait, self.limits.longest_pause))
             return busy.wait + self._rng.uniform(0, self.limits.first_pause)
@@ -153,7 +153,7 @@ class LimitedModel:
 
 
 class _Turn:
-    """A place among those who may ask at once, and a turn at the provider's pace. Waiting for them is no work."""
+    """A slot among concurrent calls and a turn at the provider's rate. Waiting for them does not count as work."""
 
     __slots__ = ("_pace", "_slots", "_tokens")
 
@@ -176,7 +176,7 @@ class _Turn:
 
 
 def limit_model(inner: Model, limits: ModelLimits, place: str, database: Database | None) -> LimitedModel:
-    """A model behind its limits: those of this process, or those of all who share a database."""
+    """A model behind its limits, for this process or for all that share a database."""
     if not limits.shared or database is None:
         return LimitedModel(inner, limits)
     pace = SharedRateLimiter(database, place, limits.rates) if limits.rates != RateLimits() else None

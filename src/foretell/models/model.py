@@ -1,4 +1,4 @@
-"""The port every model stands behind, and the errors told apart by who must act."""
+"""The interface of every model, its requests and replies, and errors by who must act."""
 
 import json
 from collections.abc import Mapping
@@ -12,8 +12,7 @@ from foretell.questions.quick_init import quick_init
 # What is said to a model and what it says back: a closed set of values, the same for every provider.
 
 FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed"]
-"""`paused`: the provider wants the turn back to go on. `malformed`: it ended in a fault, such as a call that could not
-be written, or for a reason that we do not know. `Reply.detail` holds the provider's word for it."""
+"""Why a reply ended. `paused`: the provider wants the turn back. `malformed`: a fault, named in `Reply.detail`."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
 ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
@@ -23,7 +22,7 @@ ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class SystemMessage:
-    """The standing instruction; first in every conversation."""
+    """The system prompt; first in every conversation."""
 
     text: str
 
@@ -31,17 +30,17 @@ class SystemMessage:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class UserMessage:
-    """What we say."""
+    """A message from us."""
 
     text: str
     cached: bool = False
-    """Ends a prefix that stays the same over many requests: providers that need a cache mark get one here."""
+    """Whether a prefix shared by many requests ends here; providers that need a cache mark get one."""
 
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A call the model asks for. The arguments are its own text: they may be no JSON at all."""
+    """A tool call by the model. The arguments are its own text and may not be valid JSON."""
 
     id: str
     name: str
@@ -56,13 +55,13 @@ class AssistantMessage:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     sealed: str = ""
-    """The turn in the provider's own form, thoughts and signatures included: handed back as it came."""
+    """The turn in the provider's own form, with reasoning and signatures; sent back unchanged."""
 
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class ToolResult:
-    """What a call returned, or why it failed."""
+    """The result of a tool call, or why it failed."""
 
     call_id: str
     name: str
@@ -74,7 +73,7 @@ Message = SystemMessage | UserMessage | AssistantMessage | ToolResult
 
 @dataclass(frozen=True, kw_only=True)
 class ToolSpec:
-    """A tool on offer."""
+    """A tool offered to the model."""
 
     name: str
     description: str
@@ -83,53 +82,53 @@ class ToolSpec:
 
     @cached_property
     def parameters_json(self) -> str:
-        """The schema as it is sent, its order kept. The same tools go with every step: they are written out once."""
+        """The schema as sent, in its original order, encoded once because the same tools go with every step."""
         return json.dumps(self.parameters, separators=(",", ":"))
 
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """How to sample. None leaves the provider's default."""
+    """Sampling settings. None leaves the provider's default."""
 
     temperature: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
     effort: ReasoningEffort | None = None
-    """How long to think. A model that lacks a level takes the nearest below it at which it thinks, else its lowest."""
+    """How long to think. A model without this level uses the nearest lower one at which it thinks, else its lowest."""
     tier: ServiceTier | None = None
 
 
 class LosableReservation(Protocol):
-    """Money that is set aside for a call."""
+    """Money reserved for a call."""
 
     @property
     def run(self) -> str:
-        """The run that pays, or nothing."""
+        """Id of the run that pays; empty if there is none."""
         ...
 
     @property
     def dollars(self) -> float:
-        """How much is set aside: the most that one attempt may cost."""
+        """The amount reserved: the most one attempt can cost."""
         ...
 
     def found(self, paid_by: str) -> None:
-        """The reply is stored: a run has paid for it before."""
+        """The reply is stored: a run paid for it earlier."""
         ...
 
     async def lose(self) -> int:
-        """An attempt may have been billed: reserve the next, or raise `BudgetExceeded`. Returns its most tokens."""
+        """An attempt may have been billed: reserve the next, or raise `BudgetExceeded`. Returns its maximum tokens."""
         ...
 
     async def reprice(self, factor: float) -> int:
-        """The call costs another multiple of the usual price: reserve that. Returns the most tokens of its reply."""
+        """Reserve again because the price multiplier has changed. Returns the maximum output tokens."""
         ...
 
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One question to one model."""
+    """One request to one model."""
 
     model: str
     """`provider:name`."""
@@ -138,23 +137,23 @@ class Request:
     force: str | None = None
     """A tool the model must call; "*" for any of them."""
     schema: Mapping[str, Any] | None = None
-    """JSON schema the text of the reply must satisfy, for models that are asked without tools."""
+    """JSON schema of the reply's text, for models that are asked without tools."""
     settings: ModelSettings = ModelSettings()
     slot: str = ""
-    """Tells repeated requests with equal words apart (trial, attempt): each is paid for and journalled once."""
+    """Distinguishes repeated requests with the same words (trial, attempt): each is paid for and journalled once."""
     cap: int | None = field(default=None, compare=False)
-    """Tokens of the longest reply there is money for. No part of what is asked: the journal's key leaves it out."""
+    """Maximum output tokens the budget can pay for. Not part of the journal key."""
     reservations: tuple["LosableReservation", ...] = field(default=(), compare=False, repr=False)
-    """What was set aside for the call; whoever sends it again says that a reply was lost."""
+    """Money reserved for the call; whoever retries it reports lost replies here."""
 
     def paid_from(self, reservation: "LosableReservation", cap: int | None) -> "Request":
-        """The same request with money set aside for it; what is remembered of it, such as its key, stays."""
+        """The same request with money reserved for it; cached values, such as its key, are kept."""
         paid = object.__new__(Request)
         vars(paid).update(vars(self), cap=cap, reservations=(*self.reservations, reservation))
         return paid
 
     def capped(self, cap: int) -> "Request":
-        """The same request where the money has become less; one without a cap is paid from no limited budget."""
+        """The same request with less money. A request without a cap is not paid from a limited budget."""
         if self.cap is None or cap >= self.cap:
             return self
         capped = object.__new__(Request)
@@ -163,7 +162,7 @@ class Request:
 
     @property
     def max_tokens(self) -> int | None:
-        """Tokens the reply may have: by the settings, and by the money left."""
+        """Maximum output tokens, by the settings and by the budget."""
         limits = [limit for limit in (self.settings.max_tokens, self.cap) if limit is not None]
         return min(limits) if limits else None
 
@@ -171,47 +170,47 @@ class Request:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class TokenCount:
-    """What was read and written."""
+    """Tokens read and written."""
 
     input: int = 0
     output: int = 0
     cached: int = 0
-    """Part of the input that was billed at the cache price."""
+    """Input tokens billed at the cache price."""
     stored: int = 0
-    """Part of the input that was billed at the price of writing the cache."""
+    """Input tokens billed at the price of writing to the cache."""
     reasoning: int = 0
-    """Part of the output that was thought and not said."""
+    """Output tokens spent on reasoning."""
     estimated: bool = False
-    """Whether the provider did not count, or not all, and we did."""
+    """Whether some counts are our own estimates because the provider sent none."""
 
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What came back."""
+    """A model's reply."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     finish: FinishReason = "stop"
     tokens: TokenCount = TokenCount()
     model: str = ""
-    """As the provider named it."""
+    """The model's name as reported by the provider."""
     sealed: str = ""
     """See `AssistantMessage.sealed`."""
     thinking: str = ""
-    """What it thought, as far as the provider shows it."""
+    """The reasoning, as far as the provider shows it."""
     dollars: float | None = None
-    """What the call cost, where the provider says so itself."""
+    """The cost of the call, if the provider states it."""
     tier: ServiceTier | None = None
-    """In which service tier it was answered, where that is known to be another than was asked for."""
+    """The service tier that was used, if known to differ from the requested one."""
     detail: str = ""
     """The provider's own word for an unusual ending, such as the category of a refusal."""
     cap: int | None = None
-    """The limit in tokens that the budget had set, where the reply was cut off there; None for any other reply."""
+    """The token limit set by the budget, if the reply was cut off there; None otherwise."""
     key: str = field(default="", compare=False)
-    """Where the journal keeps it, if that is not under the request as it was made."""
+    """Its journal key, if not that of the original request."""
     cut_off: tuple["Reply", ...] = field(default=(), compare=False)
-    """Earlier replies to the same request that a smaller budget had cut off. They were paid for too."""
+    """Earlier replies to the same request that a smaller budget cut off. They were paid for too."""
 
     def as_message(self) -> AssistantMessage:
         """The turn to append to the conversation."""
@@ -219,11 +218,11 @@ class Reply:
 
 
 class ModelError(Exception):
-    """A call to a model failed for good: retries are used up, or retrying makes no sense."""
+    """A call failed for good: retries are used up or make no sense."""
 
 
 class ModelBusy(ModelError):
-    """The provider is overloaded or limits us; `wait` is what it asked for, in seconds."""
+    """The provider is overloaded or limits us; `wait` is the pause it asked for, in seconds."""
 
     def __init__(self, problem: str, *, wait: float | None = None) -> None:
         super().__init__(problem)
@@ -231,11 +230,11 @@ class ModelBusy(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider does not accept us or the request: wrong key, unknown model, malformed request."""
+    """The provider rejects the key or the request: wrong key, unknown model, malformed request."""
 
 
 class KeyRefused(ModelRefused):
-    """The provider does not accept the key."""
+    """The provider rejects the key."""
 
 
 class ContextTooLong(ModelRefused):
@@ -243,24 +242,24 @@ class ContextTooLong(ModelRefused):
 
 
 class ReplyTooLong(ModelError):
-    """The reply is larger than we keep. It was billed, and asking again would bring the same."""
+    """The reply is larger than we store. It was billed, and another attempt would bring the same."""
 
 
 class OutOfCredit(ModelRefused):
-    """The account has no credit left or has reached its spend limit: asking again makes no sense."""
+    """The account has no credit left or has reached its spend limit: retrying makes no sense."""
 
 
 class SettingRefused(ModelRefused):
-    """The model does not take one of the settings; the request may go through without it."""
+    """The model rejects one of the settings; the request may succeed without it."""
 
     def __init__(self, problem: str, *, setting: str) -> None:
         super().__init__(problem)
         self.setting = setting
-        """One of those in `SETTINGS` of `providers.wire`."""
+        """One of `SETTINGS` in `providers.wire`."""
 
 
 class BudgetExceeded(ModelError):
-    """The hard budget of the question or the run would be exceeded; the standing belief is the answer."""
+    """The call would exceed the budget of the question or the run."""
 
 
 @runtime_checkable
@@ -284,4 +283,4 @@ class NotInJournal(InputError):
 
 
 class RequestInFlight(Exception):
-    """Another process that shares the journal is asking this at the moment; its answer will do."""
+    """Another process that shares the journal is sending this request; its answer will do."""

@@ -1,4 +1,4 @@
-"""Model names as a person writes them: `provider:name`."""
+"""Model names as users write them: `provider:name`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from foretell.questions.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class ModelName:
-    """A model and where it lives.
+    """A model and its provider.
 
     >>> ModelName.read("compat:qwen3:8b@http://localhost:11434/v1")
     ModelName(provider='compat', name='qwen3:8b', url='http://localhost:11434/v1')
@@ -24,14 +24,14 @@ class ModelName:
 
     provider: str
     name: str
-    """As the provider knows it; for `local` and `scripted` a path, empty where the provider is a plain function."""
+    """The provider's name for it; a path for `local` and `scripted`, empty if the provider is a plain function."""
     url: str = ""
-    """Address of the server, where the name holds one."""
+    """The server's address, if the name contains one."""
 
     @staticmethod
     @cache
     def read(written: str) -> "ModelName":
-        """Understand a name, or say how names are written."""
+        """Parse a name, or raise an error that says how names are written."""
         provider, colon, name = written.partition(":")
         if not exists("models", provider) or (not name and (colon or isinstance(load("models", provider), Provider))):
             raise InputError(f"cannot read the model name {written!r}", hint=f"write {', '.join(model_name_forms())}")
@@ -45,19 +45,19 @@ class ModelName:
 
     @property
     def place(self) -> str:
-        """What shares one client, one set of limits and one bill: the provider, or a server by its address."""
+        """What shares a client, limits and a bill: the provider, or a server by its address."""
         if self.url:
             return f"{self.provider}@{self.url}"
         return f"{self.provider}:{self.name}" if load_provider(self.provider).per_model else self.provider
 
     @property
     def free(self) -> bool:
-        """Runs on this machine, so that nobody sends a bill."""
+        """Whether it runs on this machine and so costs nothing."""
         return is_loopback(self.url) if self.url else load_provider(self.provider).free
 
 
 def model_name_forms() -> list[str]:
-    """How names of models are written: the built-in ways, and those that were added."""
+    """How model names are written, for built-in and added providers."""
     written_by_people = [name for name in BUILT_IN["models"] if name != "python"]
     return [load_provider(name).form or f"{name}:NAME" for name in (*written_by_people, *added("models"))]
 
@@ -85,7 +85,7 @@ MODEL_ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRoles:
-    """The cast of a run."""
+    """The model of each role in a run."""
 
     agent: str
     others: Mapping[ModelRole, str] = field(default_factory=dict[ModelRole, str])
@@ -103,7 +103,7 @@ class ModelRoles:
         return self.others.get(role, self.agent)
 
     def setting(self, role: ModelRole) -> ModelSettings:
-        """How to sample in a role: its own settings, or the agent's where it is the same model."""
+        """The sampling settings of a role: its own, or the agent's if it uses the same model."""
         if role in self.settings:
             return self.settings[role]
         return self.settings.get("agent", ModelSettings()) if self.name(role) == self.agent else ModelSettings()
@@ -117,7 +117,7 @@ class ModelRoles:
         return Request(model=self.name(role), messages=tuple(messages), settings=self.setting(role), slot=slot)
 
     def with_model(self, role: ModelRole, name: str) -> "ModelRoles":
-        """The same cast with one part given to another model."""
+        """The same roles with one of them given to another model."""
         if role == "agent":
             return replace(self, agent=name)
         return replace(self, others={**self.others, role: name})
@@ -129,9 +129,9 @@ CHEAP_ROLES: tuple[ModelRole, ...] = ("filter", "summariser")
 
 
 def default_effort(model: str, role: ModelRole, given: ModelSettings) -> ReasoningEffort | None:
-    """The level of thinking to send in a role; None leaves what is given, or what the model does by itself.
+    """The effort to send in a role; None keeps the given setting or the model's default.
 
-    Only models that are known to think are told to. A model of which nothing is known gets no such setting.
+    Only models known to reason are told to. Unknown models get no such setting.
 
     >>> [default_effort("openai:gpt-5.4", role, ModelSettings()) for role in ("agent", "filter")]
     ['medium', None]
@@ -154,7 +154,7 @@ def default_effort(model: str, role: ModelRole, given: ModelSettings) -> Reasoni
 
 
 def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
-    """What `default_effort` chooses for every role of a run that differs from the settings it would have without."""
+    """The choices of `default_effort` for every role of a run where they change the settings."""
     agent = default_effort(models.agent, "agent", models.setting("agent"))
     chosen: dict[ModelRole, ReasoningEffort] = {} if agent is None else {"agent": agent}
     for role in MODEL_ROLES:

@@ -1,4 +1,4 @@
-"""What tokens cost. A price that is not known stays unknown: it never counts as zero."""
+"""Token prices. An unknown price stays unknown: it never counts as zero."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ class TokenPrice:
     input: float
     output: float
     cached: float | None = None
-    """For input read from the provider's cache; the full price where there is no special one."""
+    """For input read from the provider's cache; the full price if there is no special one."""
     stored: float | None = None
-    """For input written to the provider's cache, likewise."""
+    """For input written to the provider's cache; the full price if there is no special one."""
     over: int | None = None
-    """Requests with more input tokens than this cost `beyond`, all of them."""
+    """Requests with more input tokens than this are charged entirely at the price `beyond`."""
     beyond: "TokenPrice | None" = None
 
     def dollars(self, tokens: TokenCount) -> float:
@@ -37,14 +37,14 @@ class TokenPrice:
         return (read + tokens.output * self.output) / 1_000_000
 
     def most(self, read: int, written: int) -> float:
-        """What so many tokens read and written may cost at most: read afresh or, if that costs more, stored as well."""
+        """The most this many tokens can cost: read uncached or, if that costs more, written to the cache."""
         if self.over is not None and self.beyond is not None and read > self.over:
             return self.beyond.most(read, written)
         return (read * max(self.input, self.stored or 0.0) + written * self.output) / 1_000_000
 
 
 def read_price(written: str) -> TokenPrice:
-    """A price as a person states it: dollars per million tokens read / written, or in between read from the cache.
+    """Parse a price in dollars per million tokens: "input/output" or "input/cached/output".
 
     >>> read_price("0.5/2"), read_price("3/0.3/15").cached
     (TokenPrice(input=0.5, output=2.0, cached=None, stored=None, over=None, beyond=None), 0.3)
@@ -60,11 +60,11 @@ def read_price(written: str) -> TokenPrice:
 
 FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
 TIER_FACTORS = {"flex": 0.5, "batch": 0.5, "standard": 1.0, "priority": 2.0, "ultrafast": 6.0}
-"""What a service tier costs, as a multiple of the usual."""
+"""Price multipliers of the service tiers."""
 
 
 def tier_factor(model: str, tier: str | None) -> float:
-    """What a model costs in a service tier, as a multiple of the usual: as much where its provider has no such tier.
+    """The price multiplier of a model in a service tier; 1 if its provider does not have that tier.
 
     >>> [tier_factor("anthropic:claude-opus-5-5", tier) for tier in ("batch", "flex")]
     [0.5, 1.0]
@@ -73,13 +73,13 @@ def tier_factor(model: str, tier: str | None) -> float:
 
 
 class PriceList:
-    """Prices by model: as the user states them, as the provider does, by our dated table, by the public list."""
+    """Prices by model. The user's own come first, then the provider's, our dated table and the public list."""
 
     def __init__(self, own: Mapping[str, TokenPrice] | None = None) -> None:
         self._known: dict[str, TokenPrice | None] = dict(own or {})
 
     def of(self, model: str) -> TokenPrice | None:
-        """The price, or None where nobody knows it."""
+        """The price, or None if it is unknown."""
         if model not in self._known:
             name = ModelName.read(model)
             own = FREE_OF_CHARGE if name.free else load_provider(name.provider).price(name.name)
@@ -87,7 +87,7 @@ class PriceList:
         return self._known[model]
 
     def charged(self, request: Request, reply: Reply) -> float | None:
-        """What a call cost: by the provider's own word, else by its tokens. None where the price is unknown."""
+        """The cost of a call: as stated by the provider, else by its tokens. None if the price is unknown."""
         if reply.dollars is not None:
             return reply.dollars
         dollars = self.dollars(request.model, reply.tokens)
@@ -95,13 +95,13 @@ class PriceList:
         return None if dollars is None else dollars * factor
 
     def dollars(self, model: str, tokens: TokenCount) -> float | None:
-        """What a call cost, or None where the price is unknown."""
+        """The cost of a call by its tokens, or None if the price is unknown."""
         price = self.of(model)
         return None if price is None else price.dollars(tokens)
 
 
 def _known_price(name: ModelName) -> TokenPrice | None:
-    """The price in our own dated table. Servers that a user names by address set prices of their own."""
+    """The price in our own dated table. It does not apply to servers that the user names by address."""
     facts = facts_of(name.name)
     if name.url or not facts.price:
         return None
@@ -117,7 +117,7 @@ def _known_price(name: ModelName) -> TokenPrice | None:
 
 
 def public_price(name: ModelName) -> TokenPrice | None:
-    """The price in the list that genai-prices ships; None where it is not installed or does not know the model."""
+    """The price in the list shipped by genai-prices; None if it is not installed or does not know the model."""
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
@@ -133,14 +133,14 @@ def public_price(name: ModelName) -> TokenPrice | None:
 
 
 def _token_price(listed: Any) -> TokenPrice | None:
-    """A listed price in our form: its base, and beyond the first threshold what the tier there costs."""
+    """A listed price in our form: its base and the tier beyond the first threshold."""
     names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
     fields: list[Any] = [getattr(listed, name, None) for name in names]
     if fields[0] is None or fields[1] is None:
         return None
 
     def price(start: float) -> TokenPrice:
-        """With the first tier that begins at or above `start`, else the base price."""
+        """The price in the first tier that begins at or above `start`, else the base price."""
         found: list[float | None] = []
         for field in fields:
             tiers = [tier.price for tier in getattr(field, "tiers", ()) if tier.start >= start]

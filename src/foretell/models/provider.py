@@ -1,4 +1,4 @@
-"""What the registry knows of a model provider: how its models are named, which key it needs, how to open a client."""
+"""A model provider as the registry sees it: how models are named, which key it needs, how to open a client."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class ProviderClient(Model, Protocol):
     """A model that holds connections."""
 
     async def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
@@ -26,46 +26,46 @@ class ProviderConfig:
     """What a client is opened with."""
 
     name: "ModelName"
-    """The first model that is asked; unless the provider is `per_model`, the client answers for its others too."""
+    """The first model to be asked. Unless the provider is `per_model`, the client also serves its other models."""
     key: str = field(default="", repr=False)
     address: str = ""
-    """Where to send requests: from the settings, the model's name, or the provider's own `address`."""
+    """Address for requests: from the settings, the model's name, or the provider's own `address`."""
     journal: "Journal | None" = field(default=None, repr=False)
-    """Where a client that hands requests in to be answered later remembers that it did."""
+    """Where a client that submits batches records them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """One way to reach language models. Everything but `open` has a default that suits a service without a key."""
+    """A way to reach language models. Everything except `open` has a default that suits a service without a key."""
 
     open: Callable[[ProviderConfig], ProviderClient]
-    """Makes the client, which connects on first use."""
+    """Creates the client, which connects on first use."""
     form: str = ""
-    """How names of its models are written, such as `openai:NAME`; shown to whoever writes one wrongly."""
+    """How to write the names of its models, such as `openai:NAME`; shown when a name is wrong."""
     key_variables: tuple[str, ...] = ()
-    """Environment variables that may hold the key; the first that is set counts."""
+    """Environment variables that may hold the key; the first one that is set is used."""
     key_required: bool = True
     address: str = ""
     requires: str = ""
-    """A module without which no model of the provider can be asked."""
+    """A Python module that is needed to use the provider."""
     extra: str = "llm"
-    """The optional part of foretell that installs the module."""
+    """The extra of foretell that installs the module."""
     per_model: bool = False
-    """Whether every model has a client, limits and a bill of its own, as files on this machine have."""
+    """Whether every model has its own client, limits and bill, like files on this machine."""
     named_with_address: bool = False
-    """Whether names end in the address of their server: `PROVIDER:NAME@URL`."""
+    """Whether model names end in the server's address: `PROVIDER:NAME@URL`."""
     free: bool = False
-    """Whether nobody sends a bill."""
+    """Whether its models cost nothing."""
     tiers: tuple[str, ...] = ()
-    """Service tiers it has beside the standard one; they have prices of their own."""
+    """Its service tiers besides the standard one, each with its own price."""
     price_ids: Callable[[str], Sequence[tuple[str, str]]] = lambda name: ()
-    """From a model's name to where its price may stand in the public list: (vendor, model) pairs, the best first."""
+    """From a model's name to (vendor, model) pairs in the public price list, best match first."""
     price: Callable[[str], "TokenPrice | None"] = lambda name: None
-    """What the provider itself says that a model's tokens cost."""
+    """The price that the provider itself states for a model."""
 
 
 def load_provider(name: str) -> Provider:
-    """The provider of a name; plain functions and models that are registered as one are wrapped."""
+    """The provider with this name; registered functions and models are wrapped as providers."""
     plugin = load("models", name)
     if isinstance(plugin, Provider):
         return plugin

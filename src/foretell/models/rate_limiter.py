@@ -1,4 +1,4 @@
-"""How fast and how many at once a provider may be asked, by one process or by all that share a database."""
+"""Rate and concurrency limits of a provider, for one process or for all that share a database."""
 
 import asyncio
 import time
@@ -19,24 +19,24 @@ WINDOW = 60.0
 BURST = 5.0
 """Seconds' worth of the limit that may pass at once."""
 HORIZON = 0.5
-"""Seconds ahead that turns are booked: what a process books and never uses, because it is killed, is soon over."""
+"""How far ahead turns are booked, in seconds: bookings of a killed process expire soon."""
 
 
 class RateBooking(NamedTuple):
-    """Up to when a provider is booked, in seconds."""
+    """Until when a provider is booked, in seconds."""
 
     requests: float = 0.0
     tokens: float = 0.0
     closed: float = 0.0
-    """Nobody leaves before."""
+    """No request leaves before this time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateFlow:
-    """At most `limit` units in any minute: a burst at once, the rest at even distances (GCRA).
+    """At most `limit` units in any minute: a burst at once, the rest evenly spaced (GCRA).
 
-    A burst and a minute's refill may pass together; refilling a little more slowly than the limit keeps the two within
-    it. Only one who takes more at once than a burst may exceed it, by the difference.
+    A burst and a minute's refill may fall together, so the refill is slightly slower than the limit. Only a single
+    request larger than a burst can exceed the limit, by the difference.
     """
 
     limit: float | None
@@ -48,21 +48,21 @@ class RateFlow:
 
     @property
     def rate(self) -> float:
-        """Units in a second, after a burst. Units let out one by one at even distances need no allowance for one."""
+        """Units per second after a burst. Units that pass one by one need no allowance for a burst."""
         limit = self.limit or inf
         return (limit - self.room if 1 < self.room < inf else limit) / WINDOW
 
     def book(self, booked: float, now: float, amount: float) -> float:
-        """Up to when it is booked with so many units more; a negative amount gives them back."""
+        """Until when it is booked after adding so many units; a negative amount returns them."""
         return max(booked, now) + amount / self.rate if self.limit else booked
 
     def wait(self, booked: float, now: float) -> float:
-        """Seconds before what was booked last may leave."""
+        """Seconds until what was booked last may leave."""
         return max(0.0, booked - now - self.room / self.rate) if self.limit else 0.0
 
 
 class RateGrants(NamedTuple):
-    """How long those at the head of a queue have to wait, and when the next of it may ask again."""
+    """How long the first in a queue have to wait, and when the rest may ask again."""
 
     booked: RateBooking
     waits: tuple[float, ...]
@@ -71,30 +71,30 @@ class RateGrants(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimits:
-    """What a provider allows in a minute; None for no limit."""
+    """What a provider allows per minute; None for no limit."""
 
     requests: float | None = None
     tokens: float | None = None
 
     def book(self, booked: RateBooking, now: float, tokens: float) -> RateBooking:
-        """With one more request of so many tokens."""
+        """Book one more request of so many tokens."""
         requests = RateFlow(limit=self.requests).book(booked.requests, now, 1)
         return self.give_back(booked._replace(requests=requests), now, -tokens)
 
     def give_back(self, booked: RateBooking, now: float, tokens: float) -> RateBooking:
-        """Without so many tokens that were booked and not used; a negative number books more."""
+        """Return tokens that were booked and not used; a negative number books more."""
         return booked._replace(tokens=RateFlow(limit=self.tokens).book(booked.tokens, now, -tokens))
 
     def wait(self, booked: RateBooking, now: float) -> float:
-        """Seconds before the request that was booked last may leave."""
+        """Seconds until the request that was booked last may leave."""
         requests = RateFlow(limit=self.requests).wait(booked.requests, now)
         tokens = RateFlow(limit=self.tokens).wait(booked.tokens, now)
         return max(0.0, requests, tokens, booked.closed - now)
 
     def grant(self, booked: RateBooking, now: float, waiting: Sequence[int]) -> RateGrants:
-        """Book turns, in order, for those of the waiting (with so many tokens each) who leave before the horizon.
+        """Book turns in order for the waiting requests (by tokens) that can leave before the horizon.
 
-        One that is larger than a whole burst would never do so: it is let in when nobody is ahead of it.
+        A request larger than a whole burst could never do so: it is admitted when it is first in the queue.
         """
         waits: list[float] = []
         for amount in waiting:
@@ -108,7 +108,7 @@ class RateLimits:
 
 
 class LocalRateLimiter:
-    """The pace within one process."""
+    """The rate limit within one process."""
 
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
@@ -116,7 +116,7 @@ class LocalRateLimiter:
         self._booked = RateBooking()
 
     async def turn(self, tokens: int) -> None:
-        """Wait until a request of about so many tokens may leave, and for the end of a pause that began meanwhile."""
+        """Wait until a request of about so many tokens may leave, and for any pause that begins meanwhile."""
         now = time.monotonic()
         if self._unlimited:
             wait = self._booked.closed - now
@@ -128,12 +128,12 @@ class LocalRateLimiter:
             wait = self._booked.closed - time.monotonic()
 
     def used(self, estimate: int, actual: int) -> None:
-        """Correct the estimate: give back what was not needed."""
+        """Correct the estimate: return what was not needed."""
         if self._limits.tokens is not None:
             self._booked = self._limits.give_back(self._booked, time.monotonic(), estimate - actual)
 
     def hold(self, seconds: float) -> None:
-        """The provider asked for a pause: nobody leaves before it is over."""
+        """The provider asked for a pause: nothing leaves before it is over."""
         self._booked = self._booked._replace(closed=max(self._booked.closed, time.monotonic() + seconds))
 
 
@@ -141,7 +141,7 @@ class LocalRateLimiter:
 
 BATCH = 200
 SOONEST, LATEST = 0.02, 1.0
-"""Seconds before asking again: others may have given back what they did not use."""
+"""Seconds before asking again: others may have returned what they did not use."""
 _READ_BOOKING = "SELECT requests, tokens, closed, written FROM pace WHERE place = ?"
 _WRITE_BOOKING = """
 INSERT INTO pace VALUES (?, ?, ?, ?, ?) ON CONFLICT (place) DO UPDATE
@@ -149,7 +149,7 @@ SET requests = excluded.requests, tokens = excluded.tokens, closed = excluded.cl
 
 
 class SharedRateLimiter:
-    """Asks for turns on behalf of everybody in this process who waits for one: one statement for all of them."""
+    """Requests turns for everyone waiting in this process, with one statement for all."""
 
     def __init__(self, database: Database, place: str, limits: RateLimits) -> None:
         self._db = database
@@ -174,12 +174,12 @@ class SharedRateLimiter:
             await asyncio.sleep(closed)
 
     def used(self, estimate: int, actual: int) -> None:
-        """Told with the next request for turns."""
+        """Correct the estimate; sent with the next request for turns."""
         self._unused += estimate - actual
         self._given_back.set()
 
     def hold(self, seconds: float) -> None:
-        """Pause everybody, here at once and elsewhere when they ask for their next turn."""
+        """Pause everyone: here at once, elsewhere when they next ask for a turn."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
 
         def close(booked: RateBooking, now: float) -> tuple[RateBooking, None]:
@@ -217,7 +217,7 @@ class SharedRateLimiter:
         return self._alone(take)
 
     def _alone(self, change: Callable[[RateBooking, float], tuple[RateBooking, T]]) -> T:
-        """Change the provider's row while nobody else does."""
+        """Change the provider's row in an exclusive transaction."""
 
         def work(statements: Statements) -> T:
             rows, now = statements.read(_READ_BOOKING, (self._place,)), statements.now()
@@ -237,7 +237,7 @@ RateLimiter = LocalRateLimiter | SharedRateLimiter
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:
-    """That long, or until the event."""
+    """Wait that long, or until the event."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(0.0, seconds)):
             await event.wait()
@@ -252,15 +252,15 @@ def _fail_all(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:
 # So many calls at once over all processes with one database: each holds a lease, which ends with the process.
 
 LEASE_INTERVAL = 0.5
-"""Seconds between two looks at what others want, while slots are held."""
+"""Seconds between checks of what other processes want, while slots are held."""
 RETRY_INTERVAL = 0.1
-"""Seconds before asking again for slots that others have to give back first."""
+"""Seconds before asking again for slots that others have to return first."""
 TURN_SECONDS = 5.0
-"""Seconds after which another process comes first where there are fewer slots than processes."""
+"""Seconds after which another process takes its turn if there are fewer slots than processes."""
 DEMAND_DECAY = 0.9
-"""How much of an earlier peak is still asked for at the next look: calls come and go."""
+"""How much of an earlier peak is still requested at the next check: calls come and go."""
 LONGEST_CALL = 300.0
-"""Seconds after which a call that nobody hears of any more is over, where nothing else is said."""
+"""Seconds after which a silent call counts as over, if nothing else is specified."""
 _READ_LEASES = "SELECT owner, part, held, wanted, until FROM lease WHERE place = ?"
 _WRITE_LEASE = """
 INSERT INTO lease (place, owner, part, held, wanted, until) VALUES (?, ?, ?, ?, ?, ?)
@@ -269,11 +269,11 @@ DO UPDATE SET held = excluded.held, wanted = excluded.wanted, until = excluded.u
 _DELETE_LEASE = "DELETE FROM lease WHERE place = ? AND owner = ? AND part = ?"
 _PARTS = count(1)
 SlotHolder = tuple[int, int]
-"""A process, and which of its several semaphores."""
+"""A process and one of its semaphores."""
 
 
 def fair_shares(slots: int, wanted: Mapping[SlotHolder, int], turn: int = 0) -> dict[SlotHolder, int]:
-    """What everybody gets: all they want, or an equal part of what those who want less leave over.
+    """Everyone gets what they want, or an equal part of what those who want less leave over.
 
     >>> fair_shares(10, {(1, 1): 2, (2, 1): 30, (3, 1): 5})
     {(1, 1): 2, (2, 1): 4, (3, 1): 4}
@@ -287,15 +287,15 @@ def fair_shares(slots: int, wanted: Mapping[SlotHolder, int], turn: int = 0) -> 
 
 
 class SharedConcurrency:
-    """A semaphore over many processes. Never more than `slots` are held by those who live.
+    """A semaphore over many processes. Live processes never hold more than `slots` in total.
 
-    Slots are leased in bulk and used again at once by whoever waits here; every half second, and when somebody waits,
-    the leases are settled anew so that nobody goes short. The slots of one who is stopped count until the calls it had
-    sent are over: a provider goes on with them. For one event loop.
+    Slots are leased in bulk and reused at once by whoever waits here; every half second, and when somebody waits, the
+    leases are redistributed so that nobody starves. Slots of a stopped process count until the calls it has sent are
+    over, because the provider goes on with them. For one event loop.
     """
 
     def __init__(self, database: Database, place: str, slots: int, *, seconds: float = LONGEST_CALL) -> None:
-        """`seconds` is the longest that a call may take without a word from the other side."""
+        """`seconds` is the longest a call may take without a sign from the other side."""
         self._db = database
         self._seconds = seconds
         self._place = place
@@ -304,7 +304,7 @@ class SharedConcurrency:
         self._used = 0
         self._allowed = 0
         self._term = -1
-        """Of the settlement: what was ours is not if others may have taken us for gone since."""
+        """Term of the last settlement: our slots are void if others may have considered us dead since."""
         self._peak = 0.0
         self._settling = False
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -329,7 +329,7 @@ class SharedConcurrency:
             raise
 
     async def __aexit__(self, *problem: object) -> None:
-        """Give it back."""
+        """Return the slot."""
         self._used -= 1
         self._hand_out()
 
@@ -358,7 +358,7 @@ class SharedConcurrency:
             self._waiting.clear()
 
     async def _settled(self) -> int:
-        """Settle the leases; how many slots are ours now."""
+        """Settle the leases and return the number of slots that are now ours."""
         self._settling = True
         try:
             now = self._used + sum(not slot.done() for slot in self._waiting)
@@ -370,7 +370,7 @@ class SharedConcurrency:
         return held
 
     def _settle(self, used: int, wanted: int) -> tuple[int, int, int]:
-        """How many slots we hold from now on, how many of them we may use, and in which term."""
+        """How many slots we hold from now on, how many of them we may use, and the term."""
         term = self._db.life.term
         me = (self._db.life.id, self._part)
         gone = self._db.life.gone({owner for owner, *_ in self._db.read(_READ_LEASES, (self._place,))})

@@ -1,4 +1,4 @@
-"""From a model's name to something that answers: the wire, behind journal, limits and budget."""
+"""From a model's name to replies: the provider's client behind journal, limits and budget."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ __all__ = ["ModelRouter", "ProviderClient", "api_key_for", "open_provider"]
 
 
 def api_key_for(name: ModelName, keys: Mapping[str, str]) -> str:
-    """The key for a provider, or one line that says how to do without."""
+    """The API key for a provider, or an error that says how to do without."""
     provider = load_provider(name.provider)
     for variable in provider.key_variables:
         if keys.get(variable):
@@ -33,7 +33,7 @@ def api_key_for(name: ModelName, keys: Mapping[str, str]) -> str:
 def open_provider(
     written: str, keys: Mapping[str, str], *, address: str | None = None, journal: Journal | None = None
 ) -> ProviderClient:
-    """The bare client of a model by name; `address` replaces the provider's own. Connects on first use."""
+    """The bare client for a model; `address` replaces the provider's own. Connects on first use."""
     name = ModelName.read(written)
     provider = load_provider(name.provider)
     key = api_key_for(name, keys)
@@ -42,10 +42,10 @@ def open_provider(
 
 
 class ModelRouter:
-    """One model for all names: looks in the journal, finds the provider of `request.model`, waits for a turn, sends.
+    """One model for all names: checks the journal, finds the provider, waits for a turn and sends.
 
-    From the outside in: journal lookup, limits of the provider, journal entry, wire. `within` puts a budget around it.
-    Use as an async context manager, so that connections are closed.
+    From the outside in: journal lookup, limits, journal entry, wire. `within` adds a budget. Use it as an async context
+    manager, so that connections are closed.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ModelRouter:
         addresses: Mapping[str, str] | None = None,
         wire: Callable[[str], ProviderClient] | None = None,
     ) -> None:
-        """Limits and addresses go by provider; `wire` replaces the making of wires, as tests do."""
+        """Limits and addresses are by provider; `wire` replaces the creation of clients, for tests."""
         self.prices = prices or PriceList()
         self._keys = keys
         self._journal = journal
@@ -91,7 +91,7 @@ class ModelRouter:
         self._by_name.clear()
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise now, not in the middle of a run, where a key or a library is missing. A replay needs none."""
+        """Raise an error before the run starts if a key or library is missing. A replay needs none."""
         if self._journal is None or self._journal.mode == "live":
             for name in names:
                 read = ModelName.read(name)
@@ -101,13 +101,13 @@ class ModelRouter:
                     raise MissingExtra("asking a model", provider.extra)
 
     def learned(self, written: str) -> ModelFacts:
-        """What is known of a model, with what its server has taught since by refusing settings."""
+        """What is known about a model, including the settings that its server has refused."""
         name = ModelName.read(written)
         facts: Callable[[str], ModelFacts] = getattr(self._wires.get(name.place), "facts", facts_of)
         return facts(name.name)
 
     def within(self, budget: Budget) -> Model:
-        """The same, with a budget around it."""
+        """The same router with a budget around it."""
         return BudgetedModel(self, self.prices, budget, self._kept)
 
     def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
@@ -119,7 +119,7 @@ class ModelRouter:
         return open_provider(written, self._keys, address=address, journal=self._journal)
 
     def _model(self, written: str) -> Model:
-        """The way to a model; all of a provider's models share one."""
+        """The limited client for a model; all models of a provider share one."""
         if written not in self._by_name:
             name = ModelName.read(written)
             if name.place not in self._places:
@@ -134,7 +134,7 @@ class ModelRouter:
 
 
 class _Dispatch:
-    """Sends a request where its model lives."""
+    """Sends a request to the provider of its model."""
 
     def __init__(self, find: Callable[[str], Model]) -> None:
         self._find = find

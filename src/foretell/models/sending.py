@@ -1,4 +1,4 @@
-"""Whether a request may still be sent: one who was asleep for long may have lost to others what it was at."""
+"""Decides whether a request may still be sent: a process that was suspended may have lost its work to others."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -10,27 +10,27 @@ _allowed: ContextVar[Callable[[], bool] | None] = ContextVar("allowed", default=
 
 
 class NotSent(ModelBusy):
-    """A request that was held back at the last moment, and may be sent later."""
+    """A request that was held back at the last moment and may be sent later."""
 
 
 def sending_while(allowed: Callable[[], bool]) -> ContextValue[Callable[[], bool] | None]:
-    """Let requests that are asked within be sent only while that is so, and while whoever asks may send at all."""
+    """Requests made inside the block are sent only while the condition holds, and while outer conditions hold."""
     around = _allowed.get()
     return ContextValue(_allowed, allowed if around is None else lambda: allowed() and around())
 
 
 def sending_for_all() -> ContextValue[Callable[[], bool] | None]:
-    """Requests that serve many callers at once, such as a batch, do not hang on the one who happened to begin."""
+    """Requests that serve many callers, such as a batch, do not depend on the conditions of the first one."""
     return ContextValue(_allowed, None)
 
 
 def may_send() -> bool:
-    """Whether what is asked here may be sent now."""
+    """Whether a request may be sent now."""
     allowed = _allowed.get()
     return allowed is None or allowed()
 
 
 def check_sending() -> None:
-    """The last look before the wire: who was asleep since then may send nothing that others took over."""
+    """The last check before sending: a process that was suspended must not send what others took over."""
     if not may_send():
         raise NotSent("this process was away for a while: what is still its own is looked at before it goes on")

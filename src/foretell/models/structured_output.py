@@ -1,4 +1,4 @@
-"""Structured answers of models: finding the JSON, checking its shape, and asking again until it can be used."""
+"""Structured answers: finding the JSON in a reply, checking its shape, and asking again until it is usable."""
 
 import json
 import re
@@ -25,14 +25,14 @@ _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
 class NoJsonFound(ValueError):
-    """There is no JSON in the text, or none that can be read in only one way."""
+    """The text contains no JSON, or none that can be read unambiguously."""
 
 
 def read_json(text: str) -> Any:
-    r"""The object or list in a text.
+    r"""The JSON object or list in a text.
 
-    Models think first and answer last, so the last complete one counts; objects go before lists, and one that was cut
-    off counts only where no other is complete.
+    Models think first and answer last, so the last complete value counts. Objects are preferred to lists, and a value
+    that was cut off counts only if no other is complete.
 
     >>> read_json("Here you are:\n```json\n{'p': 0.3,}\n```")
     {'p': 0.3}
@@ -61,7 +61,7 @@ def _loaded(text: str) -> Any:
 
 
 def _pieces(text: str) -> list[tuple[str, bool]]:
-    """Outermost {…} and […] of a text, the last one first, and whether they are closed."""
+    """Outermost {…} and […] of a text, last first, and whether each is closed."""
     found: list[tuple[str, bool]] = []
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
@@ -74,7 +74,7 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Where the value that opens at `start` is closed."""
+    """Position where the value that opens at `start` is closed."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token.group(), 0)
@@ -84,7 +84,7 @@ def _end(text: str, start: int) -> int | None:
 
 
 def _repaired(piece: str) -> Any:
-    """Read a complete piece, as it is or with the usual faults repaired; None where that fails."""
+    """Parse a complete value, repairing the usual faults; None if that fails."""
     found = _loaded(piece)
     if found is None:
         found = _loaded(_cleaned(piece))
@@ -92,10 +92,10 @@ def _repaired(piece: str) -> Any:
 
 
 def _truncated(piece: str) -> Any:
-    """Read what is there of a piece that ends too early.
+    """Parse what is there of a value that ends too early.
 
-    A number at the very end may have lost its tail (0.1 of 0.15) and is dropped with its key. A string is kept as far
-    as it goes: half a sentence misleads nobody.
+    A number at the very end may be incomplete (0.1 of 0.15) and is dropped with its key. A string is kept as far as it
+    goes: half a sentence misleads nobody.
     """
     from pydantic_core import from_json
 
@@ -110,7 +110,7 @@ def _truncated(piece: str) -> Any:
 
 
 def _cleaned(text: str) -> str:
-    """Without trailing commas and comments, and with Python's names for constants, all outside strings."""
+    """The text without trailing commas and comments and with JSON's constants, changed only outside strings."""
     parts = re.split(f"({_STRING.pattern})", text, flags=re.DOTALL)
     for place in range(0, len(parts), 2):
         code = re.sub(r"//[^\n]*|/\*.*?\*/", "", parts[place], flags=re.DOTALL)
@@ -120,7 +120,7 @@ def _cleaned(text: str) -> str:
 
 
 def _python_literal(text: str) -> Any:
-    """A dict as Python prints it, in single quotes."""
+    """Parse a dict as Python prints it, in single quotes."""
     import ast
 
     try:
@@ -147,7 +147,7 @@ _TYPES: dict[str, Any] = {
 def schema_errors(
     value: Any, schema: Mapping[str, Any], *, at: str = "", root: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """What is wrong with a value, one sentence each; empty where it fits."""
+    """What is wrong with a value, one sentence each; empty if it matches the schema."""
     root = schema if root is None else root
     if "$ref" in schema:
         target: Any = root
@@ -161,7 +161,7 @@ def schema_errors(
 
 
 def _own_errors(value: Any, schema: Mapping[str, Any], place: str) -> list[str]:
-    """What is wrong with the value itself: its type, and which values may be."""
+    """Errors of the value itself: its type, and whether it is one of the allowed values."""
     wanted: Any = schema.get("type", [])
     kinds: list[str] = wanted if isinstance(wanted, list) else [str(wanted)]
     if kinds and not any(_has_type(value, kind) for kind in kinds):
@@ -183,7 +183,7 @@ def _has_type(value: Any, kind: str) -> bool:
 
 
 def _part_errors(value: Any, schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the fields of an object, the items of a list, or the size of a text or number."""
+    """Errors in the fields of an object, the items of a list, or the size of a text or number."""
     if isinstance(value, dict):
         return _object_errors(cast("dict[str, Any]", value), schema, at, root)
     if isinstance(value, list):
@@ -231,7 +231,7 @@ def _list_errors(value: list[Any], schema: Mapping[str, Any], at: str, root: Map
 
 
 def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[str, Any]:
-    """JSON schema of an object with these fields, all needed, and no others."""
+    """JSON schema of an object with exactly these fields, all required."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": dict(properties),
@@ -242,11 +242,11 @@ def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[
 
 
 WORTH_SHARING, SHORTEST_SHARED = 100, 40
-"""Characters that a definition must save, and that it must have."""
+"""Characters that a shared definition must save, and its minimum length."""
 
 
 def without_repeats(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same schema with parts that stand in it several times defined once: twenty options have one shape.
+    """The same schema with repeated parts defined once: twenty options have one shape.
 
     >>> shape = {"type": "integer", "minimum": 0, "maximum": 100}
     >>> short = without_repeats(closed_object({name: shape for name in "abcdefgh"}))
@@ -274,7 +274,7 @@ def without_repeats(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Every schema within a schema, the outer ones first."""
+    """Every schema within a schema, outer ones first."""
     parts: list[Any] = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     for part in (*parts, *([schema["items"]] if "items" in schema else ())):
         yield part
@@ -285,25 +285,26 @@ def _subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 T = TypeVar("T")
 LONGEST_ECHO = 2_000
-"""Characters of a bad answer that are sent back: a model that rambles must not be paid to read itself."""
+"""Characters of a bad answer that are sent back, so that a rambling model is not paid to read itself."""
 LONGEST_PROBLEM = 1_000
 LONGEST_REPLY = 100_000
-"""Characters of a reply that are looked at; nobody answers at greater length."""
+"""Characters of a reply that are examined."""
 _CORRECTION = "answer could not be used: {}. Answer again, with one JSON object and nothing else."
 
 
 class UnusableReply(ValueError):
-    """A model's answer cannot be used; the text says why, in words for the model."""
+    """A model's answer cannot be used; the message tells the model why."""
 
 
 class NoUsableAnswer(ModelError):
-    """The model answered, but never in a way that can be read."""
+    """The model answered, but never in a usable form."""
 
 
 async def ask_typed(model: Model, request: Request, kind: type[T], *, attempts: int = 3) -> T:
-    """Ask for JSON of the shape of `kind`, a pydantic model or a dataclass.
+    """Ask for JSON in the shape of `kind`, a pydantic model or a dataclass.
 
-    An answer that does not fit goes back with what was wrong, at most `attempts` times in all; then `NoUsableAnswer`.
+    An answer that does not match is sent back with its errors, up to `attempts` times in all; then `NoUsableAnswer` is
+    raised.
     """
     if request.schema is None:
         request = replace(request, schema=schema_of(kind))
@@ -319,10 +320,10 @@ async def ask_typed(model: Model, request: Request, kind: type[T], *, attempts: 
 async def ask_until_usable(
     model: Model, request: Request, read: Callable[[Mapping[str, Any]], T], *, attempts: int = 3
 ) -> T:
-    """What `read` makes of the JSON object in the reply.
+    """The result of `read` for the JSON object in the reply.
 
-    Where it raises `UnusableReply`, the model is told why and asked again, at most `attempts` times in all; then
-    `NoUsableAnswer`.
+    If it raises `UnusableReply`, the model is told why and asked again, up to `attempts` times in all; then
+    `NoUsableAnswer` is raised.
     """
 
     def correct(reply: Reply, problem: str) -> tuple[Message, ...]:
@@ -355,7 +356,7 @@ async def _ask_until(
 
 
 def object_in(reply: Reply) -> dict[str, Any]:
-    """The JSON object of a reply, in its text or in the arguments of a call it made instead; or `UnusableReply`."""
+    """The JSON object of a reply, from its text or from the arguments of a call made instead; or `UnusableReply`."""
     text = _answer_text(reply)
     if not text:
         raise UnusableReply("it was empty" + " because the length limit was reached" * (reply.finish == "length"))
@@ -363,7 +364,7 @@ def object_in(reply: Reply) -> dict[str, Any]:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """The JSON object in a text, free of what no file or database takes (NaN, half characters); or `UnusableReply`."""
+    """The JSON object in a text, without values that files and databases reject (NaN, lone surrogates)."""
     try:
         found = read_json(text[:LONGEST_REPLY])
         clean = json.dumps(found, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
@@ -378,7 +379,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def parse_reply(reply: Reply, kind: type[T]) -> T:
-    """The value in a reply, in its text or in the arguments of a call it made instead.
+    """The value in a reply, from its text or from the arguments of a call made instead.
 
     `UnusableReply` names everything that is wrong with it.
     """

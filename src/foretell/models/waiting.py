@@ -1,4 +1,4 @@
-"""Replies that come in piece by piece: who waits is told of each, and a person sees how fast they come."""
+"""Waiting for replies: streamed pieces extend deadlines, and users see how fast they arrive."""
 
 import asyncio
 import time
@@ -10,24 +10,24 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MORE_TIME = "--reply-seconds, the field reply_seconds, or sampling: {reply_seconds: …} in a file, allows more"
-"""Which setting to change where a reply took too long, in each door. A file is a run's spec or an arena's entry."""
+"""Which setting to change if a reply took too long, for each interface. A file is a run's spec or an arena's entry."""
 TOLD_EVERY = 1.0
-"""Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
+"""Seconds between updates: moving a deadline for every token would cost more than reading it."""
 
 _waiting: "dict[WaitingReply, None]" = {}
-"""In the order in which they were sent."""
+"""Replies being waited for, in the order in which they were sent."""
 _listener: ContextVar[Callable[[], None] | None] = ContextVar("listener", default=None)
 _cell: ContextVar[tuple[str, str]] = ContextVar("cell", default=("", ""))
-"""The run and the question that what is asked is for."""
+"""The run and question for which requests are made."""
 
 
 class WaitingReply:
-    """A request that was sent and whose reply is not there yet, or not all of it."""
+    """A request that was sent and whose reply has not completely arrived."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
         self.first: float | None = None
-        """When the first piece came: until then the model reads."""
+        """When the first piece arrived; until then the model is reading."""
         self.tokens = 0
         self.cell = _cell.get()
         self._listener = _listener.get()
@@ -35,20 +35,20 @@ class WaitingReply:
         self._told = self.began
 
     def __enter__(self) -> "WaitingReply":
-        """Counts among the replies that are waited for until it is there."""
+        """Count it among the replies being waited for."""
         _waiting[self] = None
         for clock in self._clocks:
             clock.coming(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """It is there, or will not come."""
+        """The reply has arrived or will not come."""
         del _waiting[self]
         for clock in self._clocks:
             clock.ended(self)
 
     def heard(self, tokens: int) -> None:
-        """A piece came."""
+        """A piece of the reply has arrived."""
         now = time.monotonic()
         self.first = self.first or now
         self.tokens += tokens
@@ -58,7 +58,7 @@ class WaitingReply:
 
 
 class ContextValue(Generic[T]):
-    """A context variable with another value while a block lasts. No generator, because every call goes through it."""
+    """Sets a context variable for the duration of a block. Not a generator, because every call goes through it."""
 
     __slots__ = ("_token", "_value", "_variable")
 
@@ -67,22 +67,22 @@ class ContextValue(Generic[T]):
         self._value = value
 
     def __enter__(self) -> None:
-        """Set it."""
+        """Set the value."""
         self._token = self._variable.set(self._value)
 
     def __exit__(self, *error: object) -> None:
-        """As it was."""
+        """Restore the earlier value."""
         self._variable.reset(self._token)
 
 
 class SilenceLimit:
-    """Ends what is asked within by `TimeoutError`, after so many seconds in which no piece of a reply came.
+    """Raises `TimeoutError` in its block after so many seconds without a piece of a reply.
 
-    What `asyncio.timeout` does, and tells whoever reads the reply, at half the price: every call goes through it.
+    It does what `asyncio.timeout` does, and listens to the reply, at half the cost: every call goes through it.
     """
 
     def __init__(self, seconds: float, between: float) -> None:
-        """Seconds to the first piece, and from one piece to the next."""
+        """Seconds until the first piece, and between two pieces."""
         self._loop, self._between = asyncio.get_running_loop(), between
         self._over = False
         task = asyncio.current_task()
@@ -92,7 +92,7 @@ class SilenceLimit:
         self._end = self._loop.call_later(seconds, self._cancel)
 
     def __enter__(self) -> None:
-        """From here on."""
+        """Start the limit."""
         self._token = _listener.set(self._heard)
 
     def _cancel(self) -> None:
@@ -105,7 +105,7 @@ class SilenceLimit:
             self._end = self._loop.call_later(self._between, self._cancel)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """It is there, or took too long; who was cancelled by others stays so."""
+        """End the limit; a cancellation from outside stays one."""
         _listener.reset(self._token)
         self._end.cancel()
         if self._over and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
@@ -115,24 +115,24 @@ class SilenceLimit:
 # How long a piece of work may take. Waiting for money or for a turn is no work, and a slow model gets more time.
 
 USUAL_SECONDS = 600.0
-"""How long a forecast of one trial may take, unless somebody says otherwise."""
+"""How long one trial may take by default."""
 MORE_SECONDS = "{:g} s were not enough; --seconds, the field seconds, or options: {{seconds: …}} in a file, allows more"
-"""Which setting to change where it took too long."""
+"""Which setting to change if it took too long."""
 MORE_THAN_MEASURED = 1.5
-"""A reply may take so many times as long as the slowest so far."""
+"""A reply may take this many times as long as the slowest so far."""
 _clocks: "ContextVar[tuple[WorkClock, ...]]" = ContextVar("clocks", default=())
 
 
 class WorkClock:
-    """Ends a block by `TimeoutError` after some seconds of work, as `asyncio.timeout` does.
+    """Raises `TimeoutError` in its block after some seconds of work, like `asyncio.timeout`.
 
-    It stands still while the block waits for money or for its turn. With `replies`, the limit follows the speed of the
-    model: there is time for so many replies as slow as the slowest so far, and a reply that is coming in is let finish.
+    The clock stops while the block waits for money or for its turn. With `replies`, the limit follows the model's
+    speed: there is time for this many replies as slow as the slowest so far, and a reply that is arriving may finish.
     """
 
     def __init__(self, seconds: float, *, replies: int = 0) -> None:
         self.seconds = seconds
-        """The limit as it stands now."""
+        """The current limit."""
         self.expired = False
         self._replies = replies
         self._idle, self._pauses, self._paused_at = 0.0, 0, 0.0
@@ -140,7 +140,7 @@ class WorkClock:
         self._coming: set[WaitingReply] = set()
 
     async def __aenter__(self) -> "WorkClock":
-        """From here on."""
+        """Start the clock."""
         task = asyncio.current_task()
         assert task is not None
         self._loop, self._task, self._before = asyncio.get_running_loop(), task, task.cancelling()
@@ -152,7 +152,7 @@ class WorkClock:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        """It is done, or took too long; who was cancelled by others stays so."""
+        """Stop the clock; a cancellation from outside stays one."""
         _clocks.reset(self._token)
         if self._end is not None:
             self._end.cancel()
@@ -171,7 +171,7 @@ class WorkClock:
         return self.seconds - self.worked
 
     def reschedule(self, when: float | None) -> None:
-        """End the block at a time of the event loop, whatever it is waiting for; None takes that back."""
+        """End the block at a time of the event loop, whatever it is waiting for; None cancels that."""
         if self._end is not None:
             self._end.cancel()
         self._fixed = when is not None
@@ -200,21 +200,21 @@ class WorkClock:
         self._coming.add(reply)
 
     def ended(self, reply: WaitingReply) -> None:
-        """Its reply is there, or will not come."""
+        """Its reply has arrived or will not come."""
         self._coming.discard(reply)
 
     def replied(self, seconds: float) -> None:
-        """A reply took so long."""
+        """Record how long a reply took."""
         self.seconds = max(self.seconds, self._replies * MORE_THAN_MEASURED * seconds)
 
     def pause(self) -> None:
-        """Stand still."""
+        """Stop the clock."""
         self._pauses += 1
         if self._pauses == 1:
             self._paused_at = self._loop.time()
 
     def go_on(self) -> None:
-        """Run again."""
+        """Let the clock continue."""
         self._pauses -= 1
         if not self._pauses:
             self._idle += self._loop.time() - self._paused_at
@@ -223,37 +223,37 @@ class WorkClock:
 
 
 class StandingStill:
-    """While the block lasts, the clocks around it stand still. No generator, because every call goes through it."""
+    """Stops the surrounding clocks for the duration of a block. Not a generator, because every call goes through it."""
 
     __slots__ = ("_clocks",)
 
     def __enter__(self) -> None:
-        """From here on."""
+        """Stop the clocks."""
         self._clocks = _clocks.get()
         for clock in self._clocks:
             clock.pause()
 
     def __exit__(self, *error: object) -> None:
-        """They run again."""
+        """Let them continue."""
         for clock in self._clocks:
             clock.go_on()
 
 
 def note_reply(seconds: float) -> None:
-    """Tell the clocks around how long a reply took."""
+    """Tell the surrounding clocks how long a reply took."""
     for clock in _clocks.get():
         clock.replied(seconds)
 
 
 def asking_for(run: str, question: str) -> ContextValue[tuple[str, str]]:
-    """What is asked within is asked for a question of a run."""
+    """Requests inside the block are for this question of a run."""
     return ContextValue(_cell, (run, question))
 
 
 def waiting_text(now: float | None = None, *, run: str = "", question: str | None = None) -> str:
-    """What a person is shown while replies are on their way to this process; empty where none is.
+    """What to show a user while replies are on their way to this process; empty if none are.
 
-    Those of all runs, of one, or of one of its questions.
+    Covers all runs, one run, or one of its questions.
     """
     now = time.monotonic() if now is None else now
     replies = [

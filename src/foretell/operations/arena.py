@@ -18,6 +18,7 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, ContextBuildSettings, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
+from foretell.models.database.interface import SqlRow
 from foretell.models.journal import Journal, RunMoney
 from foretell.operations.requests.tournaments import (
     ArenaCollectRequest,
@@ -63,17 +64,17 @@ class ArenaPast:
 
     def __init__(self, book: ArenaStore) -> None:
         self._book = book
-        self._outcomes = -1
+        self._outcomes: SqlRow | None = None
         self._past = Past()
 
     def __call__(self) -> Past:
         """The past as it is now, from the first question about every settled event."""
-        count = self._book.outcome_count()
-        if count != self._outcomes:
+        outcomes = self._book.outcome_state()
+        if outcomes != self._outcomes:
             settled = {event: row.question for event, row in self._book.selected().items() if row.settled}
             known = [one for one in self._book.outcomes() if one.outcome is not None and one.question_id in settled]
             resolutions = [replace(one, due=settled[one.question_id].due) for one in known]
-            self._past, self._outcomes = past_of(settled.values(), resolutions), count
+            self._past, self._outcomes = past_of(settled.values(), resolutions), outcomes
         return self._past
 
 
@@ -373,7 +374,7 @@ async def resolve_events(request: ArenaResolveRequest) -> ReportResult:
     from foretell.arena.stages import settle
 
     async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
-        return ReportResult(report=await settle(arena, arena.clock()))
+        return ReportResult(report=await settle(arena, arena.clock(), recheck=True))
 
 
 @dataclass(frozen=True, kw_only=True)

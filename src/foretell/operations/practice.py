@@ -390,5 +390,5 @@ def _keep(request: ArenaDemoRequest, home: Path) -> str:
     write_atomically(file, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
     return (
         f"\nTo look into it:\n  export FORETELL_HOME={home} FORETELL_CLOCK=file:{home / 'clock.txt'}\n"
-        f"  foretell arena status {request.folder}\n  foretell runs\n"
+        f"  foretell serve --open\n  foretell arena status {request.folder}\n"
     )

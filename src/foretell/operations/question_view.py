@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from foretell.forecasters.agent.answer_format import LEVELS
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.operations.live_question import limits_of, live_view
@@ -23,7 +23,7 @@ from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.report.numbers import dollars, plural
 from foretell.report.run_report import describe_event
-from foretell.runs.combine import CombinationSettings, combine_trials
+from foretell.runs.combine import RULE_WORDS, CombinationSettings, combine_trials, reason_for
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.spec import TYPED_PREFIX
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
@@ -223,16 +223,6 @@ def _trial(
     }
 
 
-RULE_WORDS: Mapping[Rule, tuple[str, str]] = {
-    "logit-mean": ("Average of the trials", "the mean of their log-odds"),
-    "mean": ("Average of the trials", "the mean of their probabilities"),
-    "median": ("Median of the trials", "as many say more as say less"),
-    "trimmed": ("Trimmed average", "the mean without the highest and the lowest"),
-    "extremised": ("Sharpened average", "the mean of their log-odds, moved away from 50 %"),
-}
-"""A rule as a heading, and what it does."""
-
-
 def combination_of(
     answers: Sequence[Forecast | Failure], question: Question, how: CombinationSettings
 ) -> dict[str, Any] | None:
@@ -254,9 +244,8 @@ def combination_of(
         stages.append(("Made consistent", fitted, coherent))
     if how.judged:
         stages.append(("Panel", "a model read the trials' reasons and gave the answer", final.p))
-    elif how.fitted is not None:
-        blended = "corrected by past results, with the market's price or the base rate where there is one"
-        stages.append(("Calibrated", blended, final.p))
+    elif why := reason_for(trials, question, how):
+        stages.append(("Combined with what else was known", why.rstrip("."), final.p))
     return {
         "trials": [{"name": f"Trial {trial.trial + 1}", "told": "", "p": trial.p} for trial in trials],
         "stages": [{"name": name, "told": text, "p": p} for name, text, p in stages],

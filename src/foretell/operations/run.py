@@ -24,7 +24,7 @@ from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsRes
 from foretell.operations.result import Result
 from foretell.operations.runs import money_of, money_text, run_to_dict
 from foretell.operations.table import operation
-from foretell.questions.codec import to_json
+from foretell.questions.codec import parse_yaml, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
@@ -50,7 +50,7 @@ from foretell.runs.runner import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, current_names, parse_yaml, read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.spec import RunSpec, current_names, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
@@ -406,6 +406,8 @@ class ShowResult(Result):
                 for one in scores.answers[: self.limit]
             ],
             "score": scores.summary(),
+            "combined": scores.combined,
+            "rule": scores.rule,
         }
 
     def print(self, console: "Console") -> None:
@@ -428,7 +430,9 @@ class ShowResult(Result):
         if (index := scores.index) is not None:
             beside = {"price": scores.metric("bi", CROWD), "base rate": scores.metric("bi", BASE_RATE)}
             others = "".join(f", {name} {one.estimate:.1f}" for name, one in beside.items() if one is not None)
+            others += f", combined answers {scores.combined['estimate']:.1f}" if scores.combined else ""
             lines.append(f"Brier index {estimate(index, 1)} on {plural(scores.decided, 'decided question')}{others}")
+        lines.append(scores.rule)
         failures = Counter(answer.error for answer in self.answers if isinstance(answer, Failure))
         lines += [f"{plural(count, 'failure')}: {error}" for error, count in failures.most_common(MOST_REASONS)]
         return "\n".join([*lines, f"every step to one answer: foretell show {self.run.id} ID"])

@@ -227,13 +227,13 @@ def with_runs(request: Scoring, settings: Settings | None = None) -> Scoring:
             hint = "-o FILE, or a column outcome in the forecasts"
             raise InputError("the outcomes are missing", column="--outcomes", hint=hint)
         return request
-    found = RunRows(forecasts=[], outcomes=[], names=(), texts={})
+    found = RunRows(forecasts=[], combined=[], outcomes=[], names=(), texts={})
     if request.runs:
         # With tables of one's own an outcome may stand there.
         alone = request.outcomes is None and request.forecasts is None
         found = run_rows(settings or load_settings(), request.runs, decided=alone)
     found = add_tables(found, request.forecasts, request.outcomes)
-    tables = {"forecasts": found.forecasts, "outcomes": found.outcomes}
+    tables = {"forecasts": [*found.forecasts, *found.combined], "outcomes": found.outcomes}
     return request.model_copy(update={**tables, "runs": (), "drop_unknown": True})
 
 

@@ -10,13 +10,11 @@ from typing import Any, cast
 
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
-from foretell.data.datasets.question_set import SetFilter
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
 from foretell.data.markets.prophet_arena import ProphetArenaClient
-from foretell.forecasters.base_rates.rates import Rates
 from foretell.operations.requests.tournaments import (
     ExportRequest,
     ForecastBenchTeamFields,
@@ -30,7 +28,6 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.runs.combine import CombinationSettings, combine_trials, one_forecast_per_question
-from foretell.runs.question_sets import open_benchmark
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunStore, find_run
@@ -244,12 +241,10 @@ def forecasts_to_submit(
     return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
 
 
-def _combining(
-    settings: Settings, spec: RunSpec, combine: str | None, rates: Rates | None = None
-) -> CombinationSettings:
+def _combining(settings: Settings, spec: RunSpec, combine: str | None) -> CombinationSettings:
     """The named rule for combining trials, or the run's own."""
     with closing(RunStore(settings.store)) as store:
-        return combining_of_run(store, replace(spec, combine=combine or spec.combine), rates)
+        return combining_of_run(store, replace(spec, combine=combine or spec.combine))
 
 
 def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
@@ -483,14 +478,10 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
         raise InputError(f"the run did not ask {request.round}", column="--round", hint=hint)
     day = request.round or days[0]
     questions = _round_questions(settings, day)
-    # Base rates from the pulled rounds; each question sees only what was known before its date.
-    rates = open_benchmark(
-        "forecastbench", wanted=SetFilter(late_text="keep"), folder=settings.home / "forecastbench"
-    ).past.rates
     forecasts = combine_trials(
         [answer for answer in answers if _day_of(answer) == day],
         questions,
-        replace(_combining(settings, spec, request.combine, rates), degraded=request.degraded),
+        replace(_combining(settings, spec, request.combine), degraded=request.degraded),
     )
     how = {"reasoning": request.reasoning, "incomplete": request.incomplete}
     body, coverage = checked_submission(forecasts, questions, team, **how)

@@ -30,7 +30,7 @@ from foretell.operations.result import Result
 from foretell.operations.runs import measured_costs
 from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform
 from foretell.questions.as_of import instant
-from foretell.questions.codec import from_dict, to_json
+from foretell.questions.codec import from_dict, parse_yaml, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -41,7 +41,7 @@ from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, parse_yaml, spec_from_mapping
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_mapping
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
 from foretell.submit.ledger import SubmissionHistory
@@ -517,7 +517,7 @@ class TournamentResult(Result):
         if self.plan is not None:
             return str(self.plan)
         sent = sum(row.sent for row in self.forecasts)
-        lines = [f"{row.named}: {row.answer or row.problem}" for row in self.forecasts]
+        lines = [f"{row.named}: {row.outcome}" for row in self.forecasts]
         left = len(self.forecasts) - sent
         failed = f", {left} not sent" if left and self.requests is None else ""
         comments = " with a comment" * self.comments
@@ -598,8 +598,8 @@ class TournamentVisit:
             if requests is not None:
                 submitter = await site.submitter(forecasts, clock_of(self.settings)())
                 requests += tuple(asdict(one) for one in submitter.requests(submitter.plan(forecasts, ()).ready))
-            else:
-                await self.hand_in(site, state)
+            elif not await self.hand_in(site, state):
+                self.stopped = self.stopped or f"{self.platform} cannot be read; the next visit sends what is forecast"
         # Link each row to its page.
         self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
         money = self.money(state).since(before)
@@ -715,29 +715,44 @@ class TournamentVisit:
         state.save()
         return ready
 
-    async def hand_in(self, site: VisitedPlatform, state: TournamentState) -> None:
-        """Send the outbox, one forecast with its comment at a time, and save each result at once."""
+    async def hand_in(self, site: VisitedPlatform, state: TournamentState) -> bool:
+        """Send the outbox, one forecast with its comment at a time, and save each result at once.
+
+        A question that the platform does not show just now stays in the outbox. Returns False if it shows none.
+        """
         # No need to wait for a server on this machine.
         own: dict[str, Any] = {"pause": 0.1} if SERVICES[self.platform] in self.settings.addresses else {}
         ledger, clock = open_ledger(self.settings), clock_of(self.settings)
         submitter = await site.submitter(state.outbox, clock())
         sender = SubmissionSender(submitter, ledger, clock, SendOptions(**own))
-        for forecast in list(state.outbox):
-            plan = submitter.plan([forecast], ())
-            self._settle(forecast.question_id, plan, await sender.hand_in(plan), state)
+        plans = {forecast.question_id: submitter.plan([forecast], ()) for forecast in state.outbox}
+        unread = {id for id, plan in plans.items() if any(item.later for item in plan.items)}
+        for question, plan in plans.items():
+            try:
+                results = await sender.hand_in(plan)
+            except SourceError as error:
+                # What became of an earlier attempt could not be read back, so nothing was sent.
+                unread.add(question)
+                self._fail(state, question, error.problem, count=False)
+            else:
+                self._settle(question, plan, results, state)
+        return not plans or len(unread) < len(plans)
 
     def _settle(
         self, question: str, plan: SubmissionPlan, results: Sequence[ItemResult], state: TournamentState
     ) -> None:
         """Remove from the outbox what the platform has accepted or refused; keep what is uncertain."""
         # What exceeds today's quota stays in the outbox for tomorrow.
-        unsure = [one for one in results if one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason]
+        unsure = any(one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason for one in results)
+        if any(item.later for item in plan.items):
+            made = next(forecast.as_of.at for forecast in state.outbox if forecast.question_id == question)
+            unsure = clock_of(self.settings)() - made < STALE
         problems = [f"{item.part}: {problem}" for item in plan.refused for problem in item.problems]
         problems += [f"{one.item.part}: {one.reason}" for one in results if one.fate not in DONE_STATUSES]
         if problems:
             self._fail(state, question, "; ".join(dict.fromkeys(problems)), count=not unsure)
         else:
-            self.rows.append(replace(_row(state, question), sent=True))
+            self._add(replace(_row(state, question), sent=True))
             state.pending.pop(question, None)
             state.made[question] = clock_of(self.settings)().isoformat(timespec="seconds")
         if not unsure:
@@ -746,9 +761,13 @@ class TournamentVisit:
         state.save()
 
     def _fail(self, state: TournamentState, question: str, problem: str, *, count: bool = True) -> None:
-        self.rows.append(replace(_row(state, question), problem=problem))
+        self._add(replace(_row(state, question), problem=problem))
         if (pending := state.pending.get(question)) is not None:
             pending.problem, pending.attempts = problem, pending.attempts + count
+
+    def _add(self, row: TournamentRow) -> None:
+        """The result of a question; what waits in the outbox has one at every turn, and the last counts."""
+        self.rows = [one for one in self.rows if one.question != row.question] + [row]
 
     def _noted(
         self,

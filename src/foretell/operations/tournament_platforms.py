@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from foretell.data.http import NotFound
+from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
 from foretell.data.markets.prophet_arena import ProphetArenaWeekly, ProphetArenaWindows
@@ -277,9 +277,11 @@ class ArenaVisits:
         return ""
 
 
-def _of_round(event: ProphetArenaEvent | str, row: Payload | None) -> ProphetArenaEvent | str:
+def _of_round(
+    event: ProphetArenaEvent | str | SourceError, row: Payload | None
+) -> ProphetArenaEvent | str | SourceError:
     """The event with the number and the end of its open round."""
-    if isinstance(event, str):
+    if not isinstance(event, ProphetArenaEvent):
         return event
     if row is None:
         return "no round of it is open"

@@ -51,11 +51,10 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.runs.combine import combine_trials
 from foretell.runs.due_prices import keep_due_prices
-from foretell.runs.past import StoredRates
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of
-from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.spec import AUTO, DEFAULT, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
 from foretell.submit.forecastbench import (
@@ -371,7 +370,7 @@ class RoundVisit:
         if not asks_models(spec):
             raise InputError("it asks no model", path=self.request.spec, hint="without --spec the stack answers")
         # Earlier rounds have taught how much to trust agents compared with price and stack.
-        rule = "default" if spec.combine == RunSpec(questions=self._asked()).combine else spec.combine
+        rule = DEFAULT if spec.combine == AUTO else spec.combine
         spec = replace(spec, questions=self._asked(), mode=self._mode, combine=rule)
         return spec
 
@@ -442,7 +441,7 @@ class RoundVisit:
         except TimeoutError:
             self.problems.append("agents ran out of time; the stack's answers stand for the rest")
         with closing(RunStore(self.settings.store)) as store:
-            how = combining_of_run(store, spec, StoredRates(table=store.rates(spec.id)))
+            how = combining_of_run(store, spec)
             answers = list(store.answers(spec.id))
         self._note_failures(answers)
         how = replace(how, degraded=self.request.degraded)

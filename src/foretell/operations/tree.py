@@ -312,7 +312,8 @@ def list_trees(request: TreeListRequest, settings: Settings | None = None) -> Tr
     """List the tree files of this machine, the last changed first; a file that cannot be read says why."""
     del request
     folder = (settings or load_settings()).home / "trees"
-    found = {path: path.stat() for path in folder.rglob("*.json")}
+    data = {data_path(notebook) for notebook in folder.rglob("*.ipynb")}  # JSON too, but no trees.
+    found = {path: path.stat() for path in folder.rglob("*.json") if path not in data}
     latest_first = sorted(found, key=lambda path: (found[path].st_mtime, path), reverse=True)
     trees = (_listed(path, folder, found[path].st_mtime_ns, found[path].st_size) for path in latest_first)
     return TreesResult(folder=folder, trees=tuple(trees))

@@ -20,6 +20,7 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
 )
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
 from foretell.forecasters.tree.exports import format_probability, one_line
+from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, to_dict, tree_from_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
@@ -120,7 +121,13 @@ class ScenarioComparison(Result):
         found: list[str] = []
         for outcome in self.outcomes:
             name = repr(outcome.name)
-            found += [f"{id} was judged before the change in {name} and keeps its number" for id in outcome.stale]
+            for id in outcome.stale:
+                judged = isinstance(outcome.tree.nodes[id].link, JudgedLink)
+                found.append(
+                    f"{id} was judged before the change in {name} and keeps its number"
+                    if judged
+                    else f"the rule of {id} was set before the change in {name}"
+                )
             found += [f"{id} leaves [0, 1] in {name} and is held at the end of it" for id in outcome.held]
         return found
 

@@ -21,6 +21,26 @@ UNKNOWN_FIELD = "unexpected_keyword_argument"
 T = TypeVar("T")
 
 
+def parse_yaml(text: str) -> Any:
+    """Parse YAML or JSON that a person wrote. Raises an `InputError` that names the line, if it is known.
+
+    >>> parse_yaml("due: 2026-13-01")
+    Traceback (most recent call last):
+    ...
+    foretell.questions.errors.InputError: is not YAML: month must be in 1..12
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError(f"is not YAML: {error.problem}", row=line) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # YAML turns what looks like a date into one, and an impossible date is a ValueError.
+        raise InputError(f"is not YAML: {error}") from None
+
+
 @cache
 def _adapter(kind: type) -> Any:
     # Imported here: reading bytes is the only place that pays for pydantic's start-up time.

@@ -23,6 +23,7 @@ from foretell.report.terminal import console
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     MAIN_METRIC,
+    RANK_METRIC,
     ArenaLeaderboardGroup,
     ArenaLeaderboardRow,
     ScoredArena,
@@ -94,7 +95,7 @@ def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
     tip = "paired difference of Brier scores on the markets both have a probability for; above 0 the entry is better"
     return [
         (count("#"), lambda line: line.rank),
-        _metric("brier"),
+        (column("Brier", METRICS[RANK_METRIC].meaning, METRICS[MAIN_METRIC].decimals), lambda line: line.fair),
         (column("crowd − entry", tip, 4), against),
         (count("events"), lambda line: line.events),
         (column("answered", "share of the moments that were answered"), lambda line: percent(line.completion)),
@@ -161,17 +162,19 @@ FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
 """Maximum number of entries with their own chart, in a chart by group, and in the chart over time."""
 
 
-def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChart, ...]:
-    """All charts of the page, without empty ones."""
+def arena_charts(
+    view: ArenaLeaderboard, scored: ScoredArena, styles: Mapping[str, SeriesStyle] | None = None
+) -> tuple[StudyChart, ...]:
+    """All charts of the page, without empty ones; `styles` are the entries' marks on other pages."""
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
-    styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
+    styles = styles or series_styles([entry.name for entry in arena.entries if not entry.anchor])
     courses = scores_over_time(scored, ranked[:MOST_COURSES])
     crowd = [CROWD] if CROWD in arena.names else []
     apart = [name for name in pairs.names if name != ALWAYS_HALF]
-    lines = [(line.entry, line.scores[MAIN_METRIC]) for line in view.lines if MAIN_METRIC in line.scores]
-    rows = [ForestRow(name=entry.name, interval=brier, anchor=entry.anchor) for entry, brier in lines]
+    lines = [(line.entry, line.fair) for line in view.lines]
+    rows = [ForestRow(name=entry.name, interval=brier, anchor=entry.anchor) for entry, brier in lines if brier]
     found: dict[str, tuple[str, Chart | None]] = {
         "brier": (
             "Brier score",
@@ -195,10 +198,10 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
             ),
         ),
     }
-    weight = market_weights(arena)
     drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
     for i, name in enumerate(drawn, 1):
-        chart = reliability_diagram(arena.row(name), arena.markets.outcome, weight, name=name)
+        p = arena.row(name)
+        chart = reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=name)
         found[f"reliability-{i}"] = (f"Reliability of {name}", chart)
     for i, name in enumerate(best if crowd else [], 1):
         chart = conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
@@ -208,9 +211,12 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
     )
 
 
-def market_weights(arena: ArenaTable) -> Floats:
-    """Weights by which every market counts once, however often it was forecast."""
-    return 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
+def event_weights(arena: ArenaTable, p: Floats) -> Floats:
+    """Weights of an entry's probabilities by which every event counts once, as on the leaderboard."""
+    said = np.isfinite(p)
+    markets = np.bincount(arena.markets.moment[said], minlength=len(arena.moments))
+    moments = np.bincount(arena.moments.event[markets > 0], minlength=len(arena.events))
+    return np.where(said, 1 / np.maximum(markets[arena.markets.moment] * moments[arena.market_event], 1), 0.0)
 
 
 def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:
@@ -272,9 +278,9 @@ def _by_group(
 
 def _frontier(view: ArenaLeaderboard) -> Chart | None:
     points = [
-        FrontierPoint(name=line.entry.name, cost=line.entry.dollars, interval=line.scores[MAIN_METRIC])
+        FrontierPoint(name=line.entry.name, cost=line.entry.dollars, interval=brier)
         for line in view.lines
-        if MAIN_METRIC in line.scores
+        if (brier := line.fair) is not None
         and np.isfinite(line.entry.dollars)
         and (line.entry.dollars > 0 or not line.entry.anchor)
     ]
@@ -296,7 +302,9 @@ ARENA_ADVICE = (
     "Returns bet a dollar on every market at the asks of the moment, whatever its depth: they say whether a forecast "
     "knew something the price did not, not what a trader would have earned. Net returns pay the platform's fee. A few "
     "long shots that came in decide them; look at the interval and at the Sharpe ratio.",
-    "An entry that left moments out is scored on what it answered. Compare it by its difference to the crowd.",
+    "Brier scores are adjusted for the events an entry left out, by how hard the market found them: answering only "
+    "easy events gains nothing. An entry that answered less than half of what it was asked is shown without a rank. "
+    "What was asked before an entry joined does not count as left out.",
 )
 
 
@@ -364,13 +372,15 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
     """The result in a sentence or two; `short` leaves out the runner-up and the sample size."""
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
-    entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
-    crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)
-    market = f"the market's {crowd.scores[MAIN_METRIC].estimate:.4f}" if crowd else "there is no market price"
+    scores = {line.entry.name: line.fair for line in view.lines}
+    entries = [line for line in view.lines if line.rank]
+    crowd = scores.get(CROWD)
+    market = f"the market's {crowd.estimate:.4f}" if crowd else "there is no market price"
     if not entries:
-        return f"No entry has a scored forecast yet; {market}. {scale}"
+        return f"{_nobody(view)}; {market}. {scale}"
     best = entries[0]
-    text = f"{best.entry.name} is the best entry: Brier score {best.scores[MAIN_METRIC].estimate:.4f}, {market}."
+    assert best.fair is not None
+    text = f"{best.entry.name} is the best entry: Brier score {best.fair.estimate:.4f}, {market}."
     found = view.versus_crowd.get(best.entry.name)
     if found is not None:
         text += f" The difference to the market {'is more than chance' if found.stars else 'could be chance'}."
@@ -379,9 +389,9 @@ def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
 
 def arena_headline(view: ArenaLeaderboard) -> str:
     """Who beats the market, who is level with it and who is behind, in one sentence."""
-    entries = [line.entry.name for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
+    entries = [line.entry.name for line in view.lines if line.rank]
     if not entries:
-        return "No entry has a scored forecast yet"
+        return _nobody(view)
     found = {name: one for name in entries if (one := view.versus_crowd.get(name)) is not None}
     if not found:
         return f"{_quoted(entries[0])} has the best score"
@@ -393,6 +403,12 @@ def arena_headline(view: ArenaLeaderboard) -> str:
     rest = f"the other {len(behind)}" if ahead + level and len(behind) > 1 else _listed(behind) if behind else ""
     parts += [f"{rest} {_verb(behind, 'be')} behind by more than chance"] if behind else []
     return parts[0] + (f": {', '.join(parts[1:])}" if parts[1:] else "")
+
+
+def _nobody(view: ArenaLeaderboard) -> str:
+    """Why no entry is ranked."""
+    scored = any(not line.entry.anchor and line.fair is not None for line in view.lines)
+    return "No entry has answered enough to be ranked" if scored else "No entry has a scored forecast yet"
 
 
 MOST_NAMED = 3

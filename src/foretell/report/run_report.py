@@ -327,11 +327,14 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
     lead = run_headline(scores.against_rate, scores.against_price)
     good: list[HtmlBlock] = []
     if scores.board is not None:
-        labels = {"bi": "Brier index of this run", "price": "of the market", "base_rate": "of the base rate"}
-        pairs = [(name, _span(summary[key])) for key, name in labels.items() if summary[key]]
+        labels = {"bi": "Brier index of this run", "combined": "of its combined answers"}
+        labels |= {"price": "of the market", "base_rate": "of the base rate"}
+        found = {**summary, "combined": scores.combined}
+        pairs = [(name, _span(one)) for key, name in labels.items() if (one := found[key])]
         pairs.append(("questions decided", f"{scores.decided} of {len(scores.answers)}"))
         good = [
             HtmlBlock(definitions=pairs),
+            HtmlBlock(text=scores.rule),
             HtmlBlock(
                 text="100 is perfect, 50 is what 0.5 everywhere gets. In brackets: 95 % intervals.", style="quiet"
             ),

@@ -31,6 +31,13 @@ class TournamentRow:
         """Its words and our name of it, on one line."""
         return f"{shorten(self.text, 60)} ({self.question})" if self.text else self.question
 
+    @property
+    def outcome(self) -> str:
+        """The answer, and why it was not sent; or why there is none."""
+        return (
+            f"{self.answer} (not sent: {self.problem})" if self.answer and self.problem else self.answer or self.problem
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return asdict(self)

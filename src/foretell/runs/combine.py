@@ -3,19 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import isnan
 from pathlib import Path
 from typing import get_args
 
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.combine.aggregate import Aggregate, Rule
 from foretell.forecasters.combine.coherence import coherent
-from foretell.forecasters.combine.rows import rows_of_question
-from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, apply
+from foretell.forecasters.combine.rows import TrialRows, rows_of_question
+from foretell.forecasters.combine.rules import ExplainsItself, FittedRule, TrainingOverlap, apply
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question
-from foretell.runs.spec import COMBINE_HELP
+from foretell.runs.spec import AUTO, COMBINE_HELP, DEFAULT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,8 @@ class CombinationSettings:
 
     rule: Rule = "logit-mean"
     fitted: FittedRule | None = None
-    """Applied to the trials in place of the rule; it refuses questions that it was trained on."""
+    """Applied to the trials in place of the rule, which answers where this has no answer; it refuses questions that it
+    was trained on."""
     rates: Rates | None = None
     """Base rates for a fitted rule that leans on them."""
     degraded: bool = False
@@ -68,13 +70,13 @@ def _together(
     panel = next((answer for answer in answers if how.judged and answer.forecaster == PANEL), None)
     trials = [answer for answer in answers if answer.forecaster != PANEL] or answers
     plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials], failed=failed)
-    said = dict(panel.p) if panel else _calibrated(trials, how, question, plain)
+    said, why = (dict(panel.p), "") if panel else _calibrated(trials, how, question, plain)
     # The log distance never sends a long shot to exactly zero.
     p = coherent(question, said, distance="log").p if question is not None else said
     usage = Cost.side_by_side(answer.usage for answer in answers)
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
-    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p, question)
+    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p, why)
     # What one trial rests on, the answer of all rests on.
     ending = next((one for worst in ("degraded", "stopped") for one in trials if one.ending == worst), nearest)
     options = isinstance(nearest.distribution, Categorical) and sum(p.values()) > 0
@@ -90,17 +92,31 @@ def _together(
     )
 
 
+def reason_for(trials: Sequence[Forecast], question: Question, how: CombinationSettings) -> str:
+    """What a fitted rule did with the trials of a question, and why; empty where the trials stand alone."""
+    if how.fitted is None:
+        return ""
+    return _reason(how.fitted, rows_of_question(question, [trial.p for trial in trials], trials[0].as_of, how.rates))
+
+
+def _reason(fitted: FittedRule, rows: TrialRows) -> str:
+    return fitted.reason(rows) if isinstance(fitted, ExplainsItself) else "Corrected by a rule fitted to past results."
+
+
 def _calibrated(
     trials: Sequence[Forecast], how: CombinationSettings, question: Question | None, plain: dict[str, float]
-) -> dict[str, float]:
+) -> tuple[dict[str, float], str]:
+    """What the fitted rule makes of the trials, and why, as far as it can say."""
     if how.fitted is None or question is None:
-        return plain
+        return plain, ""
     rows = rows_of_question(question, [trial.p for trial in trials], trials[0].as_of, how.rates)
     try:
         found = apply(how.fitted, rows)
     except TrainingOverlap as error:
         raise InputError(f"the calibration cannot judge this question: {error}") from None
-    return {target.id: float(value) for target, value in zip(question.targets, found, strict=True)}
+    why = _reason(how.fitted, rows)
+    said = {target.id: float(value) for target, value in zip(question.targets, found, strict=True)}
+    return {id: plain[id] if isnan(value) else value for id, value in said.items()}, why
 
 
 def _summary(
@@ -108,19 +124,13 @@ def _summary(
     how: CombinationSettings,
     plain: Mapping[str, float],
     p: Mapping[str, float],
-    question: Question | None,
+    why: str,
 ) -> str:
     """What was done to the trials, before the words of one of them."""
     text = ""
     if how.fitted is not None and any(f"{plain[target]:.1%}" != f"{p[target]:.1%}" for target in p):
         moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
-        text += f"After calibration and blending with what else was known: {moved}.\n"
-        snapshots = {} if question is None else {target.id: target.snapshot for target in question.targets}
-        if snapshots and all(one is not None and one.price == p.get(id) for id, one in snapshots.items()):
-            days = max(((trials[0].as_of.at - one.at).days for one in snapshots.values() if one is not None), default=0)
-            old = f", {days} days old" if days > 1 else ""
-            text += f"This is the market's price{old}: no past of this forecaster shows that its trials add to one.\n"
-        text += "\n"
+        text += f"From the trials to the answer: {moved}. {why}\n\n"
     if len(trials) > 1:
         text += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
     return text
@@ -129,17 +139,43 @@ def _summary(
 # How the trials of a run are to be combined, as named on a command line.
 
 
+RULE_WORDS: Mapping[Rule, tuple[str, str]] = {
+    "logit-mean": ("Average of the trials", "the mean of their log-odds"),
+    "mean": ("Average of the trials", "the mean of their probabilities"),
+    "median": ("Median of the trials", "as many say more as say less"),
+    "trimmed": ("Trimmed average", "the mean without the highest and the lowest"),
+    "extremised": ("Sharpened average", "the mean of their log-odds, moved away from 50 %"),
+}
+"""A rule as a heading, and what it does."""
+
+
+def rule_in_words(name: str, how: CombinationSettings, *, tested: bool) -> str:
+    """How a run's answers are made, in a sentence; `tested` where earlier outcomes decide under the rule `auto`."""
+    if name == DEFAULT or (name == AUTO and tested):
+        asked = ", where earlier outcomes have tested it" if name == AUTO else ""
+        return f"Answers are the trials combined with price or base rate by the default rule{asked}."
+    if how.judged:
+        return "Answers come from a model that read the reasons of all trials."
+    if how.fitted is not None and name != AUTO:
+        return f"Answers are the trials corrected by the fitted rule {Path(name).name}."
+    heading, told = RULE_WORDS[how.rule]
+    later = " Price and base rate count too once earlier outcomes have tested how far to trust this forecaster."
+    return f"Answers are the {heading.lower()} ({told}).{later if name == AUTO else ''}"
+
+
 def combining_by_name(name: str, rates: Rates | None = None) -> CombinationSettings:
-    """A rule by its name, the untaught default, or a rule that `foretell calibrate fit` wrote.
+    """A rule by its name before it has learnt anything, or a rule that `foretell calibrate fit` wrote.
 
     >>> combining_by_name("median").rule
     'median'
     """
     if name in get_args(Rule):
         return CombinationSettings(rule=name)  # pyright: ignore[reportArgumentType]
+    if name == AUTO:
+        return CombinationSettings(rates=rates)
     if name == "judged":
         return CombinationSettings(judged=True)
-    if name == "default":
+    if name == DEFAULT:
         from foretell.forecasters.combine.default import UNTAUGHT
 
         return CombinationSettings(fitted=UNTAUGHT, rates=rates)

@@ -31,6 +31,7 @@ from foretell.questions.trace import EmitEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
 from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import rates_of
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     SLOW_TIERS,
@@ -51,7 +52,7 @@ from foretell.runs.runtime import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings
-from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.spec import AUTO, RunSpec, spec_from_json
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
 
 WatchProgress = Callable[[RunProgress], None]
@@ -153,6 +154,9 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services, again=again)
     store.keep_questions(spec.id, prepared.questions)
     RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
+    if asks_models(spec) and (unpriced := [one for one in prepared.questions if one.kind != "market"]):
+        # Its answers are combined with these base rates, wherever the run is shown.
+        store.keep_rates(spec.id, rates_of(unpriced, prepared.benchmark.past.rates, spec.mode))
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
@@ -400,11 +404,14 @@ def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]
     """Stored runs of the same spec, the newest first, each beside the questions of now."""
     # What was chosen for its models when a run was made is no part of what it is.
     wanted = json.loads(prepared.spec.with_digest("").bare().to_json())
+    same = [wanted]
+    if wanted["aggregate"] == AUTO:
+        same.append({**wanted, "aggregate": "logit-mean"})  # What earlier versions stored for the same file.
     for run, written in store.specs():
         asked = written.get("questions", {})
         questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
         rest = {name: value for name, value in written.items() if name not in ("questions", "efforts", "marked")}
-        if {**rest, "questions": questions} != wanted:
+        if {**rest, "questions": questions} not in same:
             continue
         stored = store.questions(run)
         if not stored:
@@ -419,7 +426,7 @@ def find_run_of(store: RunStore, prepared: PreparedRun, *, extend: bool = False)
     """The run that a spec goes on with: one that asked these very questions, else a new one, or an extended one."""
     if not prepared.spec.questions.digest:
         return prepared  # What grows by itself, and what was typed, is known by its name.
-    matches = list(runs_like(store, prepared))
+    matches = sorted(runs_like(store, prepared), key=lambda one: one.spec.combine != prepared.spec.combine)
     # A run that was extended since it began with these questions is still theirs.
     began = [one for one in matches if one.run == prepared.spec.id and not one.edited and not one.added]
     own = next(iter([one for one in matches if one.same] or began), None)

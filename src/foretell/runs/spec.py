@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -12,14 +13,16 @@ from typing import Any, Literal, cast
 from foretell.data.datasets.question_set import SetFilter
 from foretell.data.datasets.rows import read_text
 from foretell.models.prices import read_price
-from foretell.questions.codec import checked_fields
+from foretell.questions.codec import checked_fields, parse_yaml
 from foretell.questions.errors import InputError
 
-COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
+AUTO, DEFAULT = "auto", "default"
+COMBINATIONS = (AUTO, "logit-mean", "mean", "median", "trimmed", "extremised", "judged", DEFAULT)
 """Ways to combine trials that have a name."""
 COMBINE_HELP = (
     "How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default "
-    "(starts from the price or base rate and trusts trials as far as their track record supports it), or a fitted FILE."
+    "(starts from the price or base rate and trusts trials as far as their track record supports it), auto (default "
+    "once a track record has tested it, logit-mean until then), or a fitted FILE."
 )
 
 
@@ -61,6 +64,11 @@ class BudgetSpec:
     run: float | None = None
     question: float | None = None
 
+    def __post_init__(self) -> None:
+        for name, dollars in asdict(self).items():
+            if dollars is not None and not 0 <= dollars < math.inf:
+                raise ValueError(f"{name} = {dollars:g} is not an amount of dollars")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
@@ -75,7 +83,7 @@ class RunSpec:
     search: tuple[str, ...] = ()
     """Engines, in the order they are asked."""
     trials: int = 1
-    combine: str = "logit-mean"
+    combine: str = AUTO
     """How trials are combined: one of `COMBINATIONS`, or the file of a fitted rule."""
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False
@@ -152,16 +160,6 @@ def read_spec(path: str | Path) -> RunSpec:
         return spec_from_mapping(parse_yaml(read_text(file)))
     except InputError as error:
         raise error.at(path=file) from None
-
-
-def parse_yaml(text: str) -> Any:
-    """What a text in YAML or JSON says."""
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(" ".join(str(error).split()), column="spec", hint="is it well-formed YAML?") from None
 
 
 def spec_from_mapping(data: Any) -> RunSpec:

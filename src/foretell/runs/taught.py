@@ -1,16 +1,18 @@
-"""The default rule taught by what a forecaster said in earlier runs and how that came out.
+"""How a run's trials become its answer, and the default rule taught by the forecaster's earlier runs.
 
 No forecaster and no tool may import this module.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cached_property
 
 import numpy as np
 
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod, FittedDefault
+from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod, FittedDefault, forecast_past
 from foretell.forecasters.combine.rows import Examples, TrialRows, rows_of_question, stacked
 from foretell.forecasters.combine.rules import Training
 from foretell.forecasters.combine.trials import PANEL
@@ -22,11 +24,8 @@ from foretell.questions.resolution import Resolution
 from foretell.runs.combine import CombinationSettings, combining_by_name
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.past import StoredRates
-from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.spec import AUTO, DEFAULT, RunSpec, spec_from_json
 from foretell.runs.store import RunRow, RunStore
-
-TAUGHT = "default"
-"""The way of combining that learns."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,43 +33,88 @@ class DefaultByDay:
     """The default rule as it stood on each day: every question is judged by what was known before it was asked."""
 
     examples: Examples
+    only_tested: bool = False
+    """Answer only questions of a kind on which earlier outcomes have tested the rule."""
     training: Training = field(default_factory=Training)
     """Empty: what is learnt differs from day to day and never reaches the day itself."""
     _fitted: dict[np.datetime64, FittedDefault] = field(default_factory=dict[np.datetime64, FittedDefault], repr=False)
 
+    @cached_property
+    def _past(self) -> Floats:
+        return forecast_past(self.examples)
+
     def on(self, day: np.datetime64) -> FittedDefault:
         """The rule of a day; before there is any example it is the untaught one."""
         if day not in self._fitted:
-            known = self.examples.known_before(day)
-            self._fitted[day] = DefaultMethod().fit(known) if len(known) else UNTAUGHT
+            known = (self.examples.known_on < day) & (self.examples.rows.due < day)
+            found = DefaultMethod().fit(self.examples.take(known), self._past[known]) if known.any() else UNTAUGHT
+            self._fitted[day] = found
         return self._fitted[day]
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """Each row by the rule of its day."""
+        """Each row by the rule of its day; NaN also where it is not tested and only tested rules are to answer."""
         p = np.full(len(rows), np.nan)
         for day in np.unique(rows.due):
-            now = rows.due == day
-            p[now] = self.on(day).probabilities(rows.take(now))
+            now, rule = rows.due == day, self.on(day)
+            found = rule.probabilities(rows.take(now))
+            p[now] = np.where(rule.tested(rows.take(now)), found, np.nan) if self.only_tested else found
         return p
 
-
-def combining_of_run(store: RunStore, spec: RunSpec, rates: Rates | None = None) -> CombinationSettings:
-    """How a run's trials are combined, as its spec says: the default is taught by earlier runs where there are any."""
-    how = combining_by_name(spec.combine, rates)
-    if spec.combine != TAUGHT:
-        return how
-    examples = past_trials(store, spec)
-    return how if examples is None else replace(how, fitted=DefaultByDay(examples=examples))
+    def reason(self, rows: TrialRows) -> str:
+        """How much the trials of one question count, and why."""
+        rule = self.on(rows.due[0])
+        return "" if self.only_tested and not rule.tested(rows).any() else rule.reason(rows)
 
 
-def combining_of_row(store: RunStore, row: RunRow, rates: Rates | None = None) -> CombinationSettings:
+def combining_of_run(store: RunStore, spec: RunSpec) -> CombinationSettings:
+    """How a run's trials become its answer: by the rule its spec names.
+
+    `default` is taught by earlier runs of the same forecaster where there are any. `auto` is the logit mean of the
+    trials until earlier outcomes have tested the default rule, and the default rule from then on; a forecaster without
+    a model stands as it is.
+    """
+    table = store.rates(spec.id)
+    how = combining_by_name(spec.combine, StoredRates(table=table) if table else None)
+    learns = spec.combine == DEFAULT or (spec.combine == AUTO and bool(spec.models))
+    rule = default_by_day(store, spec) if learns else None
+    return how if rule is None else replace(how, fitted=rule)
+
+
+def combining_of_row(store: RunStore, row: RunRow) -> CombinationSettings:
     """The same for a stored run; of a spec that this version cannot read only the way of combining is taken."""
     spec = _spec(row)
-    return combining_by_name(_aggregate(row), rates) if spec is None else combining_of_run(store, spec, rates)
+    return combining_by_name(row.spec.get("aggregate") or AUTO) if spec is None else combining_of_run(store, spec)
 
 
-def _aggregate(row: RunRow) -> str:
-    return row.spec.get("aggregate") or "logit-mean"
+def scored_by(row: RunRow, how: CombinationSettings) -> CombinationSettings:
+    """How a run's trials are combined where the forecaster itself is judged: under `auto` without price or base rate.
+
+    A forecaster whose answers were mixed with the price would only be compared with what it was mixed with.
+    """
+    return replace(how, fitted=None) if (row.spec.get("aggregate") or AUTO) == AUTO else how
+
+
+_RULES: OrderedDict[tuple[object, ...], DefaultByDay] = OrderedDict()
+MOST_RULES = 8
+"""Forecasters whose rule is kept, so that pages need not read all earlier runs again."""
+
+
+def default_by_day(store: RunStore, spec: RunSpec) -> DefaultByDay | None:
+    """The default rule taught by the forecaster's earlier runs; None where none of their questions has an outcome.
+
+    For a spec that says `auto` it answers only once it is tested.
+    """
+    runs = list(_runs_of(store, spec))
+    state = tuple((row.id, row.done, *told) for row, told in runs)
+    key = (store.database.place, spec.forecaster, spec.models.get("agent"), spec.combine, state)
+    if key not in _RULES:
+        examples = past_trials(store, [row.id for row, _ in runs])
+        if examples is None:
+            return None
+        _RULES[key] = DefaultByDay(examples=examples, only_tested=spec.combine == AUTO)
+        while len(_RULES) > MOST_RULES:
+            _RULES.popitem(last=False)
+    return _RULES[key]
 
 
 def _spec(row: RunRow | None) -> RunSpec | None:
@@ -80,15 +124,22 @@ def _spec(row: RunRow | None) -> RunSpec | None:
         return None
 
 
-def past_trials(store: RunStore, spec: RunSpec) -> Examples | None:
-    """What the same forecaster with the same model said in any run, with the outcomes that are known; None without."""
+def _runs_of(store: RunStore, spec: RunSpec) -> Iterator[tuple[RunRow, tuple[int, str]]]:
+    """Runs of the same forecaster with the same model that have outcomes, with how many and when the last came."""
+    for run, told in RunOutcomes(store).count().items():
+        row = store.run(run)
+        other = _spec(row)
+        if row is not None and other is not None and _same(other, spec):
+            yield row, told
+
+
+def past_trials(store: RunStore, runs: Iterable[str]) -> Examples | None:
+    """What these runs said, with the outcomes that are known; None where none is."""
     outcomes, found = RunOutcomes(store), list[tuple[TrialRows, list[tuple[float, date]]]]()
-    for run in outcomes.count():
-        other = _spec(store.run(run))
-        if other is not None and _same(other, spec):
-            rates = StoredRates(table=store.rates(run))
-            told = {(one.question_id, one.due, one.target_id): one for one in outcomes.of(run)}
-            found += _resolved(store.answers(run), store.questions(run), told, rates if rates.table else None)
+    for run in runs:
+        rates = StoredRates(table=store.rates(run))
+        told = {(one.question_id, one.due, one.target_id): one for one in outcomes.of(run)}
+        found += _resolved(store.answers(run), store.questions(run), told, rates if rates.table else None)
     if not found:
         return None
     answers = [answer for _, targets in found for answer in targets]

@@ -111,6 +111,23 @@ class MomentScores:
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)
         return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
 
+    def baseline_on(self, i: int, baseline: int) -> tuple[Floats, Floats]:
+        """By event: a baseline's weighted Brier score on what entry `i` answered, and the weight."""
+        both = self.answered[i] & self.answered[baseline]
+        times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
+        total = np.add.reduceat(np.where(both, self.squares[baseline], 0.0), self.arena.starts)
+        return self.by_event(np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0))
+
+    def incomplete(self) -> Ints:
+        """Entries that left something unanswered but answered something."""
+        return np.flatnonzero(~self.answered.all(axis=1) & self.answered.any(axis=1))
+
+    def completion(self) -> Floats:
+        """By entry: the share of the moments it was asked at that it answered."""
+        answered = self.counts > 0
+        asked = self.arena.asked() | answered
+        return answered.sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
+
     def _summed(self, table: Floats) -> Floats:
         return np.add.reduceat(table, self.arena.starts, axis=1)
 
@@ -180,7 +197,10 @@ ARENA_METRICS = (
 )
 """The metrics an arena's board shows, in the order of its tables; all are in `metrics.metric.METRICS`."""
 MAIN_METRIC = "brier"
-"""Ranks the board."""
+RANK_METRIC = "adjusted_brier"
+"""Ranks the board: the Brier score, plus how much easier the market found what the entry answered than the whole."""
+LEAST_ANSWERED = 0.5
+"""Share of the moments it was asked at that an entry must have answered to be ranked."""
 GROUPINGS = ("category", "platform", "lead time")
 GROUP_METRICS = ("brier", "ece", "return0", "net0")
 """Metrics of every group."""
@@ -198,13 +218,18 @@ class ArenaLeaderboardRow:
     moments: int
     markets: int
     completion: float
-    """Share of the moments that the entry answered."""
+    """Share of the moments that the entry answered, of those asked while it took part."""
     scores: Mapping[str, Interval]
     """Every event counts once; a number that does not exist is absent."""
     by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     """The same numbers with every market counting once."""
     rank: int | None = None
-    """Among entries by Brier score; None for baselines and entries without a score."""
+    """Among entries by `fair`; None for baselines, and for entries that answered too little to be ranked."""
+
+    @property
+    def fair(self) -> Interval | None:
+        """The Brier score that ranks it: adjusted for what it left unanswered, so picking easy events gains nothing."""
+        return self.scores.get(RANK_METRIC) or self.scores.get(MAIN_METRIC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +282,46 @@ def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     """Every number of every entry on all events, best Brier score first."""
     by_event, by_market = scored.resample(), scored.resample(weighing="market")
     every = np.ones(len(scored.arena.events), np.bool_)
-    return _ranked(_board_rows(scored, every, by_event, ARENA_METRICS, by_market))
+    adjusted = adjusted_scores(scored)
+    rows = _board_rows(scored, every, by_event, ARENA_METRICS, by_market)
+    return _ranked([_with_adjusted(row, adjusted.get(row.entry.name)) for row in rows])
+
+
+def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
+    """Brier scores of entries that left something out, as if they had answered everything.
+
+    Added is the difference between the market's Brier score on everything and on what the entry answered: with easy
+    events only, the market does better too. In the same resamples of events.
+    """
+    arena, moments = scored.arena, scored.moments
+    if CROWD not in arena.names or not len(chosen := moments.incomplete()):
+        return {}
+    crowd, names = arena.names.index(CROWD), [arena.names[i] for i in chosen]
+    whole, seen = moments.by_event(moments.brier[crowd]), [moments.baseline_on(int(i), crowd) for i in chosen]
+    own = moments.by_event(moments.brier[chosen])
+    shape = own[0].shape
+    bundles = ClusterBundles.of(arena.events.cluster)
+    answered, all_of_it, part = (
+        bundles.means(names, sums, weights, scored.resampling)
+        for sums, weights in (
+            own,
+            (np.broadcast_to(whole[0], shape), np.broadcast_to(whole[1], shape)),
+            (np.stack([one[0] for one in seen]), np.stack([one[1] for one in seen])),
+        )
+    )
+    drawn = MetricDraws(
+        names=answered.names,
+        estimate=answered.estimate + all_of_it.estimate - part.estimate,
+        replicates=answered.replicates + all_of_it.replicates - part.replicates,
+        support=answered.support,
+    )
+    return drawn.intervals(scored.resampling)
+
+
+def _with_adjusted(row: ArenaLeaderboardRow, adjusted: Interval | None) -> ArenaLeaderboardRow:
+    """The row with the score that ranks it; whoever answered everything needs no adjustment."""
+    found = adjusted or row.scores.get(MAIN_METRIC)
+    return row if found is None else replace(row, scores={**row.scores, RANK_METRIC: found})
 
 
 def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
@@ -269,6 +333,9 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
     total, weight = moments.by_event(moments.brier)
     answered = np.isfinite(moments.brier)
     rounds, markets = answered.sum(axis=1), np.where(answered, moments.counts, 0.0).sum(axis=1)
+    completion = moments.completion()
+    brier = np.divide(total.sum(axis=1), weight.sum(axis=1), out=np.full(len(rounds), np.nan), where=rounds > 0)
+    fair = brier + _corrections(moments)
     return _ranked(
         [
             ArenaLeaderboardRow(
@@ -276,12 +343,25 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
                 events=int((weight[i] > 0).sum()),
                 moments=int(rounds[i]),
                 markets=round(float(markets[i])),
-                completion=float(rounds[i] / len(scored.moments)),
-                scores={MAIN_METRIC: _point(total[i].sum() / weight[i].sum())} if rounds[i] else {},
+                completion=float(completion[i]),
+                scores={MAIN_METRIC: _point(brier[i]), RANK_METRIC: _point(fair[i])} if rounds[i] else {},
             )
             for i, entry in enumerate(scored.entries)
         ]
     )
+
+
+def _corrections(moments: MomentScores) -> Floats:
+    """By entry, what `adjusted_scores` adds."""
+    names, added = moments.arena.names, np.zeros(len(moments.arena.entries))
+    if CROWD in names:
+        crowd = names.index(CROWD)
+        total, weight = moments.by_event(moments.brier[crowd])
+        for i in moments.incomplete():
+            part, times = moments.baseline_on(int(i), crowd)
+            if times.any():
+                added[i] = total.sum() / weight.sum() - part.sum() / times.sum()
+    return added
 
 
 def _point(value: float) -> Interval:
@@ -336,7 +416,7 @@ def _board_rows(
     by_market: ResampledSums | None = None,
 ) -> list[ArenaLeaderboardRow]:
     arena = scored.arena
-    asked = events[arena.moments.event]
+    asked = (arena.asked() | (scored.moments.counts > 0))[:, events[arena.moments.event]].sum(axis=1)
     answered = scored.sums.moments[:, events]
     markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
     scores, other = _intervals(scored, drawn, measures), _intervals(scored, by_market, measures)
@@ -346,7 +426,7 @@ def _board_rows(
             events=int((answered[i] > 0).sum()),
             moments=int(answered[i].sum()),
             markets=round(float(markets[i])),
-            completion=float(answered[i].sum() / asked.sum()),
+            completion=float(answered[i].sum() / max(int(asked[i]), 1)),
             scores=scores[i],
             by_market=other[i],
         )
@@ -363,12 +443,15 @@ def _intervals(scored: ScoredArena, drawn: ResampledSums | None, metrics: Sequen
 
 
 def _ranked(lines: Sequence[ArenaLeaderboardRow]) -> tuple[ArenaLeaderboardRow, ...]:
-    there = sorted(
-        (line for line in lines if MAIN_METRIC in line.scores), key=lambda line: line.scores[MAIN_METRIC].estimate
-    )
-    places = count(1)  # Baselines stand where their score puts them but take no rank.
-    ranked = [line if line.entry.anchor else replace(line, rank=next(places)) for line in there]
-    return (*ranked, *(line for line in lines if MAIN_METRIC not in line.scores))
+    scored = [(one.estimate, line) for line in lines if (one := line.fair) is not None]
+    there = [line for _, line in sorted(scored, key=lambda pair: pair[0])]
+    places = count(1)  # Baselines, and who answered too little, stand where their score puts them but take no rank.
+    ranked = [replace(line, rank=next(places)) if _is_ranked(line) else line for line in there]
+    return (*ranked, *(line for line in lines if line.fair is None))
+
+
+def _is_ranked(line: ArenaLeaderboardRow) -> bool:
+    return not line.entry.anchor and line.completion >= LEAST_ANSWERED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,10 @@ class ArenaEntry:
     dollars: float = float("nan")
     """Mean cost of a forecast; NaN where nobody counted."""
     seconds: float = float("nan")
+    since: str = ""
+    """When it joined, UTC to the second; empty if it was there from the start."""
+    until: str = ""
+    """When it left or was replaced by another version; empty while it takes part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +133,17 @@ class ArenaTable:
     def market_event(self) -> Ints:
         """The event of each market."""
         return self.moments.event[self.markets.moment]
+
+    def asked(self) -> Bools:
+        """Entries × moments: whether the entry took part then. What was asked before it joined is not missed."""
+        taken = self.moments.taken_at
+        found = np.ones((len(self.entries), len(taken)), np.bool_)
+        for i, entry in enumerate(self.entries):
+            if entry.since:
+                found[i] &= taken >= np.datetime64(entry.since)
+            if entry.until:
+                found[i] &= taken < np.datetime64(entry.until)
+        return found
 
     def scored(self) -> "ArenaTable":
         """Only what has an outcome: open and void markets are gone, and the moments and events left empty by that."""

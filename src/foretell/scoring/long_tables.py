@@ -23,12 +23,12 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import Backtest
-from foretell.runs.combine import combine_trials
+from foretell.runs.combine import combine_trials, rule_in_words
 from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.past import StoredRates
 from foretell.runs.settings import Settings
+from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run
-from foretell.runs.taught import combining_of_row
+from foretell.runs.taught import combining_of_row, scored_by
 from foretell.scoring.join import ReadOptions, check_table, read_table
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -167,6 +167,8 @@ class RunRows:
 
     forecasts: list[Row]
     outcomes: list[Row]
+    combined: list[Row]
+    """Answers of runs whose trials were combined with price and base rate by a tested rule."""
     names: tuple[str, ...]
     """Of the forecasters, in the order of the runs."""
     texts: Mapping[str, str]
@@ -174,12 +176,13 @@ class RunRows:
 
 
 def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True) -> RunRows:
-    """The runs whose ids begin so, their trials combined as each run says, with the outcomes of their question sets.
+    """The runs whose ids begin so, one forecast per question, with the outcomes of their question sets.
 
     Runs whose forecasters have one name are told apart by their ids. With `decided`, some outcome must be known.
     """
     found: list[RunRow] = []
     forecasts: list[Row] = []
+    together: list[Row] = []
     with closing(RunStore(settings.store)) as store:
         for start in starts:
             row = store.run(find_run(store, start))
@@ -192,12 +195,13 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
             f"{name} ({row.id[:6]})" if names.count(name) > 1 else name for name, row in zip(names, found, strict=True)
         ]
         for name, row, said in zip(names, found, answers, strict=True):
-            combined = final_forecasts(store, row, said, questions)
-            forecasts += [{**one, "forecaster": name} for one in forecast_rows(combined, questions)]
+            own, combined = scored_forecasts(store, row, said, questions)
+            forecasts += [{**one, "forecaster": name} for one in forecast_rows(own, questions)]
+            together += [{**one, "forecaster": f"{name}{COMBINED}"} for one in forecast_rows(combined, questions)]
     if decided and all(row["outcome"] is None for row in outcomes):
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}
-    return RunRows(forecasts=forecasts, outcomes=outcomes, names=tuple(names), texts=texts)
+    return RunRows(forecasts=forecasts, combined=together, outcomes=outcomes, names=tuple(names), texts=texts)
 
 
 def add_tables(found: RunRows, forecasts: TableSource | None, outcomes: TableSource | None) -> RunRows:
@@ -270,9 +274,23 @@ def final_forecasts(
     store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
 ) -> list[Forecast]:
     """One forecast per question of a run, its trials combined as its spec says: the number that every door shows."""
-    rates = StoredRates(table=store.rates(row.id))
-    how = combining_of_row(store, row, rates if rates.table else None)
-    return combine_trials(answers, questions, how)
+    return combine_trials(answers, questions, combining_of_row(store, row))
+
+
+COMBINED = ", combined"
+"""Marks the row of a run's answers where they differ from its trials alone."""
+
+
+def scored_forecasts(
+    store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
+) -> tuple[list[Forecast], list[Forecast]]:
+    """What a run is scored by, and its answers where these are something else: see `scored_by`."""
+    how = combining_of_row(store, row)
+    finals = combine_trials(answers, questions, how)
+    if (plain := scored_by(row, how)) is how:
+        return finals, []
+    own = combine_trials(answers, questions, plain)
+    return own, finals if any(a.p != b.p for a, b in zip(own, finals, strict=True)) else []
 
 
 def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
@@ -303,6 +321,7 @@ def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Questi
 
 
 THIS_RUN = "this run"
+THIS_RUN_COMBINED = f"{THIS_RUN}{COMBINED}"
 FEWEST_OUTCOMES = 2
 """Decided questions that a score with an interval takes at least."""
 RUN_DRAWS = 500
@@ -395,8 +414,11 @@ class RunScores:
 
     run: str
     answers: tuple[QuestionAnswer, ...]
+    rule: str = ""
+    """How its answers are made from the trials, in a sentence."""
     board: Scoreboard | None = None
-    """The run and its anchors, compared with the base rate; None where too little has come out."""
+    """The run, its answers where they are more than its trials, and its anchors, compared with the base rate; None
+    where too little has come out."""
     table: ForecastTable | None = None
     against_price: Comparison | None = None
     """Brier index of the run less that of the market's price, on the targets that have both."""
@@ -421,6 +443,14 @@ class RunScores:
     def index(self) -> Interval | None:
         """The Brier index."""
         return self.metric("bi")
+
+    @property
+    def combined(self) -> dict[str, float] | None:
+        """The Brier index of the answers where they are more than the trials; None where they are not.
+
+        It is no part of the summary, which is kept: outcomes of other runs may change it.
+        """
+        return _plain(self.metric("bi", THIS_RUN_COMBINED))
 
     def base_rates(self, question: Question) -> dict[str, float]:
         """By target of a question that is decided, the base rate that the run is held against."""
@@ -500,16 +530,22 @@ def _kept_summary(text: str) -> dict[str, Any] | None:
 
 
 def score_run(store: RunStore, row: RunRow) -> RunScores:
-    """A run's answers, combined as the run says, beside the outcomes that are known."""
+    """A run's answers beside the outcomes that are known, and the scores of its trials and of its answers."""
     questions = store.questions(row.id)
     answers = list(store.answers(row.id))
-    finals = final_forecasts(store, row, answers, questions)
+    own, combined = scored_forecasts(store, row, answers, questions)
+    finals = combined or own
+    rule = rule_in_words(row.spec.get("aggregate") or AUTO, combining_of_row(store, row), tested=bool(combined))
     resolutions = RunOutcomes(store).of(row.id)
     told = tuple(_question_answers(questions, answers, finals, resolutions))
-    scored = RunScores(run=row.id, answers=told)
+    scored = RunScores(run=row.id, answers=told, rule=rule)
     if not finals or sum(one.brier is not None for one in told) < FEWEST_OUTCOMES:
         return scored
-    forecasts = [{**row, "forecaster": THIS_RUN} for row in forecast_rows(finals, questions)]
+    forecasts = [
+        {**one, "forecaster": name}
+        for name, said in ((THIS_RUN, own), (THIS_RUN_COMBINED, combined))
+        for one in forecast_rows(said, questions)
+    ]
     try:
         table = read_table(forecasts, outcome_rows(questions, resolutions), ReadOptions(drop_unknown=True))
     except InputError:  # What was answered is not what came out.
@@ -523,6 +559,7 @@ def score_run(store: RunStore, row: RunRow) -> RunScores:
     return RunScores(
         run=row.id,
         answers=told,
+        rule=rule,
         board=board,
         table=table,
         against_price=_against(by_price) if by_price else None,

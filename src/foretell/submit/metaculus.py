@@ -27,9 +27,11 @@ from foretell.submit.submission import (
     backtest_problems,
     fit_to_limits,
     newest_forecasts,
+    read_each,
     send_one,
     split_id,
     unanswered_items,
+    unreadable_item,
 )
 
 # What Metaculus asks right now, with everything a forecast must fit: type, options, range, and what stands already.
@@ -168,8 +170,10 @@ class MetaculusWriter(PlatformWriter):
 
     async def comment(self, comment: Mapping[str, Any]) -> dict[str, Any]:
         """Post a comment; returns its number."""
-        reply = await self._poster.post_for_reply(self.address(COMMENT), dict(comment))
-        return {"comment": reply.need("id").name()}
+        number = await self._poster.post_for_reply(
+            self.address(COMMENT), dict(comment), lambda reply: reply.need("id").name()
+        )
+        return {"comment": number}
 
     async def comments(self, post: int, author: str, *, private: bool) -> dict[str, str]:
         """The newest comments of an account on a post, by number."""
@@ -479,8 +483,8 @@ def is_current_forecast(asked: OpenMetaculusQuestion, body: Mapping[str, Any], n
 PLATFORM = "metaculus"
 BATCH = 50
 Comment = Literal["private", "public"]
-MetaculusPosts = Mapping[str, tuple[OpenMetaculusQuestion, ...] | str]
-"""Post → its questions, or why they could not be read."""
+MetaculusPosts = Mapping[str, tuple[OpenMetaculusQuestion, ...] | str | SourceError]
+"""Post → its questions, or why there are none, or the error of reading them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -516,15 +520,17 @@ async def read_posts(
     """Read the account and the current questions of the posts; writes nothing."""
     by_id = {question.id: question for question in questions}
     places = [post_of(forecast, by_id.get(forecast.question_id), options) for forecast in newest_forecasts(forecasts)]
-    account, seen = await writer.account(), dict[str, tuple[OpenMetaculusQuestion, ...] | str]()
-    for post in dict.fromkeys(place[0] for place in places if place is not None):
+
+    async def read(post: str) -> tuple[OpenMetaculusQuestion, ...] | str:
         try:
-            seen[post] = await writer.asked(post) or "it holds no question that can be forecast"
+            return await writer.asked(post) or "it holds no question that can be forecast"
         except SourceError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
-            seen[post] = f"Metaculus shows this account no post {post} (status {error.status})"
-    return account, seen
+            return f"Metaculus shows this account no post {post} (status {error.status})"
+
+    account = await writer.account()
+    return account, await read_each([place[0] for place in places if place is not None], read)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -586,14 +592,12 @@ class MetaculusSubmitter:
         place = post_of(forecast, question, self.options)
         title = "" if question is None else question.text
         if place is None:
-            problem = "it is not a question of Metaculus"
-            name = forecast.question_id
-            return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(problem,))]
+            return [unreadable_item(forecast.question_id, title, "it is not a question of Metaculus")]
         post, part = place
         name, seen = f"{PLATFORM}/{post}", self.seen[post]
-        chosen = _chosen(seen, part, forecast) if not isinstance(seen, str) else seen
-        if isinstance(chosen, str):
-            return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(chosen,))]
+        chosen = _chosen(seen, part, forecast) if isinstance(seen, tuple) else seen
+        if not isinstance(chosen, list):
+            return [unreadable_item(name, title, chosen)]
         items = [self._forecast_item(asked, p, forecast) for asked, p in chosen]
         # The comment on one question of a group is that question's; one on many is the post's.
         commented = name if part is None else chosen[0][0].name
@@ -622,7 +626,8 @@ class MetaculusSubmitter:
             return []
         text = forecast.rationale.strip()
         problems = [] if text else ["the forecast gives no reasons"]
-        problems += ["its forecast is not sent"] if any(item.problems for item in forecasts) else []
+        sent = [item.question for item in forecasts if not item.problems]
+        problems += [] if sent else ["its forecast is not sent"]
         body = {
             "on_post": asked.post,
             "text": text,
@@ -637,7 +642,7 @@ class MetaculusSubmitter:
                 content=body,
                 title=asked.title,
                 problems=tuple(problems),
-                follows=tuple(item.question for item in forecasts),
+                follows=tuple(sent),
             )
         ]
 

@@ -25,15 +25,28 @@ from foretell.submit.submission import (
     age_notes,
     backtest_problems,
     newest_forecasts,
+    read_each,
     send_one,
     split_id,
     unanswered_items,
+    unreadable_item,
 )
 
 # Prophet Arena's counter: one forecast an event, which replaces the agent's earlier one.
 
 FORECASTS = "/forecasts"
 ATTEMPTS = "/forecasts/attempts"
+REPLY_FIELDS = (
+    "id",
+    "window",
+    "received_at",
+    "window_closes_at",
+    "replaces_previous",
+    "receipt",
+    "listed",
+    "listing_note",
+)
+"""What the ledger keeps of the arena's reply."""
 RECEIPT = "pa-receipt-1."
 SIGNED = "prophet-arena/seal/v1"
 """Purpose of a signature, so that it cannot be reused for something else."""
@@ -87,9 +100,9 @@ def seal_fits(receipt: Payload) -> bool:
     """Whether the key of a receipt opens its seal: the key holds the record, and the seal is its checksum."""
     try:
         opening = _decoded(receipt.need("key").text().removeprefix(RECEIPT))
-    except ValueError:
+        return hashlib.sha256(opening).hexdigest() == receipt.need("seal").text()
+    except (ValueError, MalformedPayload):
         return False
-    return hashlib.sha256(opening).hexdigest() == receipt.need("seal").text()
 
 
 def signature_fits(receipt: Payload, public_key: str) -> bool | None:
@@ -147,23 +160,22 @@ class ProphetArenaWriter(PlatformWriter):
             return {}
         deadline, found = WeeklyDeadline.of(release), dict[str, ProphetArenaEvent]()
         for row in release.need("events").items():
-            event = ProphetArenaEvent.of_week(row, deadline)
-            found |= {event.slug: event} | ({row.words("ticker"): event} if row.words("ticker") else {})
+            # A question that cannot be read is asked for by its own address, and is told if that does not help.
+            with suppress(MalformedPayload):
+                event = ProphetArenaEvent.of_week(row, deadline)
+                found |= {event.slug: event} | ({row.words("ticker"): event} if row.words("ticker") else {})
         return found
 
     async def forecast(self, forecast: Mapping[str, Any]) -> dict[str, Any]:
         """Send a forecast; returns when it arrived, whether it replaced another, and its sealed receipt."""
-        row = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast))
-        names = ("id", "window", "received_at", "window_closes_at", "replaces_previous", "receipt")
-        told = {
-            name: found.value for name in (*names, "listed", "listing_note") if (found := row.get(name)) is not None
-        }
-        receipt = row.get("receipt")
-        if receipt is None:
+        row = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast), Payload.members)
+        told = {name: row[name].value for name in REPLY_FIELDS if name in row and row[name].value is not None}
+        if "receipt" not in told:
             return told
-        fits: dict[str, Any] = {"seal_fits": seal_fits(receipt)}
-        if receipt.get("signature") is not None:
-            fits["signature_fits"] = await self._signed(receipt)
+        fits: dict[str, Any] = {"seal_fits": seal_fits(row["receipt"])}
+        with suppress(MalformedPayload):
+            if row["receipt"].get("signature") is not None:
+                fits["signature_fits"] = await self._signed(row["receipt"])
         return told | fits
 
     async def _signed(self, receipt: Payload) -> bool | None:
@@ -197,8 +209,8 @@ PLATFORM = "prophet-arena"
 DIGITS = 10
 MAX_ERROR = 2000
 TOLERANCE = 1e-9
-ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str]
-"""Slug → the event, or why it could not be read."""
+ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str | SourceError]
+"""Slug → the event, or why there is none, or the error of reading it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,14 +227,15 @@ class ProphetArenaOptions:
 async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast]) -> ProphetArenaEvents:
     """Read the current events; writes nothing."""
     slugs = [split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)]
-    seen: dict[str, ProphetArenaEvent | str] = {}
     week = await writer.weekly_events() if slugs else {}
-    for slug in slugs:
+
+    async def read(slug: str) -> ProphetArenaEvent | str:
         try:
-            seen[slug] = week.get(slug) or await writer.event(slug)
+            return week.get(slug) or await writer.event(slug)
         except NotFound:
-            seen[slug] = f"Prophet Arena has no event {slug}"
-    return seen
+            return f"Prophet Arena has no event {slug}"
+
+    return await read_each(slugs, read)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,8 +299,8 @@ class ProphetArenaSubmitter:
         slug = split_id(forecast.question_id)[1]
         event = self.seen.get(slug, "Prophet Arena has no such event") if _here(forecast) else "it is not an event here"
         name = f"{SOURCE}/{slug}" if _here(forecast) else forecast.question_id
-        if isinstance(event, str):
-            return SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(event,))
+        if not isinstance(event, ProphetArenaEvent):
+            return unreadable_item(name, title, event)
         # A weekly question may be named by its ticker; what is sent goes by its slug.
         name = f"{SOURCE}/{event.slug}"
         probabilities, problems = _matched(event, forecast.p)

@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from foretell.data.datasets.rows import Row, jsonl_rows, read_text, record
 from foretell.data.files import LockHeld
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
-from foretell.data.payload import Payload
+from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError
@@ -52,7 +52,9 @@ class SubmissionItem:
     standing: bool = False
     """Whether the platform already has exactly this."""
     follows: tuple[str, ...] = ()
-    """Questions whose forecasts must be accepted before this is sent."""
+    """Questions of whose forecasts at least one must be accepted before this is sent."""
+    later: bool = False
+    """Whether the problem may pass by itself, because the platform's own page could not be read just now."""
     record: Mapping[str, Any] | None = None
     """What the ledger records if the content is too long for it."""
 
@@ -187,6 +189,30 @@ def unanswered_items(forecasts: Sequence[Forecast], questions: Iterable[Question
         SubmissionItem(question=id, part="forecast", content={}, title=title, problems=(UNANSWERED,))
         for id, title in silent.items()
     ]
+
+
+Seen = TypeVar("Seen")
+
+
+async def read_each(names: Iterable[str], read: Callable[[str], Awaitable[Seen]]) -> dict[str, Seen | SourceError]:
+    """Read what a platform shows of each name; an unreadable one does not hold up the others."""
+    found: dict[str, Seen | SourceError] = {}
+    down: SourceError | None = None
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = await read(name) if down is None else down
+        except SourceError as error:
+            found[name] = error
+            # Without any answer the platform itself is out of reach, and the next name would only wait as long.
+            down = None if error.status or isinstance(error, MalformedPayload) else error
+    return found
+
+
+def unreadable_item(question: str, title: str, why: str | SourceError) -> SubmissionItem:
+    """A forecast that cannot be sent, because the platform has no such question or did not show it just now."""
+    later = isinstance(why, SourceError)
+    problem = f"it could not be read: {why.problem}" if isinstance(why, SourceError) else why
+    return SubmissionItem(question=question, part="forecast", content={}, title=title, problems=(problem,), later=later)
 
 
 # Probabilities within a platform's limits: what must be clipped, and to what.
@@ -388,7 +414,7 @@ class SubmissionSender:
         self, item: SubmissionItem, submission: SubmissionPlan, accounts: SubmissionHistory, good: set[str]
     ) -> ItemResult | None:
         """The result of an item that is not sent; None if it must be sent."""
-        if not set(item.follows) <= good:
+        if item.follows and not good.intersection(item.follows):
             return ItemResult(item=item, fate="held back", reason="its forecast does not stand")
         if self._patience.resend:
             return None
@@ -515,6 +541,9 @@ class SubmissionUnconfirmed(SourceError):
     """It is unknown whether the server accepted; read back before sending again."""
 
 
+Reply = TypeVar("Reply")
+
+
 class Poster:
     """Sends requests with a key in a header, which is never shown.
 
@@ -562,11 +591,11 @@ class Poster:
             await asyncio.sleep(wait)
         raise AssertionError("the last turn returns or raises")
 
-    async def post_for_reply(self, url: str, body: Any) -> Payload:
-        """Post and return the JSON of the reply; raises `SubmissionUnconfirmed` if it cannot be read."""
+    async def post_for_reply(self, url: str, body: Any, read: Callable[[Payload], Reply]) -> Reply:
+        """Post and return what `read` makes of the reply; raises `SubmissionUnconfirmed` if it cannot be read."""
         answer = await self.post(url, body)
         try:
-            return Payload.of(answer)
+            return read(Payload.of(answer))
         except SourceError as error:
             raise SubmissionUnconfirmed(error.problem, url=error.url, status=answer.status) from None
 

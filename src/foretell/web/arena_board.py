@@ -4,17 +4,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from statistics import median
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Query
 
+from foretell.arena.status import event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
-from foretell.report.arena_report import ArenaReport, market_weights
+from foretell.report.arena_report import ArenaReport, event_weights
 from foretell.report.charts.calibration import reliability_diagram
-from foretell.report.charts.rulers import interval_ruler
+from foretell.report.charts.rulers import ShownAnswer, interval_ruler, probability_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
 from foretell.report.document import study_parts
 from foretell.report.markup import Markup, element
@@ -60,6 +62,7 @@ class BoardColumn:
 
 METRIC_WORDS: Mapping[str, str] = {
     "brier": "Brier score",
+    "adjusted_brier": "Brier score",
     "bi": "Brier index",
     "ece": "Calibration error",
     "return0": "Return per $1",
@@ -85,6 +88,17 @@ def _metric(name: str, *, usual: bool = False) -> BoardColumn:
     return BoardColumn(label=metric_label(name), tip=metric.meaning, cell=cell, usual=usual)
 
 
+def _fair(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
+    """The Brier score that ranks an entry; if it was adjusted, also the score on what the entry answered."""
+    one, own, places = line.fair, line.scores.get(MAIN_METRIC), METRICS[MAIN_METRIC].decimals
+    if one is None or own is None:
+        return BoardCell(text="–")
+    detail = bracket(one.low, one.high, places)
+    if abs(one.estimate - own.estimate) > 0.5 * 10**-places:
+        detail = f"{detail} · {number(own.estimate, places)} on what it answered".removeprefix(" · ")
+    return BoardCell(text=number(one.estimate, places), detail=detail, sort_key=f"{one.estimate:.6g}")
+
+
 def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
     found = view.versus_crowd.get(line.entry.name)
     if found is None:
@@ -106,7 +120,12 @@ def _plain(value: Callable[[ArenaLeaderboardRow], tuple[float, str]]) -> CellOf:
 
 
 BOARD_COLUMNS: Mapping[str, BoardColumn] = {
-    "brier": _metric("brier", usual=True),
+    "brier": BoardColumn(
+        label=METRIC_WORDS[MAIN_METRIC],
+        tip="lower is better; adjusted for what an entry left out, by how hard the market found it",
+        cell=_fair,
+        usual=True,
+    ),
     "market": BoardColumn(
         label="Against the market",
         tip="market minus entry on the markets both answered, paired, two-sided 95 %; above 0 the entry is better",
@@ -117,7 +136,7 @@ BOARD_COLUMNS: Mapping[str, BoardColumn] = {
     "return": _metric("return0", usual=True),
     "completion": BoardColumn(
         label="Completion",
-        tip="share of the rounds that it answered",
+        tip="share of the rounds since it joined that it answered; below half it is not ranked",
         cell=_plain(lambda line: (line.completion, f"{100 * line.completion:.1f} %")),
         usual=True,
     ),
@@ -170,6 +189,8 @@ class BoardRow:
     name: str
     rank: int | None
     anchor: bool
+    unranked: bool
+    """Whether it answered too little to be ranked."""
     entered: bool
     """Whether somebody entered it, so that it has a page."""
     mark: Markup
@@ -186,6 +207,12 @@ class BoardView:
     view: ArenaLeaderboard
     charts: Mapping[str, Chart] = field(default_factory=dict[str, Chart])
     calibration: Chart | None = None
+    calibrated: str = ""
+    """Whose calibration it is."""
+    names: tuple[str, ...] = ()
+    """Whose calibration there is to choose from."""
+    ends: tuple[str, str] = ("", "")
+    """The scores at the ends of the rulers."""
     parts: Sequence[tuple[str, str, Markup]] = ()
     """Anchor, title and markup of everything else, which a page shows when it is asked for."""
 
@@ -198,6 +225,7 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
     study = report.study(pictures=True)
     real = [line.entry.name for line in view.lines if not line.entry.anchor]
     calibrated = choice.entry if choice.entry in arena.names else (real or list(arena.names))[0]
+    p = arena.row(calibrated)
     main = MAIN_CHARTS if len(real) <= FIRST_ROWS else MAIN_CHARTS[:-1]
     apart = {one.name: one.chart for one in study.charts if one.name in main}
     rest = tuple(one for one in study.charts if one.name not in (*main, "brier"))
@@ -206,9 +234,10 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
         columns=tuple(columns.values()),
         rows=_rows(view, choice, columns, styles),
         charts=apart,
-        calibration=reliability_diagram(
-            arena.row(calibrated), arena.markets.outcome, market_weights(arena), name=calibrated
-        ),
+        calibration=reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=calibrated),
+        calibrated=calibrated,
+        names=(*real, *(line.entry.name for line in view.lines if line.entry.anchor)),
+        ends=_end_texts(view),
         parts=study_parts(others),
         view=view,
     )
@@ -228,7 +257,7 @@ def _rows(
     styles: Mapping[str, SeriesStyle],
 ) -> tuple[BoardRow, ...]:
     known = series_styles([line.entry.name for line in view.lines], styles)
-    main = {line.entry.name: line.scores[MAIN_METRIC] for line in view.lines if MAIN_METRIC in line.scores}
+    main = {line.entry.name: one for line in view.lines if (one := line.fair) is not None}
     ends, market = _ends(list(main.values())), main.get(CROWD)
     rows: list[BoardRow] = []
     for line in view.lines[: None if choice.every else FIRST_ROWS]:
@@ -245,6 +274,7 @@ def _rows(
                 name=name,
                 rank=line.rank,
                 anchor=line.entry.anchor,
+                unranked=not (line.entry.anchor or line.rank) and line.fair is not None,
                 entered=line.entry.forecasts > 0,
                 mark=own,
                 ruler=ruler,
@@ -254,12 +284,17 @@ def _rows(
     return tuple(rows)
 
 
+def _end_texts(view: ArenaLeaderboard) -> tuple[str, str]:
+    low, high = _ends([one for line in view.lines if (one := line.fair) is not None])
+    return number(max(low, 0.0), 2), number(high, 2)
+
+
 def _ends(intervals: Sequence[Interval]) -> tuple[float, float]:
     """The ends of the rulers: all estimates, and of the intervals what does not dwarf them."""
     values = [one.estimate for one in intervals] or [0.0]
     widths = [one.high - one.low for one in intervals if np.isfinite(one.high - one.low)]
     air = float(np.median(widths)) if widths else 0.01
-    return min(values) - air, max(max(values) + air, min(values) + 1e-6)
+    return max(min(values) - air, 0.0), max(max(values) + air, min(values) + 1e-6)
 
 
 def board_offer(book: ArenaStore) -> dict[str, list[str]]:
@@ -282,14 +317,43 @@ def _hours(taken: str, closes: str | None) -> float:
     return (datetime.fromisoformat(closes) - datetime.fromisoformat(taken)).total_seconds() / 3600
 
 
+def arena_stands(book: ArenaStore) -> dict[str, Any]:
+    """How many events are open and settled, and when the next forecasts are due."""
+    query = """select coalesce(sum(case when settled = 0 and status = 'open' then 1 else 0 end), 0),
+        coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
+    ((still_open, settled),) = book.db.read(query, (book.arena,))
+    return {"open": int(still_open), "settled": int(settled), "next": book.moments.next_due()}
+
+
 def coming_up(book: ArenaStore, most: int = 8) -> list[dict[str, Any]]:
-    """Open events that close next, with their titles."""
+    """Open events that close next: the outcome that the market finds likeliest, and what was said about it last."""
     rows = book.db.read(
         """select event, category, closes_at, body from listed where arena = ? and decision = 'selected'
         and settled = 0 and status = 'open' order by coalesce(closes_at, '9'), event limit ?""",
         (book.arena, most),
     )
     return [
-        {"id": id, "category": category, "closes_at": closes, "title": json.loads(body)["text"]}
+        {"id": id, "category": category, "closes_at": closes, "title": json.loads(body)["text"], **_now(book, id)}
         for id, category, closes, body in rows
     ]
+
+
+def _now(book: ArenaStore, event: str) -> dict[str, Any]:
+    history = event_history(book, event)
+    prices = {target: found[-1][1] for target, found in history.prices.items() if found}
+    target = max(prices or history.prices, key=lambda one: prices.get(one, 0.0))
+    last: dict[str, Mapping[str, float]] = {}
+    for moment in history.moments:
+        last.update(moment.said)
+    said = {name: p[target] for name, p in last.items() if target in p and name != CROWD}
+    shown = ShownAnswer(
+        p=median(said.values()) if said else None, trials=tuple(said.values()), price=prices.get(target)
+    )
+    return {
+        "outcome": history.labels[target] if len(history.prices) > 1 else "",
+        "outcomes": len(history.prices),
+        "price": prices.get(target),
+        "median": shown.p,
+        "ruler": probability_ruler(shown),
+        "next": next((one.at for one in history.moments if one.state == "planned"), None),
+    }

@@ -5,26 +5,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from foretell.arena.status import ArenaEventHistory, MomentHistory
 from foretell.arena.store import ArenaStore
-from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
 from foretell.questions.as_of import instant
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
-from foretell.report.arena_report import ArenaReport, market_weights, over_time_figure
-from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
+from foretell.report.arena_report import ArenaReport, arena_charts
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.numbers import bracket, number, probability_text
+from foretell.report.numbers import bracket, number, percent, probability_text
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
-from foretell.scoring.arena_view import EventGap, event_gaps, scores_over_time
+from foretell.scoring.arena_view import EventGap, event_gaps
 from foretell.scoring.table import CROWD
 from foretell.web.arena_board import metric_label
+from foretell.web.formatting import some, when
 
 CHARTED_MARKETS = 12
 SHOWN_OUTCOMES = 12
@@ -166,8 +166,76 @@ def entry_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
     return series_styles(dict.fromkeys(names))
 
 
-def event_figures(event: ArenaEventHistory, styles: Mapping[str, SeriesStyle]) -> tuple[Chart, list[Chart]]:
+@dataclass(frozen=True, kw_only=True)
+class EventStep:
+    """A station in the life of an event."""
+
+    title: str
+    at: str = ""
+    """When, in words."""
+    note: str = ""
+    link: str = ""
+    state: Literal["done", "resolved", "coming", "trouble"] = "done"
+
+
+def event_steps(event: ArenaEventHistory) -> list[EventStep]:
+    """From being taken up to its result: what happened when, and what comes next."""
+    asked = [moment for moment in event.moments if moment.said or moment.failed]
+    missed = [moment for moment in event.moments if moment.state == "missed"]
+    planned = [moment for moment in event.moments if moment.state == "planned"]
+    closes, known = event.question.closes_at, len(event.outcomes) >= len(event.prices)
+    ended = known or event.status not in ("open", "unopened")
+    steps = [EventStep(title="Taken up", at=when(event.taken_up))]
+    if asked:
+        answers, failed = sum(len(one.said) for one in asked), sum(len(one.failed) for one in asked)
+        span = when(asked[0].at) if len(asked) == 1 else f"{when(asked[0].at)} – {when(asked[-1].at)}"
+        note = f"{answers} of {answers + failed} answers" if failed else some(answers, "answer")
+        steps.append(EventStep(title=f"Forecast {_times(len(asked))}", at=span, note=note))
+    if missed:
+        note = missed[-1].reason or "nobody was asked"
+        steps.append(EventStep(title=f"{some(len(missed), 'round')} missed", note=note, state="trouble"))
+    if closes:
+        steps.append(
+            EventStep(title="Closed" if ended else "Closes", at=when(closes), state="done" if ended else "coming")
+        )
+    if event.outcomes:
+        steps.append(_result_step(event))
+    elif ended:
+        steps.append(EventStep(title="Awaiting the result", note=f"the market is {event.status}", state="coming"))
+    if planned and not event.outcomes:
+        steps.insert(-1, EventStep(title="Next forecast", at=when(planned[0].at), state="coming"))
+    return steps
+
+
+def _result_step(event: ArenaEventHistory) -> EventStep:
+    true = [event.labels.get(target, target) for target, told in event.outcomes.items() if told == "yes"]
+    what = "Resolved" if len(event.outcomes) >= len(event.prices) else "Resolved in part"
+    if all(told == "void" for told in event.outcomes.values()):
+        return EventStep(
+            title="Called off", at=when(event.resolved_at), note="not scored", link=event.provenance, state="trouble"
+        )
+    title = f"{what}: {true[0]}" if len(true) == 1 else what
+    return EventStep(title=title, at=when(event.resolved_at), link=event.provenance, state="resolved")
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")
+
+
+def renamed(event: ArenaEventHistory) -> list[tuple[datetime, str]]:
+    """Other titles under which it was asked, and when each was first used."""
+    found: dict[str, datetime] = {}
+    for moment in event.moments:
+        if moment.title and moment.title != event.question.text:
+            found.setdefault(moment.title, moment.at)
+    return [(at, title) for title, at in found.items()]
+
+
+def event_figures(
+    event: ArenaEventHistory, styles: Mapping[str, SeriesStyle], sources: Sequence[RankedSource] = ()
+) -> tuple[Chart, list[Chart]]:
     """What everybody said last about every outcome, and how each of the first outcomes moved."""
+    news = [(one.published, one.title) for one in sources if one.published]
     last: dict[str, Mapping[str, float]] = {}
     for moment in event.moments:
         last.update(moment.said)
@@ -184,7 +252,8 @@ def event_figures(event: ArenaEventHistory, styles: Mapping[str, SeriesStyle]) -
     # What came true first, then what the market thought likeliest.
     newest = {target: prices[-1][1] if prices else 0.0 for target, prices in event.prices.items()}
     order = sorted(event.prices, key=lambda target: (event.outcomes.get(target) != "yes", -newest[target]))
-    return everybody_ruler(rows, styles), [_price_chart(event, target, styles) for target in order[:CHARTED_MARKETS]]
+    moved = [_price_chart(event, target, styles, news) for target in order[:CHARTED_MARKETS]]
+    return everybody_ruler(rows, styles), moved
 
 
 def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> str:
@@ -211,7 +280,12 @@ OWN_NUMBERS = re.compile(r"\AForecast: [^\n]{0,4000}\n+")
 """The first line of a prompt forecaster's text repeats its numbers by the ids of markets; they stand beside it."""
 
 
-def _price_chart(event: ArenaEventHistory, target: str, styles: Mapping[str, SeriesStyle]) -> Chart:
+def _price_chart(
+    event: ArenaEventHistory,
+    target: str,
+    styles: Mapping[str, SeriesStyle],
+    news: Sequence[tuple[datetime, str]],
+) -> Chart:
     """Price and forecasts of one market."""
     forecasts: dict[str, list[tuple[datetime, float]]] = {}
     for moment in event.moments:
@@ -227,6 +301,8 @@ def _price_chart(event: ArenaEventHistory, target: str, styles: Mapping[str, Ser
             forecasts=forecasts,
             outcome={"yes": 1.0, "no": 0.0}.get(result, paid),
             closes=event.question.closes_at,
+            resolved=event.resolved_at,
+            news=news,
             styles=styles,
         )
     )
@@ -234,7 +310,7 @@ def _price_chart(event: ArenaEventHistory, target: str, styles: Mapping[str, Ser
 
 # Entries.
 
-FACTS = ("brier", "bi", "ece", "return0")
+FACTS = ("adjusted_brier", "bi", "ece", "return0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,26 +396,31 @@ def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: spec[name] for name in kept if spec.get(name) not in (None, {}, [], "", 0)}
 
 
-def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesStyle]) -> list[Chart]:
-    """Its score over time, its calibration, and how far it stays from the market."""
-    arena = report.scored.arena
-    if name not in arena.names:
+ENTRY_CHARTS = {
+    "over-time": "Score over time",
+    "reliability-1": "Calibration",
+    "category": "By category",
+    "lead-time": "By time to close",
+    "conservatism-1": "Distance from the market",
+}
+"""Charts of an entry's page by their names on the board, with their titles."""
+
+
+def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesStyle]) -> list[tuple[str, Chart]]:
+    """Its charts with their titles, in the order of the page."""
+    if name not in report.scored.arena.names:
         return []
-    course = scores_over_time(report.scored, [name])
-    shown = [over_time_figure(course, styles)] if course else []
-    shown.append(reliability_diagram(arena.row(name), arena.markets.outcome, market_weights(arena), name=name))
-    if CROWD in arena.names:
-        shown.append(conservatism_plot(arena.row(name), arena.row(CROWD), name=name))
-    return shown
+    drawn = {one.name: one.chart for one in arena_charts(report.view, report.scored, styles)}
+    return [(title, drawn[chart]) for chart, title in ENTRY_CHARTS.items() if chart in drawn]
 
 
 def entry_finding(view: EntryView) -> str:
     """How good the entry is, in a sentence."""
-    if view.line is None or "brier" not in view.line.scores:
+    if view.line is None or (score := view.line.fair) is None:
         return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
-    place = f"rank {view.line.rank}, " if view.line.rank else ""
-    text = f"{place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
-    text = text[0].upper() + text[1:]
+    unranked = f"Not ranked, because it answered {percent(view.line.completion)} of its rounds:"
+    place = f"Rank {view.line.rank}," if view.line.rank else "" if view.line.entry.anchor else unranked
+    text = f"{place} Brier score {score.estimate:.4f} on {view.line.events:,} events".lstrip()
     if view.versus is None:
         return f"{text}."
     side = "better" if view.versus.diff < 0 else "worse"

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
@@ -34,10 +34,10 @@ from foretell.web.rendering import TEMPLATES, link_to, render
 CACHED_BOARDS = 24
 """Boards held in memory."""
 BOARD_DRAWS = 500
-PATIENCE = 0.5
-"""Seconds that a visitor waits for a new board before the last one is shown."""
-LARGE = 500_000
-"""Probabilities of a board whose intervals take so long that the ranking is shown before them."""
+PATIENCE = 0.3
+"""Seconds that a visitor waits for a new board before something older or less is shown."""
+LARGE = 100_000
+"""Forecasts in a store that take so long to read and to score that the ranking is shown first."""
 T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 _FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
@@ -88,20 +88,32 @@ class BoardPage:
     """The page of a board as it was made."""
 
     headline: str
-    finding: str
-    body: str
+    finding: str = ""
+    body: str = ""
     """Our own markup."""
-    parts: Mapping[str, tuple[str, str]]
+    parts: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """By anchor, title and markup of what is shown when somebody asks for it."""
     state: tuple[Any, ...]
     """What had been said and had come out by then."""
-    behind: bool = False
-    """Whether more has come in since."""
-    first: bool = False
-    """Whether it is a ranking whose intervals are being computed."""
+    note: str = ""
+    """Why it is not the newest whole board, where it is not."""
 
 
-def _body(key: tuple[str, ArenaFilters, BoardChoice], view: BoardView) -> str:
+OUTDATED = "New forecasts or results have arrived. The leaderboard is being updated."
+RANKING_ONLY = "This is the ranking. Intervals, comparisons and charts are being computed and will appear here."
+READING = "The forecasts of this arena are being read for the first time. The leaderboard will appear here."
+_BoardKey = tuple[str, ArenaFilters, BoardChoice]
+
+
+def _in_time(job: Future[BoardPage]) -> BoardPage | None:
+    """What a visitor need not wait for."""
+    try:
+        return job.result(PATIENCE)
+    except TimeoutError:
+        return None
+
+
+def _body(key: _BoardKey, view: BoardView) -> str:
     """The markup of a board, whose links lead to more of the same board."""
     arena, filters, choice = key
     chosen = {
@@ -151,7 +163,7 @@ class LeaderboardCache:
         self._folder = folder
         self._lock = threading.Lock()
         self.kept = KeptResults(CACHED_BOARDS).get
-        self._pages: OrderedDict[tuple[str, ArenaFilters, BoardChoice], BoardPage] = OrderedDict()
+        self._pages: OrderedDict[_BoardKey, BoardPage] = OrderedDict()
         self._jobs: dict[tuple[Any, ...], Future[BoardPage]] = {}
         self._aside = ThreadPoolExecutor(1, "board")
 
@@ -203,54 +215,60 @@ class LeaderboardCache:
         """The page of a board: drawn once, shown often.
 
         When forecasts or results came in since, the page that was shown last is shown again where the new one takes
-        more than a moment; it says so, and the new one is made meanwhile. Where no page was shown before and the board
-        is large, the ranking comes first and its intervals when they are computed, unless the `whole` is wanted.
+        more than a moment; it says so, and the new one is made meanwhile. Where no page was shown before and there are
+        many forecasts, the ranking comes first and its intervals when they are computed, unless the `whole` is wanted.
         """
         key, state = (arena, filters, choice), self.state(arena)
         with self._lock:
             before = self._pages.get(key) or self._read_page(arena, filters, choice)
-        if before is not None and before.state == state:
+        if before is not None and before.state == state and not before.note:
             return before
-        ranking = None
-        if before is None and not whole and self.table(arena).p.size > LARGE:
-            # Before the job begins, which would take the processor from it.
-            ranking = self.kept(("first", key), state, lambda: self._ranking(key, state))
-        with self._lock:
-            job = self._jobs.get((key, state))
-            if job is None:
-                job = self._jobs[key, state] = self._aside.submit(self._make_page, key, state)
-        if ranking is not None:
-            return ranking
-        try:
-            return job.result(None if before is None or whole else PATIENCE)
-        except TimeoutError:
-            assert before is not None
-            return replace(before, behind=True)
+        if before is None and not whole and state[0] > LARGE:
+            ranking = self._job(self._ranking, key, state)
+            self._job(self._make_page, key, state)
+            return _in_time(ranking) or BoardPage(headline=arena, note=READING, state=state)
+        job = self._job(self._make_page, key, state)
+        if before is None or whole:
+            return job.result()
+        return _in_time(job) or replace(before, note=before.note or OUTDATED)
 
-    def _ranking(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
+    def _job(
+        self, make: Callable[[_BoardKey, tuple[Any, ...]], BoardPage], key: _BoardKey, state: tuple[Any, ...]
+    ) -> Future[BoardPage]:
+        """A page in the making, by whoever asked for it first."""
+        name = (make.__name__, key, state)
+        with self._lock:
+            job = self._jobs.get(name)
+            if job is None:
+                job = self._jobs[name] = self._aside.submit(make, key, state)
+                job.add_done_callback(lambda _: self._jobs.pop(name, None))
+        return job
+
+    def _keep_page(self, key: _BoardKey, page: BoardPage) -> None:
+        with self._lock:
+            self._pages[key] = page
+            while len(self._pages) > CACHED_BOARDS:
+                self._pages.popitem(last=False)
+
+    def _ranking(self, key: _BoardKey, state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
         chosen = self._chosen(arena, filters)
         view = first_view(chosen)
         body = _body(key, first_board_view(view, chosen.entries, choice))
         headline, finding = arena_headline(view), arena_finding(view)
-        return BoardPage(headline=headline, finding=finding, body=body, parts={}, state=state, first=True)
+        made = BoardPage(headline=headline, finding=finding, body=body, note=RANKING_ONLY, state=state)
+        self._keep_page(key, made)
+        return made
 
-    def _make_page(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
+    def _make_page(self, key: _BoardKey, state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
-        try:
-            report = self.report(arena, filters)
-            self.kept((arena, filters), state, lambda: report.view)
-            view = board_view(report, choice)
-            parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
-            headline, finding = arena_headline(report.view), arena_finding(report.view)
-            made = BoardPage(headline=headline, finding=finding, body=_body(key, view), parts=parts, state=state)
-        finally:
-            with self._lock:
-                self._jobs.pop((key, state), None)
-        with self._lock:
-            self._pages[key] = made
-            while len(self._pages) > CACHED_BOARDS:
-                self._pages.popitem(last=False)
+        report = self.report(arena, filters)
+        self.kept((arena, filters), state, lambda: report.view)
+        view = board_view(report, choice)
+        parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
+        headline, finding = arena_headline(report.view), arena_finding(report.view)
+        made = BoardPage(headline=headline, finding=finding, body=_body(key, view), parts=parts, state=state)
+        self._keep_page(key, made)
         if (filters, choice) == (ArenaFilters(), BoardChoice()):
             kept = {"version": page_version(), **vars(made)}
             with suppress(OSError):

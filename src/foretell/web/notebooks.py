@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from foretell.forecasters.tree.proposition import Proposition
+from foretell.forecasters.tree.proposition import Grounding, Proposition
 from foretell.questions.errors import InputError
 from foretell.report.markup import EXCERPT_LENGTH, excerpt
+from foretell.tools.notebook.notebook import OURS
 
 MAX_CELLS = 400
 MAX_PICTURE_BYTES = 3_000_000
@@ -25,13 +26,32 @@ def notebook_view(tree: str, node: Proposition, path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the notebook cannot be read: {type(error).__name__}") from None
     left_out = max(0, len(cells) - MAX_CELLS)
-    return {"tree": tree, "claim": node.id, "title": node.claim, "cells": cells[:MAX_CELLS], "left_out": left_out}
+    grounding = node.grounding or Grounding()
+    return {
+        "tree": tree,
+        "claim": node.id,
+        "title": node.claim,
+        "p": node.p,
+        "key_factor": grounding.key_factor,
+        "cells": cells[:MAX_CELLS],
+        "left_out": left_out,
+    }
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     kind = "markdown" if cell.get("cell_type") == "markdown" else "code"
-    outputs = [_output(one) for one in cell.get("outputs") or ()]
-    return {"kind": kind, "source": _text(cell.get("source")), "outputs": outputs}
+    metadata = cell.get("metadata") or {}
+    earlier = (metadata.get(OURS) or {}).get("failed_versions") or ()
+    return {
+        "kind": kind,
+        **_version(cell),
+        "setup": bool((metadata.get("jupyter") or {}).get("source_hidden")),
+        "failed_versions": [_version(one) for one in earlier],
+    }
+
+
+def _version(cell: Mapping[str, Any]) -> dict[str, Any]:
+    return {"source": _text(cell.get("source")), "outputs": [_output(one) for one in cell.get("outputs") or ()]}
 
 
 def _output(output: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,5 +68,5 @@ def test_a_file_or_its_folder(tmp_path: Path):
 
 def test_a_file_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "arena.yaml").write_bytes(b"name: \xff\xfe")
-    with pytest.raises(InputError, match=r"arena\.yaml: .*well-formed YAML"):
+    with pytest.raises(InputError, match=r"arena\.yaml.*UTF-8"):
         read_arena(tmp_path)

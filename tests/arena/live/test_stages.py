@@ -340,6 +340,61 @@ def test_a_result_that_is_amended_or_void(site: Site):
     assert [(one.target_id, one.outcome) for one in arena.book.outcomes()] == [("CUP-A", 0), ("CUP-B", None)]
 
 
+def test_an_event_that_opens_again_is_asked_again(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=8))
+    arena = site.arena()
+
+    async def main() -> list[Any]:
+        await all_stages(site, arena)
+        site.exchange.change("CUP", status="closed")
+        shut = await collect(arena, site.later(hours=1))
+        still = await collect(arena, site.later(hours=1))
+        site.exchange.change("CUP", status="open")
+        back = await collect(arena, site.later(hours=22))
+        asked = await make_contexts(arena, site.later(days=4))
+        return [shut.over, still.over, back.reopened, asked.made, (await collect(arena, site.now)).reopened]
+
+    assert go(main()) == [1, 0, 1, 1, 0]
+    moments = arena.book.moments.of_event("kalshi/CUP")
+    assert [one.state for one in moments] == ["ready", "dropped", "ready", "planned"]
+    assert moments[2].planned_at - START == timedelta(days=4.5)
+
+
+def test_a_settled_result_may_be_corrected_or_taken_back(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=8), targets=("A", "B"))
+    arena = site.arena()
+
+    def told() -> list[tuple[str, int | None]]:
+        return [(one.target_id, one.outcome) for one in arena.book.outcomes()]
+
+    async def main() -> None:
+        await all_stages(site, arena)
+        site.exchange.settle("CUP", 1, 0)
+        assert (await settle(arena, site.later(days=9))).settled == 1
+        state = arena.book.outcome_state()
+        site.exchange.settle("CUP", 0, 1)
+        assert (await settle(arena, site.later(hours=1))).asked == 0
+        found = await settle(arena, site.now, recheck=True)
+        assert (found.outcomes, found.settled) == (2, 0)
+        assert told() == [("CUP-A", 0), ("CUP-B", 1)]
+        assert arena.book.outcome_state() != state
+        # A platform that is merely unable to show the market keeps its result.
+        site.exchange.results.clear()
+        assert (await settle(arena, site.now, recheck=True)).withdrawn == 0
+        site.exchange.change("CUP", status="open")
+        site.exchange.move("CUP", START + timedelta(days=30))
+        assert (await settle(arena, site.now, recheck=True)).withdrawn == 1
+        assert told() == []
+        assert (await collect(arena, site.now)).reopened == 1
+        site.exchange.settle("CUP", 1, 0)
+        assert (await settle(arena, site.later(days=60), recheck=True)).settled == 1
+        # After a week nobody asks again.
+        assert (await settle(arena, site.later(days=8), recheck=True)).asked == 0
+
+    go(main())
+    assert told() == [("CUP-A", 1), ("CUP-B", 0)]
+
+
 def test_results_that_cannot_be_read_are_named_and_counted(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B"))
     arena = site.arena()

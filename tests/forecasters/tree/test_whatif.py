@@ -39,7 +39,7 @@ from foretell.forecasters.tree import (
     resynthesize,
     stale_claims,
 )
-from foretell.forecasters.tree.what_if import clamped_claims
+from foretell.forecasters.tree.what_if import clamped_claims, what_if
 
 SEEDS = st.integers(0, 2**32)
 NUMERIC = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
@@ -165,6 +165,16 @@ def test_judged_claims_keep_their_number_and_are_marked():
     assert stale_claims(asked) == ["P0"]
     assert asked.nodes["P1"].p == pytest.approx(0.6)
     assert stale_claims(resynthesize(tree, [SetP(id="P3", p=0.4)])) == []
+
+
+def test_a_what_if_names_only_what_does_not_follow_it():
+    sums = claim("P0", children=("P1", "P2"), link=AverageLink())
+    tree = evaluated(tree_of(replace(sums, stale="P2 was added"), claim("P1", p=0.5), claim("P2", p=0.5)))
+    outcome = what_if(tree, {"P1": 0.9})
+    assert (outcome.p, outcome.stale) == (pytest.approx(0.7), ())
+    judged = replace(tree.nodes["P0"], link=JudgedLink(p=0.6), stale="")
+    outcome = what_if(evaluated(replace(tree, nodes={**tree.nodes, "P0": judged})), {"P1": 0.9})
+    assert (outcome.p, outcome.stale) == (0.6, ("P0",))
 
 
 @pytest.mark.parametrize("edit", [SetClaim(id="P1", claim="Other words."), SetReport(id="P1", report="Other reasons.")])

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows, read_json, read_text, record
-from foretell.questions.codec import from_dict
+from foretell.questions.codec import from_dict, parse_yaml
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import (
     Exclusivity,
@@ -210,15 +210,10 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def _yaml_rows(path: Path) -> Iterator[Row]:
-    import yaml
-
     try:
-        value = yaml.safe_load(read_text(path))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError(f"is not YAML: {error.problem}", path=path, row=line) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"is not YAML: {error}", path=path) from None
+        value = parse_yaml(read_text(path))
+    except InputError as error:
+        raise error.at(path=path) from None
     yield from _listed(path, value)
 
 

@@ -15,7 +15,7 @@ from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_weigh
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
 from foretell.forecasters.combine.rules import Training
-from foretell.metrics.arrays import Floats
+from foretell.metrics.arrays import Bools, Floats
 
 # How far to believe the trials where they differ from an anchor, the crowd's price or a base rate.
 #
@@ -105,6 +105,14 @@ class FittedTrust:
         # Without any trust the anchor stands as it is, to the last digit.
         as_it_is = (trust == 0) & (self.slope == 1) & (self.beyond == 0) & ~np.isnan(rows.anchor) & ~np.isnan(z)
         return np.where(as_it_is, rows.anchor, sigmoid(self.slope * a + trust * near + self.beyond * far))
+
+    def weight_of_trials(self, rows: TrialRows) -> Floats:
+        """How far each answer goes from the anchor towards the trials, in log-odds: 0 is the anchor, 1 the trials."""
+        z, a = _log_odds(rows)
+        near, far = _way(z - a, self.reach)
+        apart = np.where(z == a, 1.0, z - a)
+        trust = self.trust_in(rows)
+        return np.where(z == a, trust, (trust * near + self.beyond * far) / apart)
 
 
 def _confirmed(rows: TrialRows) -> Floats:
@@ -202,6 +210,15 @@ class LearningGain:
         """
         return max(0.0, 1 - (self.error / self.gain) ** 2) if self.gain > 0 else 0.0
 
+    def __str__(self) -> str:
+        if not self.n:
+            return "This forecaster has no track record yet, so these are the starting weights."
+        found = f"On {self.n} earlier outcomes, learned weights changed the Brier score by {-self.gain:+.4f} "
+        found += f"(standard error {self.error:.4f}), "
+        if not self.kept:
+            return f"{found}which is no gain beyond noise, so these are the starting weights."
+        return f"{found}so {self.kept:.0%} of what was learned is used."
+
 
 @dataclass(frozen=True, kw_only=True)
 class FittedDefault:
@@ -221,6 +238,25 @@ class FittedDefault:
         p[~markets] = self.dataset.probabilities(rows.take(~markets))
         return p
 
+    def tested(self, rows: TrialRows) -> Bools:
+        """Whether past rounds have tested what was learnt about questions of each row's kind."""
+        return np.where(rows.kind == "market", self.proofs[0].n > 0, self.proofs[1].n > 0)
+
+    def reason(self, rows: TrialRows) -> str:
+        """How much anchor and trials count for the rows of one question, and what in the past says so."""
+        if not len(rows) or np.isnan(rows.anchor).all():
+            return "There is no price or base rate to compare with, so the trials stand alone."
+        market = bool(rows.kind[0] == "market")
+        trust, proof = (self.market, self.proofs[0]) if market else (self.dataset, self.proofs[1])
+        weights = trust.weight_of_trials(rows)[~np.isnan(rows.anchor)]
+        least, most = (f"{weight:.0%}" for weight in (weights.min(), weights.max()))
+        trials = least if least == most else f"{least} to {most}"
+        rest = f"{1 - weights.max():.0%}" if least == most else "the rest"
+        anchor = "the market price" if market else "the estimate without a model"
+        days = float(np.nan_to_num(rows.price_age).max())
+        anchor += f" ({days:.0f} days old)" if market and days > 1 else ""
+        return f"The trials count {trials} and {anchor} {rest}. {proof}"
+
 
 UNTAUGHT = FittedDefault(market=MARKETS.untaught(), dataset=DATASETS.untaught())
 """The default before any example: a fresh price as it is, a quarter of the way to the base rate."""
@@ -232,19 +268,40 @@ class DefaultMethod:
 
     name: str = "default"
 
-    def fit(self, examples: Examples) -> FittedDefault:
-        """Both kinds taught by their own examples, each kept as far as its past proves it."""
+    def fit(self, examples: Examples, past: Floats | None = None) -> FittedDefault:
+        """Both kinds taught by their own examples, each kept as far as its past proves it.
+
+        `past` is what `forecast_past` said of the examples, where that is known already.
+        """
         markets = examples.rows.kind == "market"
-        market, on_markets = taught(MARKETS, examples.take(markets))
-        dataset, on_datasets = taught(DATASETS, examples.take(~markets))
+        past = forecast_past(examples) if past is None else past
+        market, on_markets = taught(MARKETS, examples.take(markets), past[markets])
+        dataset, on_datasets = taught(DATASETS, examples.take(~markets), past[~markets])
         proofs = (on_markets, on_datasets)
         return FittedDefault(market=market, dataset=dataset, proofs=proofs, training=Training.of(examples))
 
 
-def taught(trust: Trust, examples: Examples) -> tuple[FittedTrust, LearningGain]:
+def forecast_past(examples: Examples) -> Floats:
+    """Every example by the weights learnt from what was known before it was asked; NaN where that is too little."""
+    markets, p = examples.rows.kind == "market", np.full(len(examples), np.nan)
+    for trust, kind in ((MARKETS, markets), (DATASETS, ~markets)):
+        p[kind] = _rolled(trust, examples.take(kind))
+    return p
+
+
+def _rolled(trust: Trust, examples: Examples) -> Floats:
+    p = np.full(len(examples), np.nan)
+    for day in np.unique(examples.rows.due):
+        past, now = examples.known_before(day), examples.rows.due == day
+        if len(past) >= FEWEST:
+            p[now] = trust.fit(past).probabilities(examples.rows.take(now))
+    return p
+
+
+def taught(trust: Trust, examples: Examples, past: Floats | None = None) -> tuple[FittedTrust, LearningGain]:
     """The rule between untaught and learnt that past rounds speak for."""
     learnt, start = trust.fit(examples), trust.untaught()
-    proof = _proof(trust, examples)
+    proof = _proof(trust, examples, _rolled(trust, examples) if past is None else past)
     share = proof.kept
     blended = replace(
         learnt,
@@ -257,16 +314,11 @@ def taught(trust: Trust, examples: Examples) -> tuple[FittedTrust, LearningGain]
     return blended, proof
 
 
-def _proof(trust: Trust, examples: Examples) -> LearningGain:
+def _proof(trust: Trust, examples: Examples, p: Floats) -> LearningGain:
     """Past rounds forecast from what was known before each, against the rule before learning.
 
     A single round proves nothing however many questions it has: they share the days on which they resolve.
     """
-    p = np.full(len(examples), np.nan)
-    for day in np.unique(examples.rows.due):
-        past, now = examples.known_before(day), examples.rows.due == day
-        if len(past) >= FEWEST:
-            p[now] = trust.fit(past).probabilities(examples.rows.take(now))
     tried = ~np.isnan(p)
     if tried.sum() < FEWEST:
         return LearningGain()

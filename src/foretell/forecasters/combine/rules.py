@@ -63,7 +63,16 @@ class FittedRule(Protocol):
         ...
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """One probability per row; NaN only where a row has no trial. Does not check: call `apply` instead."""
+        """One probability per row; NaN where the rule has none to give. Does not check: call `apply` instead."""
+        ...
+
+
+@runtime_checkable
+class ExplainsItself(Protocol):
+    """A fitted rule that can say how much the trials counted, and why."""
+
+    def reason(self, rows: TrialRows) -> str:
+        """Sentences for people; empty where the rule gave no answer."""
         ...
 
 

@@ -149,22 +149,27 @@ class WhatIfResult:
     """The root's probability."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Judged claims that the change made stale."""
+    """Claims whose judgement is older than the change: those judged as a whole, and rules that it made stale."""
     held: tuple[str, ...]
     """Claims clamped to [0, 1] because their link leaves it."""
 
 
 def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
     """Apply a scenario and compare the result with the tree."""
-    new = resynthesize(tree, scenario.edits)
+    new, before = resynthesize(tree, scenario.edits), set(stale_claims(tree))
     return WhatIfResult(
         name=scenario.name,
         tree=new,
         p=_number(new, new.root),
         changes=tuple(claim_changes(tree, new)),
-        stale=tuple(stale_claims(new)),
+        stale=tuple(id for id in stale_claims(new) if _judged(new, id) or id not in before),
         held=tuple(clamped_claims(new)),
     )
+
+
+def _judged(tree: Tree, id: str) -> bool:
+    """Whether the claim was judged as a whole and so keeps its number, whatever changes below it."""
+    return isinstance(tree.nodes[id].link, JudgedLink)
 
 
 def compare_scenarios(tree: Tree, scenarios: Iterable[Scenario]) -> list[WhatIfResult]:

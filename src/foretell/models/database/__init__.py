@@ -1,4 +1,4 @@
-"""From a path or an address to a database."""
+"""Opens a database by path or address."""
 
 import logging
 import sqlite3
@@ -14,12 +14,12 @@ from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage
 __all__ = ["Database", "DiskFlush", "SessionLiveness", "Statements", "is_database_url", "open_database"]
 log = logging.getLogger(__name__)
 YOUNG = 60.0
-"""Seconds that a new file may be empty for."""
+"""Seconds for which a new file may stay empty."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
 def is_database_url(place: str | Path) -> bool:
-    """Whether a place is a server's, and no file.
+    """Whether a location is the address of a server rather than a file.
 
     >>> is_database_url("postgresql://db/arena"), is_database_url("runs.db")
     (True, False)
@@ -30,9 +30,9 @@ def is_database_url(place: str | Path) -> bool:
 def open_database(
     place: str | Path, what: str, *, timeout: float = 60.0, durable: bool = True, sessions: int = 6
 ) -> Database:
-    """The SQLite file at a path, made where it is missing, or the PostgreSQL database at an address.
+    """Open the SQLite file at a path, creating it if it is missing, or the PostgreSQL database at an address.
 
-    `sessions` is how many statements a server is asked at once.
+    `sessions` is the number of concurrent connections to a server.
     """
     if is_database_url(place):
         try:
@@ -55,7 +55,7 @@ def open_database(
 
 
 def _tell_of_empty(path: Path) -> None:
-    """A file of no bytes is either being made this very moment by another process, or has lost what it held."""
+    """Report an empty file: either another process is creating it right now, or it has lost its contents."""
     try:
         found = path.stat()
     except FileNotFoundError:

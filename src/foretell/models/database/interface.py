@@ -1,4 +1,4 @@
-"""What store, journal and limits need from a database; SQLite and PostgreSQL stand behind it."""
+"""The database interface of run store, journal and rate limits, with SQLite and PostgreSQL behind it."""
 
 import asyncio
 import threading
@@ -16,77 +16,77 @@ WRITE_VERSION = "insert into version values (?, ?) on conflict (part) do update 
 
 
 class Statements(Protocol):
-    """SQL that both dialects understand, with `?` for values."""
+    """SQL that both dialects understand, with `?` as placeholder."""
 
     def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
         """All rows of a query."""
         ...
 
     def write(self, sql: str, values: SqlValues = ()) -> int:
-        """How many rows were changed."""
+        """Execute a statement and return the number of changed rows."""
         ...
 
     def write_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
-        """The same statement for many rows."""
+        """Execute the same statement for many rows."""
         ...
 
     def now(self) -> float:
-        """Seconds by a clock that everybody with this database shares; they count from no particular moment."""
+        """Seconds on a clock shared by all users of this database, counted from an arbitrary moment."""
         ...
 
 
 class Liveness(Protocol):
-    """The sign of life of one who has a database open. It vanishes with the process, however that ends."""
+    """Shows other processes that this one is alive. The sign disappears with the process, however it ends."""
 
     id: int
-    """Unlike that of anybody else, ever."""
+    """Unique among all processes, ever."""
 
     @property
     def term(self) -> int:
-        """A number that changes where others may have taken us for gone, and what was ours for theirs."""
+        """A number that changes when other processes may have considered us dead and taken over our work."""
         ...
 
     def holds(self, term: int) -> bool:
-        """Whether nobody can have taken us for gone since that number was read."""
+        """Whether no other process can have considered us dead since that number was read."""
         ...
 
     def alive(self, id: int) -> bool:
-        """Whether the one with that id is still there."""
+        """Whether the process with that id is alive."""
         ...
 
     def gone(self, ids: Iterable[int]) -> set[int]:
-        """Those of them that are not."""
+        """Those of the given processes that are dead."""
         ...
 
     def asleep(self, ids: Iterable[int]) -> set[int]:
-        """Those of them that count as gone for their silence only: what they sent may still be under way."""
+        """Those considered dead only because they were silent: requests they sent may still be in flight."""
         ...
 
     def close(self) -> None:
-        """Sign off."""
+        """Remove the sign of life."""
         ...
 
 
 class Database(Statements, ABC):
-    """A place to keep things. A statement outside of `together` is committed when it returns.
+    """A SQL database. A statement outside of `together` is committed when it returns.
 
-    A server that goes away is waited for: what was begun is done when it is back.
+    If a server goes away, statements wait for its return and are then completed.
     """
 
     shared: bool
     """Whether other machines may have it open."""
     read_only = False
-    """Whether it lies where nobody here can write."""
+    """Whether it is stored where this process cannot write."""
 
     def __init__(self, place: str) -> None:
         self.place = place
-        """For people; without a password."""
+        """Location for messages, without any password."""
         self._lock = threading.RLock()
         self._life: Liveness | None = None
 
     @property
     def life(self) -> Liveness:
-        """Ours; it begins when it is first asked for."""
+        """The liveness of this process, started on first use."""
         if self._life is None:
             with self._lock:
                 self._life = self._life or self._new_life()
@@ -96,10 +96,10 @@ class Database(Statements, ABC):
     def _new_life(self) -> Liveness: ...
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
-        """Bring the tables of one part up to date; safe when several processes do so at once.
+        """Bring the tables of one part up to date; safe when several processes do it at the same time.
 
-        Each script brings them one version further. They are written for SQLite; existing ones never change. Tables of
-        a newer version than the scripts know are refused, and not touched: older code could spoil them.
+        Each script raises the version by one. Scripts are written for SQLite and never change once released. Tables of
+        a newer version than the scripts know are refused and left untouched, because older code could damage them.
         """
         version = self._version(self, part)
         if version > len(scripts):
@@ -122,36 +122,37 @@ class Database(Statements, ABC):
 
     @abstractmethod
     def _version(self, statements: Statements, part: str) -> int:
-        """How many scripts of a part were carried out."""
+        """Number of scripts already applied to a part."""
 
     @abstractmethod
     def _set_version(self, statements: Statements, part: str, number: int) -> None: ...
 
     def _table_description(self, statement: str) -> str:
-        """A statement of a script in this database's dialect."""
+        """Translate a script's statement into this database's dialect."""
         return statement
 
     @abstractmethod
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
-        """Do all of it in one transaction, or nothing. With `alone` nobody else is at work under that name."""
+        """Run `work` in one transaction. With `alone`, no other process is in a transaction of that name."""
 
     @abstractmethod
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
-        """Rows one by one, for results that are large."""
+        """Rows one by one, for large results."""
 
     @abstractmethod
     def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-        """Do it without holding up the event loop. Once begun it is finished, also when the waiter is cancelled."""
+        """Run `work` without blocking the event loop. Once started it completes, even if the waiter is cancelled."""
 
     def grouped(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
-        """Like `aside`, for a few statements that may share a transaction with others' where that is cheaper.
+        """Like `aside`, for a few statements that may share a transaction with others to save time.
 
-        The more `others` are under way, the longer company is waited for: a few milliseconds at most. Who stops waiting before it is begun has it left undone.
+        The more `others` are in flight, the longer it may wait for more statements, a few milliseconds at most. If the
+        waiter is cancelled before the work starts, it is not done.
         """
         return self.aside(work)
 
     def kept(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
-        """Like `grouped`, for what was paid for: done though nobody waits any more, and on the disk when it returns."""
+        """Like `grouped`, for paid replies: done even if nobody waits any more, and on disk when it returns."""
 
         async def settled() -> T:
             result = await asyncio.shield(asyncio.ensure_future(self.grouped(work, others=others)))
@@ -162,18 +163,18 @@ class Database(Statements, ABC):
 
     @abstractmethod
     def later(self, work: Callable[[], object]) -> None:
-        """Do it soon; nobody waits for it."""
+        """Run `work` soon, without anybody waiting for it."""
 
     def check_room(self) -> None:
-        """Raise `NoRoom` where there is none for what is about to be asked for; a server has its own watchmen."""
+        """Raise `NoRoom` if the disk has no room for what is about to be requested. Servers watch their own disks."""
 
     async def room(self) -> None:
-        """Wait until there is room for it."""
+        """Wait until there is room."""
 
     @abstractmethod
     async def settled(self) -> None:
-        """Wait until what was written would survive a power cut."""
+        """Wait until everything written would survive a power cut."""
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what was begun and close it."""
+        """Finish what was started and close the database."""

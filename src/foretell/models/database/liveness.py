@@ -1,4 +1,4 @@
-"""Signs of life: a locked file on one machine, a lock of a PostgreSQL session over many. Both vanish with a process."""
+"""Signs of life: a locked file on one machine, a session lock in PostgreSQL for several. Both end with the process."""
 
 import logging
 import os
@@ -25,14 +25,14 @@ except ImportError:  # Windows
 
 
 class FileLiveness:
-    """Holds a lock on a small file beside the database for as long as this process has it open.
+    """Locks a small file next to the database for as long as this process has it open.
 
-    No clock and no heartbeat: whoever can lock the file of another knows that the other is gone, and removes it.
-    Where there are no such locks, or no file, nobody else is ever seen alive.
+    It needs no clock and no heartbeat: a process that can lock the file of another knows that the other has ended, and
+    deletes it. Without file locks, or for a database in memory, no other process is ever seen alive.
     """
 
     def __init__(self, database: str, *, read_only: bool = False) -> None:
-        """One who can only read gives no sign of life, and still sees that of others."""
+        """A process that can only read shows no sign of life but still sees those of others."""
         self._database = database
         self._mode = os.O_RDONLY if read_only else os.O_RDWR
         self.id = _new_id()
@@ -46,23 +46,23 @@ class FileLiveness:
     term = 0
 
     def holds(self, term: int) -> bool:
-        """A file stays locked for as long as its process is there, awake or not: nobody takes over from it."""
+        """A file stays locked as long as its process exists, so nobody takes over from a stopped process."""
         return term == self.term
 
     def alive(self, id: int) -> bool:
-        """Whether somebody holds the lock of that id."""
+        """Whether some process holds the lock of that id."""
         return id == self.id or self._locked(self._path(id))
 
     def gone(self, ids: Iterable[int]) -> set[int]:
-        """Those of them that are not."""
+        """Those of the given processes that have ended."""
         return {id for id in ids if not self.alive(id)}
 
     def asleep(self, ids: Iterable[int]) -> set[int]:
-        """Nobody counts as gone while its process is there."""
+        """Nothing: a process counts as alive as long as it exists."""
         return set()
 
     def close(self) -> None:
-        """Take the sign away."""
+        """Remove the lock file."""
         if self._file is not None:
             with suppress(FileNotFoundError):
                 os.unlink(self._path(self.id))
@@ -73,7 +73,7 @@ class FileLiveness:
         return Path(f"{self._database}-alive-{id:016x}")
 
     def _hold(self) -> int | None:
-        """The locked file; None where another process swept it away before it was locked."""
+        """The locked file, or None if another process deleted it before it was locked."""
         if fcntl is None:
             return None
         path = self._path(self.id)
@@ -108,7 +108,7 @@ class FileLiveness:
             os.close(file)
 
     def _sweep(self) -> None:
-        """Remove what killed processes left behind."""
+        """Delete files left behind by killed processes."""
         own = Path(self._database)
         for path in list(own.parent.iterdir()):
             if path.name.startswith(f"{own.name}-alive-") and path != self._path(self.id):
@@ -122,15 +122,15 @@ def _new_id() -> int:
 # Over many machines.
 
 HEARTBEAT = 1.0
-"""Seconds between two looks at who is there, and before a lost session is taken up again."""
+"""Seconds between checks of who is alive, and before a lost session is reopened."""
 LOCK_CONNECT_TIMEOUT = 2
-"""Seconds that the server may take to let us in: well below the grace, or one who tries in vain would be gone."""
+"""Seconds allowed for connecting: well below `GRACE`, so that failed attempts do not make a process count as dead."""
 GRACE = 5.0
-"""Seconds without a lock after which one counts as gone: when the server restarts, everybody loses theirs at once."""
+"""Seconds without a lock until a process counts as dead. A restarted server drops all locks at once."""
 STALE = 5.0
-"""Seconds without a sign after which one counts as without a lock: a stopped process keeps its sessions."""
+"""Seconds of silence after which a lock no longer counts: a stopped process keeps its sessions."""
 LEASE = 5.0
-"""Seconds after its last sign in which one cannot be gone: well below `STALE` and `GRACE` together."""
+"""Seconds after its last sign in which a process cannot count as dead: well below `STALE` plus `GRACE`."""
 FORGET_AFTER = 600.0
 LIVENESS_TABLES = (
     """
@@ -164,11 +164,12 @@ log = logging.getLogger(__name__)
 
 
 class SessionLiveness:
-    """Keeps a session with a lock of its own, in a thread that takes it up again when it breaks.
+    """Holds a lock in a database session, in a thread that reconnects when the session breaks.
 
-    All who live give a sign every second and note in a table who has no lock or gives no sign; one that stays so for
-    `GRACE` seconds is gone. Nobody's clock but the server's counts, and while the server is away nobody dies. Whether
-    others may have taken us for gone we know by our own clock: where our last sign is older than `LEASE`.
+    Every live process gives a sign each second and records in a table which others have no lock or give no sign; after
+    `GRACE` seconds of that, a process counts as dead. Only the server's clock is used, and nobody dies while the server
+    is away. A process knows from its own clock whether others may have considered it dead: when its last sign is older
+    than `LEASE`.
     """
 
     def __init__(self, database: "PostgresDatabase") -> None:
@@ -188,46 +189,46 @@ class SessionLiveness:
 
     @property
     def term(self) -> int:
-        """Changes when we are back after a silence in which others may have taken over what was ours."""
+        """Changes when we return after a silence in which others may have taken over our work."""
         return self._term
 
     def holds(self, term: int) -> bool:
-        """Whether we were never silent for long since that number was read."""
+        """Whether we were never silent for too long since that number was read."""
         return term == self._term and steady_seconds() - self._signed < LEASE
 
     def _sign_given(self, at: float) -> None:
-        """Noted with the moment before it was sent: the server's count begins later."""
+        """Record a sign with the moment before it was sent, because the server starts counting later."""
         if at - self._signed >= LEASE:
             self._term += 1
         self._signed = at
 
     def alive(self, id: int) -> bool:
-        """Whether that one has its lock, or lost it only a moment ago."""
+        """Whether that process holds its lock or lost it only a moment ago."""
         return id == self.id or bool(self._database.read(f"select 1 from life where id = ? and {_ALIVE}", (id,)))
 
     def gone(self, ids: Iterable[int]) -> set[int]:
-        """Those of them that are not."""
+        """Those of the given processes that are dead."""
         asked = set(ids)
         return asked - self.living().keys() if asked else asked
 
     def asleep(self, ids: Iterable[int]) -> set[int]:
-        """Those of them that are stopped: a session with their lock is open still."""
+        """Those that are stopped: a session with their lock is still open."""
         asked = set(ids)
         return asked & {id for (id,) in self._database.read(_HELD)} if asked else asked
 
     def living(self, role: str | None = None) -> dict[int, str]:
-        """All who are there, or those with a role, with machine and process."""
+        """All live processes, or those with a role, with their machine and process id."""
         rows = self._database.read(f"select id, name, role from life where {_ALIVE}")
         found = [*rows, (self.id, self._name, self._role)]
         return {id: name for id, name, has in found if role in (None, has)}
 
     def play(self, role: str) -> None:
-        """Let the others know what we are here for."""
+        """Announce our role to the others."""
         self._role = role
         self._database.write("update life set role = ? where id = ?", (role, self.id))
 
     def close(self) -> None:
-        """Sign off: nobody needs to wait for the grace to pass."""
+        """Sign off, so that nobody has to wait for the grace period."""
         self._stop.set()
         self._thread.join()
 
@@ -247,7 +248,7 @@ class SessionLiveness:
         self._held.set()
 
     def _hold(self, con: "Connection") -> bool:
-        """False while the server still believes in the session that broke."""
+        """Try to take the lock; False while the server still keeps the broken session."""
         at = steady_seconds()
         found: SqlRow | None = con.execute("select pg_try_advisory_lock(%s)", (self.id,)).fetchone()
         if found is None or not found[0]:

@@ -1,4 +1,4 @@
-"""A PostgreSQL database that many machines share. The only module that speaks psycopg."""
+"""A PostgreSQL database shared by many machines. The only module that uses psycopg."""
 
 import asyncio
 import logging
@@ -21,15 +21,15 @@ from foretell.questions.errors import InputError
 
 Connection = psycopg.Connection[SqlRow]
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
-"""The server is gone, coming up, or broke off what two wanted at once: the same thing can be tried again."""
+"""The server is gone, starting, or aborted a conflict: the same statement can be tried again."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 CONNECT_TIMEOUT = 5
-"""Seconds that a server may take to let us in."""
+"""Seconds allowed for connecting."""
 STARTUP_TIMEOUT = 5.0
-"""Seconds that a server may take to come up when we do."""
+"""Seconds for a server to come up when we start."""
 STARTING_UP = ("refused", "starting up", "shutting down", "recovery")
 WARN_EVERY = 10.0
-"""Seconds between two complaints about a server that is away."""
+"""Seconds between warnings about a server that is away."""
 SCHEMA = "foretell"
 # A machine that lost its power says nothing: the server must find out by itself, in 20 seconds at most.
 _SERVER_SIDE = " ".join(
@@ -59,19 +59,19 @@ _TYPE_NAMES = (
     (" integer", " bigint"),
     (" real", " double precision"),
 )
-"""From SQLite's way of describing a table to PostgreSQL's."""
+"""SQLite's column types and their PostgreSQL names."""
 
 log = logging.getLogger(__name__)
 
 
 class DatabaseClosed(Exception):
-    """The database was closed while something was waiting for it."""
+    """The database was closed while something waited for it."""
 
 
 class PostgresDatabase(Database):
-    """Statements wait for the server in threads; one that fails because it is away is tried again until it is back.
+    """Runs statements in threads and retries those that fail because the server is away.
 
-    So every statement may be carried out twice: the second time must do no harm.
+    Any statement may therefore be executed twice; the second time must do no harm.
     """
 
     shared = True
@@ -95,14 +95,14 @@ class PostgresDatabase(Database):
                 time.sleep(LONGEST_PAUSE / 4)
 
     def connect(self, patience: int = CONNECT_TIMEOUT) -> Connection:
-        """A new session, within so many seconds."""
+        """Open a new session within this many seconds."""
         return psycopg.connect(self._url, **_CONNECT, options=self._options, connect_timeout=patience)
 
     def _new_life(self) -> SessionLiveness:
         return SessionLiveness(self)
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
-        """Every part has its version in a table; a lock lets one process after the other do it."""
+        """Every part has its version in a table; a lock lets processes migrate one after the other."""
         if not self.read("select to_regclass('version')")[0][0]:
             self.together(_make_version_table, alone="migrate")
         super().migrate(part, scripts)
@@ -134,7 +134,7 @@ class PostgresDatabase(Database):
         return self._tried(lambda con: _PostgresStatements(con).now())
 
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
-        """One transaction, all of it again where the server went away in its midst."""
+        """Run one transaction, again from the start if the server went away during it."""
 
         def all_of_it(con: Connection) -> T:
             with con.transaction():
@@ -145,26 +145,26 @@ class PostgresDatabase(Database):
         return self._tried(all_of_it)
 
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
-        """Rows in portions, from a session of its own. An outage in the midst of it is an error."""
+        """Rows in batches from a separate session. An outage during the query is an error."""
         with self.connect() as con, con.transaction(), con.cursor("stream") as cursor:
             yield from cursor.execute(_with_psycopg_placeholders(sql), values)
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """In a thread."""
+        """Run it in a thread."""
         loop = asyncio.get_running_loop()
         # Shielded: a waiter that is cancelled must not keep a reply from being written down.
         return await asyncio.shield(loop.run_in_executor(self._threads, lambda: work(*args, **kwargs)))
 
     def later(self, work: Callable[[], object]) -> None:
-        """In a thread."""
+        """Run it in a thread."""
         if not self._closing.is_set():
             self._threads.submit(work)
 
     async def settled(self) -> None:
-        """A commit has waited for the disk."""
+        """Nothing to do: a commit has already waited for the disk."""
 
     def close(self) -> None:
-        """Finish what was begun, if the server is there, and end all sessions."""
+        """Finish what was started, if the server is there, and end all sessions."""
         if self._life is not None:
             self._life.close()
         self._closing.set()
@@ -189,7 +189,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def _session(self) -> Generator[Connection]:
-        """One that nobody else uses; given back only in good order."""
+        """A session nobody else uses; returned to the pool only if it is in order."""
         try:
             con = self._idle.pop()
         except IndexError:
@@ -229,12 +229,12 @@ class _PostgresStatements:
 
 @lru_cache(maxsize=1000)
 def _with_psycopg_placeholders(sql: str) -> bytes:
-    """With the placeholders of psycopg. As bytes: a type checker cannot know that our strings are literals."""
+    """The statement with psycopg's placeholders; as bytes, because our strings are not literals to a type checker."""
     return sql.replace("%", "%%").replace("?", "%s").encode()
 
 
 def in_postgres(statement: str) -> str:
-    """A table's description, translated.
+    """Translate the description of a table.
 
     >>> in_postgres("CREATE TABLE t (key BLOB PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID")
     'create table t (key bytea primary key, n bigint not null)'
@@ -246,12 +246,12 @@ def in_postgres(statement: str) -> str:
 
 
 def lock_number(name: str) -> int:
-    """A name as PostgreSQL's advisory locks want it; the same on every machine."""
+    """The number of an advisory lock for a name, the same on every machine."""
     return int.from_bytes(sha256(f"foretell/{name}".encode()).digest()[:8], "big", signed=True)
 
 
 def url_without_password(url: str) -> str:
-    """An address without its password.
+    """The address without its password.
 
     >>> url_without_password("postgresql://me:secret@db.example:5433/arena")
     'postgresql://me@db.example:5433/arena'

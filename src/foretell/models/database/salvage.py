@@ -1,4 +1,4 @@
-"""What can still be read of a damaged SQLite file, row by row and, where its tree is broken, page by page."""
+"""Reads what is left of a damaged SQLite file, row by row and, where its tree is broken, page by page."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -11,13 +11,13 @@ from foretell.models.database.interface import SqlRow
 from foretell.models.database.sqlite import open_read_only
 
 MOST_LOOKS = 100_000
-"""Looks for single rows within what is damaged, so that a repair comes to an end."""
+"""Limit on searches for single rows in damaged ranges, so that a repair ends."""
 MOST_PROBLEMS = 5
 MAGIC = b"SQLite format 3\x00"
 
 
 def file_problems(path: Path) -> tuple[str, ...]:
-    """What is wrong with a file, as SQLite says it; nothing where it is sound."""
+    """Problems that SQLite reports for a file; empty if it is sound."""
     try:
         with closing(open_read_only(path)) as con:
             found = [row[0] for row in con.execute(f"PRAGMA integrity_check({MOST_PROBLEMS})")]
@@ -28,14 +28,14 @@ def file_problems(path: Path) -> tuple[str, ...]:
 
 
 def _without_numbers(con: sqlite3.Connection) -> list[str]:
-    """Columns of numbers in which there is something else, which SQLite does not mind."""
+    """Numeric columns that hold something else, which SQLite allows."""
     query = "SELECT 1 FROM \"{}\" WHERE typeof(\"{}\") IN ('text', 'blob') LIMIT 1"
     columns = [(table, column) for table in _tables(con) for column in _numbers(con, table)]
     return [f"no number in {'.'.join(one)}" for one in columns if con.execute(query.format(*one)).fetchone()]
 
 
 def _numbers(con: sqlite3.Connection, table: str) -> list[str]:
-    """The columns of a table that hold numbers."""
+    """The numeric columns of a table."""
     return _columns(con, table, "INTEGER", "REAL")
 
 
@@ -44,7 +44,7 @@ def _columns(con: sqlite3.Connection, table: str, *kinds: str) -> list[str]:
 
 
 def renamed_columns(path: Path, scripts: Iterable[str]) -> tuple[str, ...]:
-    """Tables of a file whose columns are called otherwise than these migrations call them; newer columns come last."""
+    """Tables whose columns have other names than in these migrations. Newer columns come last."""
     with closing(open_read_only(path)) as con, closing(sqlite3.connect(":memory:")) as made:
         con.text_factory = _text
         for script in scripts:
@@ -62,7 +62,7 @@ def _names(con: sqlite3.Connection, table: str) -> list[str | bytes]:
 
 
 def unreadable_texts(path: Path) -> tuple[str, ...]:
-    """Tables of a sound file in which some text is none."""
+    """Tables of a sound file in which some text cannot be decoded."""
     found: list[str] = []
     with closing(open_read_only(path)) as con:
         for name in _tables(con):
@@ -75,7 +75,7 @@ def unreadable_texts(path: Path) -> tuple[str, ...]:
 
 
 def _text(data: bytes) -> str | bytes:
-    """A text, or its bytes where they are none."""
+    """The decoded text, or the bytes if they cannot be decoded."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -83,7 +83,7 @@ def _text(data: bytes) -> str | bytes:
 
 
 def schema_versions(path: Path) -> dict[str, int]:
-    """By part ("" for the one that the file is made for), how many migrations were carried out."""
+    """Number of migrations applied, by part; "" is the part the file was made for."""
     with closing(open_read_only(path)) as con:
         versions = {"": con.execute("PRAGMA user_version").fetchone()[0]}
         if con.execute("SELECT 1 FROM sqlite_master WHERE name = 'version' AND type = 'table'").fetchone():
@@ -93,20 +93,20 @@ def schema_versions(path: Path) -> dict[str, int]:
 
 @dataclass(kw_only=True)
 class Salvage:
-    """What was brought into a new file."""
+    """What was copied into a new file."""
 
     rows: dict[str, int] = field(default_factory=dict[str, int])
-    """By table, those that were read."""
+    """Number of rows read, by table."""
     damaged: set[str] = field(default_factory=set[str])
-    """Tables of which some rows could not be read, or none."""
+    """Tables of which some or all rows could not be read."""
 
 
 def copy_readable_rows(damaged: Path, sound: sqlite3.Connection) -> Salvage:
-    """Copy every row that can be read into a file that has its tables; tables that it lacks are made like the old ones.
+    """Copy every readable row into a file that has its tables; missing tables are created like the old ones.
 
     Args:
-        damaged: Which file to read.
-        sound: Where to write.
+        damaged: The file to read.
+        sound: The file to write.
     """
     result = Salvage()
     try:
@@ -151,7 +151,7 @@ def copy_readable_rows(damaged: Path, sound: sqlite3.Connection) -> Salvage:
 
 
 def _tables(con: sqlite3.Connection) -> dict[str, str]:
-    """Plain tables by name, as they were made; those of SQLite itself and of a search index are left out."""
+    """Ordinary tables by name with their SQL, without SQLite's own and those of search indexes."""
     try:
         rows = con.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL").fetchall()
     except sqlite3.DatabaseError:
@@ -166,7 +166,7 @@ def _tables(con: sqlite3.Connection) -> dict[str, str]:
 
 
 def _read_table(con: sqlite3.Connection, table: str, *, without_rowid: bool) -> Iterator[SqlRow | None]:
-    """Every row that can be read, and None where some could not."""
+    """Every readable row, and None once if some could not be read."""
     columns = con.execute(f'PRAGMA table_info("{table}")').fetchall()
     names = ", ".join(f"c{place}" for place in range(len(columns)))  # Their own may be damaged.
     if without_rowid:
@@ -217,11 +217,11 @@ def _ends(con: sqlite3.Connection, table: str) -> tuple[int, int] | None:
 
 
 def rows_on_pages(path: Path, is_row: Callable[[SqlRow], bool]) -> Iterator[SqlRow]:
-    """Rows of ordinary tables, found on any page of a file and of the log beside it, that look as they should.
+    """Rows of ordinary tables found on any page of a file or its log.
 
     Args:
         path: The damaged file.
-        is_row: Says whether a row is one of those that are wanted.
+        is_row: Decides whether a row is one of those wanted.
     """
     pages, size = _pages(path)
     for page in pages.values():
@@ -239,7 +239,7 @@ def rows_on_pages(path: Path, is_row: Callable[[SqlRow], bool]) -> Iterator[SqlR
 
 
 def _pages(path: Path) -> tuple[dict[int, bytes], int]:
-    """All pages by number, with those of the log over them, and their size."""
+    """All pages by number, replaced by those in the log, and the page size."""
     content = path.read_bytes()
     size = unpack_from(">H", content, 16)[0] if content[:16] == MAGIC else 4096
     size = 65536 if size == 1 else size if size in (512, 1024, 2048, 4096, 8192, 16384, 32768) else 4096
@@ -252,7 +252,7 @@ def _pages(path: Path) -> tuple[dict[int, bytes], int]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to nine bytes, and where it ends."""
+    """Decode a variable-length integer and return it with the position after it."""
     value = 0
     for place in range(8):
         byte = data[at + place]

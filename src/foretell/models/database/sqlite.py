@@ -1,4 +1,4 @@
-"""An SQLite file that several processes of one machine may have open."""
+"""An SQLite file that several processes on one machine may have open."""
 
 import asyncio
 import logging
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class DiskFlush:
-    """`await settled()` returns when everything written before the call is on the disk.
+    """`await settled()` returns when everything written before the call is on disk.
 
-    Many waiters share one `fsync`, which runs in a thread. Whoever comes while one is running waits for the next: the
-    running one may have started before their bytes were written.
+    Many waiters share one `fsync`, which runs in a thread. A caller that arrives while one is running waits for the
+    next, because the running one may have started before its bytes were written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,7 +62,7 @@ class DiskFlush:
         await loop.run_in_executor(self._thread, os.fsync, self._file)
 
     def close(self) -> None:
-        """Finish what is running."""
+        """Wait for the running flush and close the file."""
         self._thread.shutdown()
         os.close(self._file)
 
@@ -74,9 +74,9 @@ WAL_RETRY_PAUSE = 0.01
 
 
 def use_wal(db: sqlite3.Connection) -> None:
-    """Write-ahead logging from here on: readers do not wait for a writer, and a commit is one write.
+    """Switch to write-ahead logging: readers do not wait for a writer, and a commit is one write.
 
-    Where another process is switching the same new file at this moment, SQLite gives up at once; this waits.
+    SQLite fails at once if another process is switching the same new file; this function waits.
     """
     until = time.monotonic() + WAL_TIMEOUT
     while True:
@@ -94,7 +94,7 @@ def _can_write(path: Path) -> bool:
 
 
 def open_read_only(path: str | Path) -> sqlite3.Connection:
-    """A file that nobody here can write to, also where its log of the last writes was left behind."""
+    """Open a file that this process cannot write to, even if its write-ahead log was left behind."""
     address = Path(path).absolute().as_uri()
     tries = [f"{address}?mode=ro"]
     log_file = Path(f"{path}-wal")
@@ -112,7 +112,7 @@ def open_read_only(path: str | Path) -> sqlite3.Connection:
 
 
 def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
-    """A statement that fails undoes itself alone: the others of its transaction stand."""
+    """Run one statement of a group: if it fails, only it is undone, not its whole transaction."""
     try:
         return work(), None
     except StorageError:  # It may have undone the whole transaction.
@@ -122,7 +122,7 @@ def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
 
 
 _Grouped = tuple["asyncio.Future[Any]", Callable[[], Any], bool]
-"""Who waits, for what, and whether it is done also where nobody waits any more."""
+"""The future of the waiter, the work, and whether to do it even if nobody waits any more."""
 _Ended = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 
@@ -138,23 +138,23 @@ def _tell(ended: "list[_Ended]") -> None:
 
 MEMORY = ":memory:"
 PARTS_WITH_OWN_FILE = ("store", "journal")
-"""Parts that have a file of their own, in which others may be guests."""
+"""Parts with a file of their own, which may also hold tables of other parts."""
 RESERVED_BYTES = 8_000_000
-"""Nothing is asked for while a disk has less room than this: what is under way must find room when it comes."""
+"""Nothing is requested while the disk has less room than this, so that replies in flight can be stored."""
 AMPLE_BYTES, AMPLE_SECONDS = 50 * RESERVED_BYTES, 0.25
-"""With so much room the disk is asked again only after a while: it cannot fill up that quickly."""
+"""With this much room, the disk is checked only after a while: it cannot fill up so quickly."""
 FULL_PATIENCE = 300.0
-"""Seconds that a full disk is waited for, with what was paid for held in memory."""
+"""Seconds to wait for a full disk, with paid replies held in memory."""
 FULL_PAUSE = 0.5
 FULL_NOTICE = 60.0
-"""Seconds between two words about it."""
+"""Seconds between warnings about a full disk."""
 
 GROUP_SECONDS, GROUP_SECONDS_EACH = 0.03, 6e-5
-"""Between two transactions at most, and for each call under way: one by one, hundreds would cost half as much again."""
+"""Longest pause between two transactions, and the share of each call in flight: one transaction per call costs more."""
 
 
 class SqliteDatabase(Database):
-    """Statements run at once and on the loop: they take microseconds."""
+    """Runs statements immediately, on the event loop: they take microseconds."""
 
     shared = False
 
@@ -189,7 +189,7 @@ class SqliteDatabase(Database):
         return FileLiveness(self.place, read_only=self.read_only)
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
-        """Where the file cannot be written to, a copy is brought up to date and read in its place."""
+        """If the file cannot be written to, a copy is migrated and read in its place."""
         with self._lock:
             if not self.read_only or self._version(self, part) >= len(scripts):
                 super().migrate(part, scripts)
@@ -210,7 +210,7 @@ class SqliteDatabase(Database):
         return DiskFlush(Path(f"{self.place}-wal"))
 
     def _version(self, statements: Statements, part: str) -> int:
-        """The version of the part a file is made for stands in its header, that of a guest in a table."""
+        """The version is stored in the file's header for its own part and in a table for others."""
         if part in PARTS_WITH_OWN_FILE:
             return statements.read("PRAGMA user_version")[0][0]
         if not statements.read("select 1 from sqlite_master where type = 'table' and name = 'version'"):
@@ -242,11 +242,11 @@ class SqliteDatabase(Database):
                 raise self._problem(error) from None
 
     def _problem(self, error: sqlite3.DatabaseError) -> Exception:
-        """What a person can do something about, in one line; else the error itself."""
+        """The error as one line a user can act on, or the error itself."""
         return storage_error(error, self.place) or error
 
     def write_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
-        """In one transaction."""
+        """Execute the same statement for many rows in one transaction."""
         with self._lock:
             if not self._con.in_transaction:
                 self.together(lambda statements: statements.write_many(sql, rows))
@@ -257,11 +257,11 @@ class SqliteDatabase(Database):
                 raise self._problem(error) from None
 
     def now(self) -> float:
-        """Seconds since this machine was started: nobody else has the file open, and nobody can set this clock."""
+        """Seconds since the machine was started: a clock that nobody can set, which is enough on one machine."""
         return steady_seconds()
 
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
-        """A transaction that writes excludes all others anyhow."""
+        """Run one transaction. SQLite lets only one writer in at a time, so `alone` needs nothing more."""
         try:
             with self._lock:
                 if self._con.in_transaction:
@@ -273,7 +273,7 @@ class SqliteDatabase(Database):
             raise self._problem(error) from None
 
     def _part(self, work: Callable[[Statements], T]) -> T:
-        """All of it or nothing, as a part of the transaction that is under way."""
+        """Run `work` in a savepoint of the current transaction: all of it or nothing."""
         self._con.execute("SAVEPOINT part")
         try:
             return work(self)
@@ -286,7 +286,7 @@ class SqliteDatabase(Database):
                 self._con.execute("RELEASE part")
 
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
-        """Straight from the file."""
+        """Rows straight from the file."""
         try:
             with self._lock:
                 cursor = self._con.execute(sql, values)
@@ -311,7 +311,7 @@ class SqliteDatabase(Database):
                 return result
 
     def check_room(self) -> None:
-        """By what the disk says."""
+        """Ask the disk for its free space."""
         now = time.monotonic()
         if self.place == MEMORY or now < self._ample_until:
             return
@@ -321,11 +321,11 @@ class SqliteDatabase(Database):
         self._ample_until = now + AMPLE_SECONDS if left >= AMPLE_BYTES else 0.0
 
     async def room(self) -> None:
-        """Looked for now and then, as long as a full disk is waited for."""
+        """Check for room now and then while waiting for a full disk."""
         await self.aside(self.check_room)
 
     def _wait_or_raise(self, problem: DiskFull) -> None:
-        """Raise the problem once the disk has been full for too long; until then, log it now and then."""
+        """Raise the problem if the disk has been full for too long; until then, log it now and then."""
         now = time.monotonic()
         if self._full_since is None:
             self._full_since, self._full_told = now, now - FULL_NOTICE
@@ -336,11 +336,11 @@ class SqliteDatabase(Database):
             log.warning("%s; waiting up to %.0f s, nothing is lost", problem, FULL_PATIENCE - (now - self._full_since))
 
     def grouped(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
-        """At the end of this turn of the loop: one transaction of many costs hardly more than one of one."""
+        """Run it at the end of this turn of the event loop: one transaction for many costs little more than for one."""
         return self._group(work, False, others)
 
     def kept(self, work: Callable[[], T], *, others: int = 0) -> "asyncio.Future[T]":
-        """In the same transaction, and one flush of the disk for all of it."""
+        """Run it in the same transaction, followed by one flush to disk for all."""
         return self._group(work, True, others)
 
     def _group(self, work: Callable[[], T], keep: bool, others: int) -> "asyncio.Future[T]":
@@ -389,17 +389,17 @@ class SqliteDatabase(Database):
         _tell(kept)
 
     def later(self, work: Callable[[], object]) -> None:
-        """At once; where that cannot be written, what it stands for is seen from what was written before."""
+        """Do it at once. If it cannot be written, earlier entries already tell what it stands for."""
         with suppress(StorageError):
             work()
 
     async def settled(self) -> None:
-        """Many waiters share one flush of the disk."""
+        """Wait for a flush to disk, shared with other waiters."""
         if self._on_disk:
             await self._flush.settled()
 
     def close(self) -> None:
-        """Close the file, with what was to be kept and whose loop ended before its turn came."""
+        """Close the file after writing paid replies whose event loop ended before they were written."""
         left = [work for group in self._groups.values() for _, work, keep in group if keep]
         if left:
             self.together(lambda _: [_attempt(work) for work in left])

@@ -14,6 +14,6 @@ HOMES = {
     "foretell.models.providers.services": "ANTHROPIC COMPATIBLE_SERVER DEEPSEEK GOOGLE MISTRAL OPENAI OPENROUTER XAI",
     "foretell.models.providers.wire": "HttpFailure Wire server_events",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

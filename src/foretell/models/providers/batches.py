@@ -1,6 +1,7 @@
-"""The batch tier: requests that can wait are gathered, handed in as one batch at half the price, and waited for.
+"""The batch tier: requests that can wait are collected, submitted as one batch at half the price, and awaited.
 
-Which batch a request went into is in the journal before anyone waits: who is killed finds it again and pays once.
+The journal records which batch holds a request before anyone waits for it, so a killed process finds the batch again
+and pays only once.
 """
 
 import asyncio
@@ -18,16 +19,16 @@ from foretell.models.providers.wire import ERROR_STATUS, Json, count
 from foretell.models.waiting import WaitingReply
 
 GATHER_SECONDS = 2.0
-"""A batch is handed in when nothing was added to it for so long."""
+"""A batch is submitted when nothing has been added to it for this many seconds."""
 FIRST_POLL, LONGEST_POLL = 5.0, 60.0
-"""Seconds between two looks whether a batch has ended."""
+"""Seconds between checks whether a batch has ended."""
 MOST_REQUESTS = 1_000
 MOST_BYTES = 15 * 2**20
-"""Of one batch; Google takes 20 MB in one request, the others more."""
+"""Maximum size of one batch. Google accepts 20 MB per request, the others more."""
 LONGEST_RESULTS = 256 * 2**20
-"""Bytes of the results of one batch."""
+"""Maximum size of one batch's results in bytes."""
 LONGEST_LINE = 16 * 2**20
-"""Bytes of one reply, as outside of batches."""
+"""Maximum size of one reply in bytes, the same as outside of batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,44 +38,44 @@ class BatchItem:
     status: int = 200
     body: bytes = b""
     expired: bool = False
-    """Whether the provider did not come to it in time; it is not billed then."""
+    """Whether the provider did not get to it in time. It is not billed then."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchResults:
-    """How the requests of a batch ended, by their keys."""
+    """How the requests of a batch ended, by key."""
 
     items: Mapping[str, BatchItem]
     rest: BatchItem | None = None
-    """How those ended that are not named."""
+    """How all requests without an entry ended."""
 
     def of(self, key: str) -> BatchItem | None:
-        """How one ended; None where the provider lost it."""
+        """How one request ended; None if the provider lost it."""
         return self.items.get(key, self.rest)
 
 
 class SendBatch(Protocol):
-    """Posts to the provider, or gets where there is nothing to post; raises a `ModelError` where that fails."""
+    """Posts to the provider, or sends a GET without a body. Raises `ModelError` on failure."""
 
     def __call__(self, path: str, data: bytes | None = None, *, content_type: str = ...) -> Awaitable[bytes]:
-        """The body of the answer."""
+        """The body of the response."""
         ...
 
 
 class BatchFormat(Protocol):
-    """How a provider takes batches."""
+    """A provider's API for batches."""
 
     async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
-        """Hand in requests to one model, by their keys; the provider's id of the batch."""
+        """Submit requests to one model, by key, and return the provider's id of the batch."""
         ...
 
     async def results(self, send: SendBatch, id: str) -> BatchResults | None:
-        """How each request ended; None while the batch is at work."""
+        """How each request ended; None while the batch is running."""
         ...
 
 
 def _loaded(body: bytes) -> Json:
-    """An answer as an object."""
+    """Parse a response as a JSON object."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -85,7 +86,7 @@ def _loaded(body: bytes) -> Json:
 
 
 def _lines(body: bytes) -> list[Json]:
-    """The objects of a file with one in each line; what is none counts as a reply that is missing."""
+    """The objects of a JSON Lines file. A line that is not an object counts as a missing reply."""
     found: list[Json] = []
     for line in body.split(b"\n"):
         if line.strip():
@@ -110,10 +111,10 @@ EXPIRED = BatchItem(expired=True)
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIBatches:
-    """A file of requests, a batch made from it, and files of results."""
+    """OpenAI batches: an uploaded file of requests and files of results."""
 
     async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
-        """Upload the requests and make a batch of them."""
+        """Upload the requests and create a batch from them."""
         lines = [
             {"custom_id": key, "method": "POST", "url": "/v1/responses", "body": body} for key, body in bodies.items()
         ]
@@ -135,7 +136,7 @@ class OpenAIBatches:
         return str(_loaded(await send("/batches", quick_json(made)))["id"])
 
     async def results(self, send: SendBatch, id: str) -> BatchResults | None:
-        """Its lines, of requests that were answered and of those that failed."""
+        """Read the output and error files."""
         batch = _loaded(await send(f"/batches/{quote(id, safe='')}"))
         status = batch.get("status")
         if status == "failed":
@@ -168,15 +169,15 @@ class OpenAIBatches:
 
 @dataclass(frozen=True, kw_only=True)
 class AnthropicBatches:
-    """Message Batches."""
+    """Anthropic's Message Batches."""
 
     async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
-        """All in one request."""
+        """Submit all requests in one call."""
         requests = [{"custom_id": key, "params": body} for key, body in bodies.items()]
         return str(_loaded(await send("/v1/messages/batches", quick_json({"requests": requests})))["id"])
 
     async def results(self, send: SendBatch, id: str) -> BatchResults | None:
-        """Its lines, once it has ended."""
+        """Read the results once the batch has ended."""
         path = f"/v1/messages/batches/{quote(id, safe='')}"
         if _loaded(await send(path)).get("processing_status") != "ended":
             return None
@@ -203,14 +204,14 @@ class GeminiBatches:
     """Batches of the Gemini API, with requests and replies inline."""
 
     async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
-        """All in one request to the model."""
+        """Submit all requests in one call to the model."""
         requests = [{"request": body, "metadata": {"key": key}} for key, body in bodies.items()]
         batch = {"displayName": "foretell", "inputConfig": {"requests": {"requests": requests}}}
         made = await send(f"/v1beta/models/{name}:batchGenerateContent", quick_json({"batch": batch}))
         return str(_loaded(made)["name"])
 
     async def results(self, send: SendBatch, id: str) -> BatchResults | None:
-        """What stands in the operation, once it is done."""
+        """Read the results from the operation once it is done."""
         operation = _loaded(await send(f"/v1beta/{quote(id, safe='/')}"))
         state = str(_object(operation.get("metadata")).get("state") or "").rpartition("_STATE_")[2]
         rest = {"EXPIRED": EXPIRED, "CANCELLED": CANCELLED}.get(state)
@@ -235,7 +236,7 @@ class GeminiBatches:
 
 
 class SubmittedBatches:
-    """Which request waits in which batch, in the journal."""
+    """Records in the journal which batch holds which request."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -244,7 +245,7 @@ class SubmittedBatches:
         return JournalRequest(key=content_key(["batch", key]), kind="batch")
 
     async def find(self, key: str) -> str:
-        """The batch in which a request was handed in before; empty where there is none."""
+        """The batch that already holds a request; empty if there is none."""
         return await self._journal.database.aside(self._find, key)
 
     def _find(self, key: str) -> str:
@@ -258,7 +259,7 @@ class SubmittedBatches:
         return found.decode()
 
     async def add(self, keys: Sequence[str], id: str) -> None:
-        """Requests were handed in."""
+        """Record the requests of a submitted batch."""
         database = self._journal.database
 
         def write() -> None:
@@ -268,7 +269,7 @@ class SubmittedBatches:
         await database.kept(write)
 
     async def forget(self, key: str) -> None:
-        """A request came back unanswered: it may be handed in again."""
+        """Forget a request that came back unanswered, so that it can be submitted again."""
         entry = bytes.fromhex(self._entry(key).key)
         database = self._journal.database
         await database.aside(database.write, "DELETE FROM kept WHERE key = ? AND kind = 'batch'", (entry,))
@@ -276,7 +277,7 @@ class SubmittedBatches:
 
 @dataclass(kw_only=True)
 class _Gathering:
-    """Requests to one model that were not handed in yet."""
+    """Requests to one model that are waiting to be submitted."""
 
     send: SendBatch
     bodies: dict[str, Json]
@@ -285,7 +286,7 @@ class _Gathering:
 
 
 class BatchQueue:
-    """Gathers, hands in and waits, on one event loop."""
+    """Collects requests, submits batches and waits for them, on one event loop."""
 
     def __init__(self, form: BatchFormat, submitted: SubmittedBatches | None = None) -> None:
         self._form = form
@@ -296,14 +297,14 @@ class BatchQueue:
         self._waiting: Counter[str] = Counter()
 
     async def close(self) -> None:
-        """Stop waiting; batches go on at the provider, and are found again by whoever asks next."""
+        """Stop waiting. Batches continue at the provider and are found again by the next process that asks."""
         tasks: list[asyncio.Task[Any]] = [*self._tasks, *self._results.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def ask(self, request: Request, name: str, body: Json, send: SendBatch) -> BatchItem:
-        """How the request ended, as a provider answers it outside of a batch."""
+        """How the request ended, in the form of a normal response."""
         key = request_key(request)
         with WaitingReply():
             id = await self._submitted.find(key) if self._submitted else ""
@@ -339,7 +340,7 @@ class BatchQueue:
         task.add_done_callback(self._tasks.discard)
 
     async def _gather(self, name: str, batch: _Gathering) -> None:
-        """Hand a batch in when nothing more comes, or when it is full."""
+        """Submit a batch when no more requests arrive or when it is full."""
         try:
             before = 0
             while self._gathering.get(name) is batch and len(batch.bodies) != before:
@@ -364,7 +365,7 @@ class BatchQueue:
                 raise
 
     async def _ended(self, id: str, send: SendBatch) -> BatchResults:
-        """The results, fetched once for all who wait for them, and kept only as long as somebody does."""
+        """The results, fetched once for all who wait and dropped when nobody waits any more."""
         if id not in self._results:
             self._results[id] = asyncio.ensure_future(self._poll(id, send))
         self._waiting[id] += 1

@@ -1,4 +1,4 @@
-"""The chat completions format of OpenAI, and the accents of those who speak it too."""
+"""OpenAI's chat completions format and the dialects of other providers that use it."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ FINISH: Mapping[str, FinishReason] = {
     "safety": "refusal",
     "sensitive": "refusal",
 }
-"""Words of OpenAI, Mistral, Z.ai, OpenRouter and others. Those of faults, and those nobody knows, read as malformed."""
+"""Finish reasons of OpenAI, Mistral, Z.ai, OpenRouter and others. Faults and unknown reasons become `malformed`."""
 REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
-"""Where servers put what the model thought. It goes back in the same field, or the next turn may be refused."""
+"""Fields in which servers return reasoning. It must go back in the same field, or the next turn may be refused."""
 KEPT_FIELDS = (*REASONING_FIELDS, "extra_content", "thought_signature")
 DOLLARS_PER_TICK = 1e-10
 """xAI counts money in ticks."""
@@ -40,31 +40,31 @@ DOLLARS_PER_TICK = 1e-10
 
 @dataclass(frozen=True, kw_only=True)
 class ChatWire:
-    """One dialect. The defaults are what most servers understand."""
+    """One dialect of the format. The defaults are what most servers understand."""
 
     effort: Literal["reasoning_effort", "reasoning", "thinking"] = "reasoning_effort"
-    """Where the level of thinking goes; `thinking` is DeepSeek's switch beside the level."""
+    """Where the effort level goes; `thinking` is DeepSeek's switch next to the level."""
     length: str = "max_tokens"
-    """The name of the limit on output; OpenAI's reasoning models refuse the older one."""
+    """Name of the output limit; OpenAI's reasoning models refuse the older name."""
     cache_marks: tuple[str, ...] = ()
-    """Beginnings of model names that cache a prefix only where a mark ends it."""
+    """Prefixes of model names that cache a prompt only up to an explicit mark."""
     require_parameters: bool = False
-    """Whether the router behind must be told to honour tools and schemas instead of dropping them in silence."""
+    """Whether the router must be told to respect tools and schemas instead of silently dropping them."""
     seed: str = "seed"
-    """The name of the seed."""
+    """Name of the seed parameter."""
     stream: bool = False
-    """Whether replies come token by token: for machines so slow that silence and work must be told apart."""
+    """Whether replies are streamed, so that slow local models can be told apart from silent ones."""
 
     def path(self, name: str, *, stream: bool) -> str:
-        """Below the provider's address."""
+        """Path below the provider's address."""
         return "/chat/completions"
 
     def headers(self, key: str) -> dict[str, str]:
-        """Of every request."""
+        """HTTP headers of every request."""
         return bearer(key)
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
-        """What to post."""
+        """JSON body of a request."""
         marked = name.startswith(self.cache_marks) if self.cache_marks else False
         # Never the last message: with a mark there, some servers behind OpenRouter bill the prompt twice.
         last = len(request.messages) - 1
@@ -116,7 +116,7 @@ class ChatWire:
         return {name: value for name, value in sent.items() if value is not None}
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """What came back."""
+        """Read a reply from the response body."""
         if not body.get("choices") and isinstance(body.get("usage"), dict):
             # Nothing was said, and it was counted: so it was paid for.
             body = {**body, "choices": [{"message": {}, "finish_reason": "error"}]}
@@ -161,7 +161,7 @@ class ChatWire:
         return counted(request, reply, read=read, written=written, cached=cached, stored=stored, reasoning=reasoning)
 
     def joined(self, events: Iterable[Json]) -> Json:
-        """The body that a streamed reply adds up to."""
+        """Assemble the response body from the events of a stream."""
         body: Json = {}
         message: Json = {"role": "assistant"}
         calls: list[Json] = []
@@ -194,7 +194,7 @@ def _add_delta(message: Json, calls: list[Json], delta: Json) -> None:
 
 
 def _add_call(calls: list[Json], part: Json) -> None:
-    """Add a piece of a call to the one it belongs to. Some servers leave its index out, or give all calls the same."""
+    """Append a fragment to the call it belongs to. Some servers omit the index or give all calls the same one."""
     function: Json = part.get("function") or {}
     id, name, index = part.get("id"), function.get("name") or "", part.get("index")
     call = next((one for one in reversed(calls) if index is None or one["index"] == index), None)
@@ -214,7 +214,7 @@ def _add_call(calls: list[Json], part: Json) -> None:
 
 
 def _grown(before: Any, piece: Any) -> Any:
-    """A field with the next piece of it: texts run on, lists get longer, everything else is replaced."""
+    """A field extended by its next fragment: text is appended, lists grow, everything else is replaced."""
     if isinstance(piece, str) and not isinstance(before, list):
         return _text(before) + piece
     if isinstance(piece, str):
@@ -226,7 +226,7 @@ def _grown(before: Any, piece: Any) -> Any:
 
 
 def _joined_parts(parts: Sequence[Any]) -> list[Any]:
-    """Pieces of one part of a list, such as one reasoning detail and its signature, put together again."""
+    """Join fragments of the same list item, such as a reasoning detail and its signature."""
     joined: list[Any] = []
     for part in parts:
         last: Any = joined[-1] if joined else None
@@ -240,7 +240,7 @@ def _joined_parts(parts: Sequence[Any]) -> list[Any]:
 
 
 GROWING = ("text", "summary", "data")
-"""Fields of a reasoning detail that come in pieces."""
+"""Fields of a reasoning detail that arrive in fragments."""
 
 
 def _text(value: Any) -> str:
@@ -277,7 +277,7 @@ def _assistant(message: AssistantMessage) -> Json:
 
 
 def _content(content: Any) -> tuple[str, str]:
-    """What was said and what was thought; some servers send a list of parts of both."""
+    """The text and the reasoning of a message; some servers send a list of parts of both."""
     if not isinstance(content, list):
         return _text(content), ""
     said: list[str] = []
@@ -319,7 +319,7 @@ def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
 
 
 def stated_dollars(usage: Any) -> float | None:
-    """What the provider says it charged: OpenRouter in dollars, xAI in ticks."""
+    """The amount that the provider says it charged: OpenRouter in dollars, xAI in ticks."""
     if not isinstance(usage, dict):
         return None
     stated: Any = cast("Json", usage).get("cost")
@@ -334,7 +334,7 @@ def stated_dollars(usage: Any) -> float | None:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether OpenAI would take a schema in strict mode: objects closed, properties required, no limits on lengths.
+    """Whether OpenAI accepts a schema in strict mode: closed objects, all properties required, no length limits.
 
     >>> is_strict({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]})
     False

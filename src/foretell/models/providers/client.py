@@ -1,4 +1,4 @@
-"""One HTTP client for every wire: posts, reads to the end within a limit, and steps down where a setting is refused."""
+"""One HTTP client for all wires: sends, reads a limited body, and drops settings that a model refuses."""
 
 import asyncio
 import json
@@ -44,41 +44,41 @@ if TYPE_CHECKING:
     from yarl import URL
 
 LONGEST_BODY = 16 * 2**20
-"""Bytes of one reply. More is a fault of the server: nobody reads it, and the journal must not keep it."""
+"""Maximum bytes of one reply. More is a fault of the server; it is neither parsed nor stored."""
 JSON_TYPE = "application/json"
 MOST_URLS = 100
-"""Addresses that are remembered: that of a batch is asked for a while, and never again."""
+"""Number of cached URLs: the address of a batch is used for a while and then never again."""
 STEPS_DOWN = 5
-"""Settings that one request may lose before its refusal is final."""
+"""How many settings one request may lose before its refusal is final."""
 LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
-"""Tokens of a reply: what any limit is below, and what is of no use any more."""
+"""Maximum and minimum useful output tokens of a reply."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
-"""What a reader raises where a reply is not what it should be."""
+"""Exceptions that mean a reply does not have the expected shape."""
 HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
-"""How JSON writes a half of a character that has two."""
+"""How JSON writes one half of a surrogate pair."""
 LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider", "include": "include"}
-"""Fields that a wire adds by itself, and that are left out where they are refused."""
+"""Fields that a wire adds on its own and that are dropped if the server refuses them."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
-"""For models that cannot be held to a schema."""
+"""Added to the prompt of models that cannot be held to a schema."""
 
 
 class HttpAnswer(NamedTuple):
-    """An answer over HTTP, read to its end."""
+    """An HTTP response, read to its end."""
 
     status: int
     headers: Mapping[str, str]
-    """Found by their names in lower case."""
+    """Header values by lower-case name."""
     body: bytes
 
     @property
     def good(self) -> bool:
-        """Whether the server says that all went well."""
+        """Whether the status code means success."""
         return 200 <= self.status < 300
 
 
 class HttpModel:
-    """One server and one key; its models share the connections. Whoever calls limits time and number."""
+    """A client for one server and one key, whose models share connections. Callers limit time and concurrency."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class HttpModel:
         batches: BatchFormat | None = None,
         journal: Journal | None = None,
     ) -> None:
-        """With `batches`, requests of the batch tier are handed in together, and remembered in the journal."""
+        """With `batches`, requests in the batch tier are submitted together and recorded in the journal."""
         require_aiohttp()
         self._wire = wire
         self._batches = batches
@@ -109,7 +109,7 @@ class HttpModel:
         return f"HttpModel({type(self._wire).__name__}, {self._address})"
 
     async def complete(self, request: Request) -> Reply:
-        """One request, one reply. A setting that is refused is left out, now and from then on."""
+        """Send one request and return its reply. A refused setting is dropped, now and for later requests."""
         name = ModelName.read(request.model).name
         for _ in range(STEPS_DOWN):
             try:
@@ -131,7 +131,7 @@ class HttpModel:
         self._sessions.clear()
 
     def facts(self, name: str) -> ModelFacts:
-        """What is known of a model, with what this server has taught since."""
+        """What is known about a model, including what this server has refused."""
         return self._learned.get(name) or facts_of(name)
 
     async def _ask(self, request: Request, name: str) -> Reply:
@@ -183,7 +183,7 @@ class HttpModel:
         content_type: str = JSON_TYPE,
         longest: int | None = None,
     ) -> HttpAnswer:
-        """Post, or get where there is nothing to post; `ModelBusy` before anything was sent, `ReplyLost` later."""
+        """Send a POST, or a GET without a body. Raises `ModelBusy` before anything was sent, `ReplyLost` afterwards."""
         import aiohttp
 
         method = "GET" if data is None else "POST"
@@ -204,7 +204,7 @@ class HttpModel:
             raise ReplyLost(f"{request.model}: the connection broke: {type(error).__name__}") from None
 
     def _url(self, path: str) -> "URL":
-        """Parsed once for the few paths that are asked again and again."""
+        """Parse a URL, with a cache for the few paths that are used again and again."""
         from yarl import URL
 
         if path not in self._urls:
@@ -265,14 +265,14 @@ class HttpModel:
         return None
 
     def _from_list(self, items: list[Any]) -> Any:
-        """What a list holds: Google answers so with errors, and with streams whose events were gathered on the way."""
+        """The object in a list: Google returns errors like this, and streams that were collected on the way."""
         objects: list[Json] = [item for item in items if isinstance(item, dict)]
         with suppress(*UNREADABLE):
             return next((item for item in objects if item.get("error")), None) or self._wire.joined(objects)
         return None
 
     def _step_down(self, request: Request, name: str, refused: SettingRefused) -> bool:
-        """Remember what a model refuses; False where there is nothing left to give up."""
+        """Remember a setting that a model refuses; False if there is nothing left to drop."""
         facts, setting = self.facts(name), refused.setting
         if setting == "max_tokens" and "max_completion_tokens" not in str(refused):
             # The longest reply it allows stands in its words, as a rule; a limit is never left out, money hangs on it.
@@ -315,7 +315,7 @@ def _connector_type() -> "type[aiohttp.TCPConnector]":
     from aiohttp import TCPConnector
 
     class CheckingConnector(TCPConnector):
-        """Looks again once there is a connection: a process may have been stopped while it waited for one."""
+        """Checks again once connected, because the process may have been stopped while it waited for a connection."""
 
         async def connect(self, *args: Any, **kwargs: Any) -> Any:
             connection = await super().connect(*args, **kwargs)
@@ -364,12 +364,12 @@ def _is_error(body: Json) -> bool:
 
 
 def _malformed(request: Request, text: str, detail: str = "") -> Reply:
-    """A reply that was paid for and cannot be walked through: what there is goes to whoever asked, as text."""
+    """A paid reply that cannot be parsed: its text is returned to the caller."""
     return counted(request, Reply(text=text, finish="malformed", detail=detail))
 
 
 def _failed_call(body: Any, request: Request) -> Reply | None:
-    """Groq refuses what its model wrote, and shows it: the model answered, only not with a call."""
+    """The text that Groq shows when it refuses its model's malformed call: an answer, only not a call."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict) or error.get("code") != "tool_use_failed":
         return None
@@ -377,7 +377,7 @@ def _failed_call(body: Any, request: Request) -> Reply | None:
 
 
 def _without(request: Request, dropped: frozenset[str]) -> Request:
-    """The request without the settings its model refuses."""
+    """The request without the settings that its model refuses."""
     if not dropped:
         return request
     fields = {name: None for name in dropped if name in ("temperature", "seed", "effort", "tier")}
@@ -388,7 +388,7 @@ def _without(request: Request, dropped: frozenset[str]) -> Request:
 
 
 def require_aiohttp() -> None:
-    """Say what to install before the first call needs it."""
+    """Raise an error that says what to install if aiohttp is missing."""
     try:
         import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
@@ -396,7 +396,7 @@ def require_aiohttp() -> None:
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy the environment names for an address; looked up once, because doing it per request costs as much."""
+    """The proxy set in the environment for an address, cached because the lookup costs as much as a request."""
     from urllib.parse import urlsplit
     from urllib.request import getproxies, proxy_bypass
 

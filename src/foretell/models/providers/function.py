@@ -22,15 +22,15 @@ from foretell.questions.errors import InputError
 
 ModelFunction = Callable[[Any], Any]
 FUNCTIONS: dict[str, ModelFunction | Model] = {}
-"""Functions of this process by the name after `python:`. Names from outside lead only here, never to an import."""
+"""Functions of this process by the name after `python:`. Names in files lead only here, never to an import."""
 _NAME_ATTRIBUTE = "__foretell_model__"
 
 
 def model_name(model: "str | ModelFunction | Model", name: str | None = None) -> str:
-    """The name under which a model can be asked in this process; a function is made known as `python:NAME`.
+    """The name under which a model can be used in this process; a function is registered as `python:NAME`.
 
-    Replies are journalled under the name. A function of a module is told apart by its code, so that a changed one is
-    asked again; a lambda, a closure or an object is new in every process unless it is given a name.
+    Replies are journalled under this name. The name of a module-level function includes a hash of its code, so a
+    changed function is asked again. A lambda, closure or object is new in every process unless it is given a name.
     """
     if isinstance(model, str):
         return model
@@ -53,7 +53,7 @@ def _own_name(model: Any) -> str:
 
 
 class FunctionModel:
-    """Asks a function. Functions that are not `async` run in threads, several at once."""
+    """Calls a function. Functions that are not `async` run in threads, several at a time."""
 
     def __init__(self, function: ModelFunction) -> None:
         self._function = function
@@ -63,7 +63,7 @@ class FunctionModel:
         )
 
     async def complete(self, request: Request) -> Reply:
-        """What the function returns, as a reply; its exceptions are failures of the model."""
+        """The function's return value as a reply; its exceptions count as failures of the model."""
         given: Any = request.messages
         if self._wants == "text":
             given = "\n\n".join(message.text for message in request.messages)
@@ -80,7 +80,7 @@ class FunctionModel:
         return _reply(result, request)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 def _wanted(function: ModelFunction) -> str:
@@ -113,7 +113,7 @@ def _reply(result: Any, request: Request) -> Reply:
 
 
 class _OpenModel:
-    """A model that has nothing to close."""
+    """A model without anything to close."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -136,7 +136,7 @@ def _price(model: Any) -> TokenPrice:
 
 
 def function_provider(name: str, plugin: "ModelFunction | Mapping[str, Any] | Model") -> Provider:
-    """What is registered as a provider without being one: a function, a model, or several of them by name."""
+    """Wraps a function, a model, or several of them by name as a provider."""
     if not isinstance(plugin, Mapping):
         if not callable(plugin) and not hasattr(plugin, "complete"):
             raise InputError(f"the plugin of the model {name!r} is not a model", hint="see docs/design/plugins.md")
@@ -171,4 +171,4 @@ PYTHON = Provider(
     per_model=True,
     price=lambda name: _price(FUNCTIONS.get(name)),
 )
-"""Functions handed to `foretell.ask(..., model=function)` and the like."""
+"""Functions passed to `foretell.ask(..., model=function)` and similar calls."""

@@ -50,26 +50,26 @@ FINISH: Mapping[str, FinishReason] = {
     "CONTINUATION": "length",
     **dict.fromkeys(REFUSALS, "refusal"),
 }
-"""Everything else (MALFORMED_FUNCTION_CALL, TOO_MANY_TOOL_CALLS, OTHER, what is new) is a fault."""
+"""Finish reasons. All others (MALFORMED_FUNCTION_CALL, TOO_MANY_TOOL_CALLS, OTHER, new ones) count as faults."""
 BUDGETS: Mapping[str, int] = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
-"""Tokens of thinking by level, for the models before Gemini 3."""
+"""Thinking budgets in tokens by level, for models before Gemini 3."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeminiWire:
-    """The Gemini API."""
+    """The wire of the Gemini API."""
 
     def path(self, name: str, *, stream: bool) -> str:
-        """Below the provider's address."""
+        """Path below the provider's address."""
         action = "streamGenerateContent?alt=sse" if stream else "generateContent"
         return f"/v1beta/models/{name}:{action}"
 
     def headers(self, key: str) -> dict[str, str]:
-        """Of every request."""
+        """HTTP headers of every request."""
         return {"x-goog-api-key": key}
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
-        """What to post."""
+        """JSON body of a request."""
         settings = request.settings
         contents = _contents(request, signing=UNSIGNED.search(name) is None)
         body: Json = {"contents": contents}
@@ -104,7 +104,7 @@ class GeminiWire:
         return body
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """What came back; a prompt that was blocked has no candidates."""
+        """Read a reply from the response body; a blocked prompt has no candidates."""
         body = _in_camel_case(body)
         blocked = (body.get("promptFeedback") or {}).get("blockReason")
         usage: Any = body.get("usageMetadata")
@@ -148,7 +148,7 @@ class GeminiWire:
         )
 
     def joined(self, events: Iterable[Json]) -> Json:
-        """The body that a streamed reply adds up to: parts one after another, the last counts and ending."""
+        """Assemble the response body of a stream: all parts in order, with the last usage and finish reason."""
         body: Json = {}
         parts: list[Json] = []
         candidate: Json = {}
@@ -173,9 +173,9 @@ class GeminiWire:
 
 
 def _in_camel_case(value: Any) -> Any:
-    """Names as they are documented; the service's JSON may also write them with underscores. Arguments stay.
+    """Field names in camel case, as documented; the service may also use underscores. Arguments are left alone.
 
-    A field that is null is left out: in a stream it must not replace what an earlier event said.
+    Fields that are null are dropped: in a stream they must not replace an earlier value.
     """
     if isinstance(value, list):
         return [_in_camel_case(one) for one in cast("list[Any]", value)]
@@ -192,11 +192,11 @@ UNDERSCORE = re.compile(r"(?<=[a-z])_([a-z])")
 OTHER_PARTS = frozenset(
     ("functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
 )
-"""What a part may be in place of a text. Fields that nobody knows yet make it no other part."""
+"""Kinds of parts other than text. Unknown fields do not make a part one of them."""
 
 
 def _join_part(parts: list[Json], part: Json) -> None:
-    """Texts of one kind are one text; everything else is a part of its own. A signature may come with an empty text."""
+    """Join consecutive text parts of the same kind and append other parts. A signature may come with empty text."""
     last = parts[-1] if parts else {}
     same = "thoughtSignature" not in last and bool(last.get("thought")) == bool(part.get("thought"))
     plain = all("text" in one and not one.keys() & OTHER_PARTS for one in (last, part))
@@ -218,7 +218,7 @@ def _thinking(request: Request, facts: ModelFacts) -> Json | None:
 
 
 UNSIGNED = re.compile(r"gemini-[12]\b")
-"""Models that take calls without a signature."""
+"""Models that accept calls without a signature."""
 
 
 def _contents(request: Request, *, signing: bool) -> list[Json]:
@@ -242,7 +242,7 @@ def _contents(request: Request, *, signing: bool) -> list[Json]:
 
 
 def _assistant(message: AssistantMessage, *, signing: bool) -> list[Json]:
-    """The parts as they came, signatures included; calls that Google did not make itself get the mark for those."""
+    """The parts as received, with signatures. Calls that Google did not make itself get a placeholder signature."""
     sealed: Any = unseal("gemini", message)
     calls = list(message.calls)
     parts: list[Json] = []

@@ -1,4 +1,4 @@
-"""A model in a GGUF file, run by llama.cpp in this process and asked like any OpenAI-compatible server."""
+"""A model in a GGUF file, run by llama.cpp in this process and used like an OpenAI-compatible server."""
 
 import asyncio
 import os
@@ -15,14 +15,14 @@ from foretell.models.providers.client import HttpModel
 from foretell.questions.errors import InputError, MissingExtra
 
 CONTEXT_TOKENS = 16_384
-"""Tokens for all parallel conversations together."""
+"""Context size in tokens for all parallel conversations together."""
 PARALLEL_CONVERSATIONS = 2
 DEFAULT_REPLY_TOKENS = 1500
-"""Of a reply whose request names no limit: a small model that is held to a schema may fill its strings for minutes."""
+"""Reply limit if the request sets none: a small model held to a schema may fill its strings for minutes."""
 
 
 class LlamaCppModel:
-    """Loads the weights on first use. Two conversations are answered at a time; more wait inside llama.cpp."""
+    """Loads the weights on first use. Two conversations are answered at a time; the rest wait inside llama.cpp."""
 
     def __init__(self, path: str | Path, *, context: int = CONTEXT_TOKENS) -> None:
         if find_spec("xllamacpp") is None:
@@ -36,7 +36,7 @@ class LlamaCppModel:
         self._chat: HttpModel | None = None
 
     async def complete(self, request: Request) -> Reply:
-        """One request, one reply."""
+        """Send one request and return its reply."""
         async with self._loading:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
@@ -77,4 +77,4 @@ GGUF_FILE = Provider(
     per_model=True,
     free=True,
 )
-"""As the registry knows it."""
+"""The provider's entry in the registry."""

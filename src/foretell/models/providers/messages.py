@@ -32,11 +32,11 @@ from foretell.models.providers.wire import (
 )
 
 VERSION = "2023-06-01"
-"""The newer version takes no sampling settings from any model and gives nothing else that we use."""
+"""API version. The newer one accepts no sampling settings and adds nothing that is used here."""
 MAX_TOKENS = 16_000
-"""Anthropic wants a limit on every request."""
+"""Anthropic requires an output limit on every request."""
 STREAM_ABOVE = 21_333
-"""Tokens that may take more than ten minutes to write: connections rarely stay silent for so long."""
+"""Replies above this many tokens are streamed: they may take over ten minutes, too long for a silent connection."""
 BUDGETS: Mapping[str, int] = {
     "minimal": 1_024,
     "low": 2_048,
@@ -45,10 +45,10 @@ BUDGETS: Mapping[str, int] = {
     "xhigh": 32_768,
     "max": 48_000,
 }
-"""Tokens of thinking by level, for models that want a number."""
+"""Thinking budgets in tokens by level, for models that take a number."""
 LEAST_BUDGET = 1_024
 ROOM_TO_ANSWER = 8_000
-"""Tokens kept beside the thinking where nobody set a limit."""
+"""Tokens reserved for the answer next to the thinking if no limit was set."""
 PLAIN_ENDINGS = ("", "end_turn", "tool_use", "stop_sequence")
 FINISH: Mapping[str, FinishReason] = {
     "max_tokens": "length",
@@ -56,25 +56,25 @@ FINISH: Mapping[str, FinishReason] = {
     "refusal": "refusal",
     "pause_turn": "paused",
 }
-"""A reason that nobody knows reads as malformed."""
+"""Finish reasons. Unknown ones become `malformed`."""
 THOUGHTS = ("thinking", "redacted_thinking")
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesWire:
-    """Anthropic, and servers that speak its format."""
+    """The wire of Anthropic and of servers with the same format."""
 
     def path(self, name: str, *, stream: bool) -> str:
-        """Below the provider's address."""
+        """Path below the provider's address."""
         return "/v1/messages"
 
     def headers(self, key: str) -> dict[str, str]:
-        """Of every request."""
+        """HTTP headers of every request."""
         return {"x-api-key": key, "anthropic-version": VERSION}
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
-        """What to post."""
+        """JSON body of a request."""
         settings = request.settings
         messages = _turns(request)
         thinking, limit = _thinking(request, facts)
@@ -110,7 +110,7 @@ class MessagesWire:
         return body
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """What came back."""
+        """Read a reply from the response body."""
         blocks: list[Json] = body["content"] or []
         made = [block for block in blocks if block.get("type") == "tool_use"]
         ids = call_ids([block.get("id") for block in made], request)
@@ -142,7 +142,7 @@ class MessagesWire:
         return counted(request, reply, read=read, written=written, cached=cached, stored=stored, reasoning=reasoning)
 
     def joined(self, events: Iterable[Json]) -> Json:
-        """The body that a streamed reply adds up to."""
+        """Assemble the response body from the events of a stream."""
         body: Json = {}
         blocks: dict[int, Json] = {}
         inputs: dict[int, str] = {}
@@ -173,7 +173,7 @@ class MessagesWire:
 
 
 def _worth_keeping(blocks: list[Json]) -> bool:
-    """Whether the text and the calls of a reply, the text first, would not be all of it."""
+    """Whether a reply has more than its text followed by its calls, so that its blocks must be stored."""
     kinds = [str(block.get("type")) for block in blocks]
     return kinds != sorted(kinds) or kinds.count("text") > 1 or not set(kinds) <= {"text", "tool_use"}
 
@@ -194,7 +194,7 @@ def _add_delta(block: Json, delta: Json, inputs: dict[int, str], place: int) -> 
 
 
 def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
-    """How to think, and the limit on thoughts and answer together."""
+    """The thinking settings, and the output limit for thinking and answer together."""
     settings: ModelSettings = request.settings
     most = facts.max_output or MAX_TOKENS
     limit = min(request.max_tokens or MAX_TOKENS, most)
@@ -220,13 +220,13 @@ def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
 
 
 def _may_think(request: Request) -> bool:
-    """Older models want their thoughts back with the calls they made; a turn put together anew has none."""
+    """Older models need their thinking back with the calls they made; a reconstructed turn has none."""
     turns = [message for message in request.messages if isinstance(message, AssistantMessage) and message.calls]
     return all(any(block.get("type") in THOUGHTS for block in unseal("messages", turn) or ()) for turn in turns)
 
 
 OPUS_4_5 = re.compile(r"opus-4[.-]5")
-"""Takes a budget of thinking and an effort; the other models take one of them."""
+"""Takes a thinking budget and an effort; other models take only one of them."""
 
 
 def _output_config(request: Request, facts: ModelFacts) -> Json:
@@ -246,7 +246,7 @@ LIMITS = (
 
 
 def plain_schema(schema: Any) -> Any:
-    """The schema without limits on numbers and lengths, which Anthropic refuses; objects are closed, as it demands.
+    """The schema with closed objects and without limits on numbers and lengths, as Anthropic requires.
 
     >>> plain_schema({"properties": {"maximum": {"type": "number", "maximum": 9}}})
     {'properties': {'maximum': {'type': 'number'}}}
@@ -267,7 +267,7 @@ def plain_schema(schema: Any) -> Any:
 
 
 def _turns(request: Request) -> list[Json]:
-    """What we say and what tools returned goes into one turn until the model speaks."""
+    """The conversation as turns: user messages and tool results are merged until the model speaks."""
     turns: list[Json] = []
     for message in request.messages:
         match message:
@@ -293,7 +293,7 @@ def _say(turns: list[Json], text: str) -> None:
 
 
 def _mark_last(turns: list[Json]) -> None:
-    """The end of the conversation so far: the next step reads it from the cache."""
+    """Mark the end of the conversation for the cache, which the next step reads."""
     last: Json = turns[-1]["content"][-1]
     marks = sum("cache_control" in block for turn in turns for block in turn["content"])
     if turns[-1]["role"] == "user" and marks < 3:
@@ -301,7 +301,7 @@ def _mark_last(turns: list[Json]) -> None:
 
 
 def _assistant(message: AssistantMessage) -> list[Json]:
-    """The blocks as they came, in their order, with the calls as they stand now."""
+    """The blocks in their original order, with the calls in their current form."""
     calls = {call.id: call for call in message.calls}
     blocks: list[Json] = []
     seen: set[str] = set()

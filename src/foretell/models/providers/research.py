@@ -1,4 +1,4 @@
-"""Models that research by themselves: the provider calls our tools over MCP, in the background, until it is done."""
+"""Models that do research on their own: the provider calls our tools over MCP, in the background, until it is done."""
 
 import asyncio
 import json
@@ -13,28 +13,28 @@ from foretell.models.providers.wire import redact_key
 
 MCP_LABEL = "foretell"
 POLL_SECONDS = 2.0
-"""Seconds between two looks at a research that goes on in the background."""
+"""Seconds between checks of research running in the background."""
 
 
 class McpEndpoint(Protocol):
-    """Where tools are served."""
+    """The address and token of an MCP server."""
 
     @property
     def url(self) -> str:
-        """Of the MCP server."""
+        """Address of the MCP server."""
         ...
 
     @property
     def token(self) -> str:
-        """It takes."""
+        """The token it accepts."""
         ...
 
 
 class ResearchingModel(HttpModel):
-    """OpenAI's models. A request whose tools are served over MCP is a research; all others are asked as usual.
+    """OpenAI models. A request whose tools are served over MCP starts a research; others are sent as usual.
 
-    Where the tools are, and the token they take, is asked for at the moment of sending, so that neither becomes part of
-    what the journal keeps. The calls that the provider made come back in the reply, in their order.
+    The address of the tools and their token are looked up at the moment of sending, so that neither is stored in the
+    journal. The reply contains the provider's calls in their order.
     """
 
     def __init__(
@@ -80,6 +80,6 @@ def _reason(state: dict[str, Any]) -> str:
 
 
 def _last_text(state: Any) -> str:
-    """The report: what was said last, without the remarks between two searches."""
+    """The report: the last text, without the remarks between searches."""
     messages = [item for item in state["output"] if item.get("type") == "message"]
     return "".join(part.get("text") or "" for part in messages[-1]["content"]) if messages else ""

@@ -1,7 +1,7 @@
-"""The Responses format of OpenAI, spoken by xAI, DeepSeek, OpenRouter and LM Studio too.
+"""The Responses format of OpenAI, also used by xAI, DeepSeek, OpenRouter and LM Studio.
 
-Nothing is stored at the provider: every turn sends the whole conversation, the model's own items unchanged and in
-their order, its reasoning sealed among them.
+Nothing is stored at the provider: every turn sends the whole conversation, with the model's own items unchanged and in
+order, including its encrypted reasoning.
 """
 
 import json
@@ -50,25 +50,25 @@ LEAST_OUTPUT = 16
 
 @dataclass(frozen=True, kw_only=True)
 class ResponsesWire:
-    """One dialect."""
+    """One dialect of the format."""
 
     forced: Literal["allowed_tools", "function"] = "allowed_tools"
-    """How one tool is forced; the first leaves the list of tools, and so the provider's cache, as it was."""
+    """How to force a tool. The first way leaves the list of tools, and so the provider's cache, unchanged."""
     cache_key: bool = True
-    """Whether requests with the same beginning may be told to the provider as such."""
+    """Whether the provider accepts a cache key for requests with the same prefix."""
     encrypted: bool = True
-    """Whether reasoning comes encrypted, and only where it is asked for."""
+    """Whether reasoning is returned encrypted, and only on request."""
 
     def path(self, name: str, *, stream: bool) -> str:
-        """Below the provider's address."""
+        """Path below the provider's address."""
         return "/responses"
 
     def headers(self, key: str) -> dict[str, str]:
-        """Of every request."""
+        """HTTP headers of every request."""
         return bearer(key)
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
-        """What to post."""
+        """JSON body of a request."""
         instructions = "\n\n".join(message.text for message in request.messages if isinstance(message, SystemMessage))
         items = [item for message in request.messages for item in _items(message)]
         body: Json = {"model": name, "input": items, "store": False}
@@ -109,7 +109,7 @@ class ResponsesWire:
         return one if self.forced == "function" else {"type": "allowed_tools", "mode": "required", "tools": [one]}
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """What came back, also where it was cut off: what is there has been paid for."""
+        """Read a reply from the response body, even an incomplete one: its text has been paid for."""
         if body.get("status") in UNFINISHED or (body.get("status") == "failed" and not body.get("output")):
             raise ValueError("the reply is not finished")
         items: list[Json] = body["output"] or []
@@ -152,7 +152,7 @@ class ResponsesWire:
         )
 
     def joined(self, events: Iterable[Json]) -> Json:
-        """The body that a streamed reply adds up to: the last event holds it whole; until then the items that ended."""
+        """Assemble the response body of a stream: the last event contains it; until then, the completed items."""
         body: Json = {}
         items: dict[int, Json] = {}
         for event in events:
@@ -182,7 +182,7 @@ PIECES: Mapping[str, tuple[str, str]] = {
     "response.reasoning_text.delta": ("reasoning", "content"),
     "response.reasoning_summary_text.delta": ("reasoning", "summary"),
 }
-"""Which item a piece belongs to, and its field there. Items that come to their end replace their pieces."""
+"""The item and field of each kind of fragment. Completed items replace their fragments."""
 
 
 def _add_piece(item: Json, kind: str, field: str, event: Json) -> None:
@@ -199,7 +199,7 @@ def _add_piece(item: Json, kind: str, field: str, event: Json) -> None:
 
 
 def _parts(content: Any) -> list[Json]:
-    """What a message is made of; some servers write a plain text."""
+    """The parts of a message; some servers send plain text."""
     if isinstance(content, str):
         return [{"type": "output_text", "text": content}]
     return [part for part in content or () if isinstance(part, dict)]
@@ -230,7 +230,7 @@ def _items(message: Message) -> list[Json]:
 
 
 def _assistant(message: AssistantMessage) -> list[Json]:
-    """The items as they came, with the calls as they stand now: one that is left out takes its reasoning with it."""
+    """The items as received, with the calls in their current form; a removed call takes its reasoning with it."""
     calls = {call.id: call for call in message.calls}
     items: list[Json] = []
     seen: set[str] = set()
@@ -258,11 +258,11 @@ def _assistant(message: AssistantMessage) -> list[Json]:
 
 
 NEVER_SENT = ("created_by", "status")
-"""Fields of calls and thoughts that only replies have, or that mean nothing in a request."""
+"""Fields of calls and reasoning that only replies have or that mean nothing in a request."""
 
 
 def _kept(item: Json) -> Json:
-    """An item as it goes back; calls and thoughts without the fields that only replies have."""
+    """An item in the form in which it is sent back."""
     kind = item.get("type")
     if kind not in ("reasoning", "function_call", "message"):
         return item
@@ -276,7 +276,7 @@ def _kept(item: Json) -> Json:
 
 
 def _worth_keeping(items: list[Json]) -> bool:
-    """Whether the text and the calls of a reply, the text first, would not be all of it."""
+    """Whether a reply has more than its text followed by its calls, so that its items must be stored."""
     kinds = [str(item.get("type")) for item in items]
     plain = kinds == sorted(kinds, reverse=True) and set(kinds) <= {"message", "function_call"}
     return not plain or kinds.count("message") > 1 or any(item.get("phase") or item.get("namespace") for item in items)

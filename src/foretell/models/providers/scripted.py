@@ -1,4 +1,4 @@
-"""A model that says what it was told to say. For tests, demonstrations and dry runs; no network, no chance."""
+"""A model with prepared replies, for tests, demonstrations and dry runs. No network, no randomness."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -16,18 +16,18 @@ _ERRORS: dict[str, Callable[[str], ModelError]] = {"busy": ModelBusy, "refused":
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptCue:
-    """A reply to the requests whose conversation holds certain words, as often as they come."""
+    """A reply to every request whose conversation contains certain words."""
 
     when: str
     say: ScriptLine
 
 
 class ScriptedModel:
-    """Replies in order, or by a function of the request. Errors in the script are raised."""
+    """Replies in order, or computed by a function of the request. Errors in the script are raised."""
 
     def __init__(self, script: Iterable[ScriptLine | ScriptCue] | Callable[[Request], ScriptLine]) -> None:
         self.requests: list[Request] = []
-        """Everything that was asked, in order."""
+        """All requests, in order."""
         self._function = script if callable(script) else None
         lines = [] if callable(script) else list(script)
         self._cues = [line for line in lines if isinstance(line, ScriptCue)]
@@ -35,10 +35,10 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: str | Path) -> "ScriptedModel":
-        """A script from a JSONL file.
+        """Read a script from a JSONL file.
 
         A line holds `text`, `calls` (each with `name` and `arguments`), `finish` and `tokens`, or `error` (busy,
-        refused, error). With `when` it answers every conversation that holds these words; without, it is said once.
+        refused, error). With `when`, it answers every conversation that contains these words; without, it is used once.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ class ScriptedModel:
         return cls([_line(line, path, row) for row, line in rows])
 
     async def complete(self, request: Request) -> Reply:
-        """The next line of the script."""
+        """The next reply of the script."""
         self.requests.append(request)
         line = self._next(request)
         if isinstance(line, Exception):
@@ -56,7 +56,7 @@ class ScriptedModel:
         return Reply(text=line, model=request.model) if isinstance(line, str) else line
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
     def _next(self, request: Request) -> ScriptLine:
         if self._function is not None:
@@ -99,4 +99,4 @@ SCRIPT_FILE = Provider(
     per_model=True,
     free=True,
 )
-"""As the registry knows it."""
+"""The provider's entry in the registry."""

@@ -1,4 +1,4 @@
-"""The hosted services whose models can be asked, and servers that speak the same formats: one entry each."""
+"""Hosted services and compatible servers, one entry each."""
 
 from foretell.models.provider import Provider, ProviderConfig
 from foretell.models.providers.batches import AnthropicBatches, BatchFormat, GeminiBatches, OpenAIBatches
@@ -20,7 +20,7 @@ VENDOR_IDS = {
     "openai": "openai",
     "x-ai": "x-ai",
 }
-"""OpenRouter passes vendors' prices on: where its own entry is missing, the vendor's counts."""
+"""OpenRouter passes on the vendors' prices: the vendor's entry is used if its own is missing."""
 
 
 def http_service(  # noqa: PLR0913 - what services differ in
@@ -33,7 +33,7 @@ def http_service(  # noqa: PLR0913 - what services differ in
     tiers: tuple[str, ...] = (),
     batches: BatchFormat | None = None,
 ) -> Provider:
-    """A hosted service: all that a package has to say to add one."""
+    """A hosted service: all that a package needs to add one."""
 
     def open_client(config: ProviderConfig) -> HttpModel:
         return HttpModel(wire, config.address, config.key, headers=headers, batches=batches, journal=config.journal)

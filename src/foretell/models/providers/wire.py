@@ -1,4 +1,4 @@
-"""What the wires of all providers share: the shape of a wire, errors by who must act, and reading what may be odd."""
+"""What all wires share: the interface, errors by who must act, and tolerant reading of odd replies."""
 
 import json
 import math
@@ -32,26 +32,26 @@ Json = dict[str, Any]
 
 
 class Wire(Protocol):
-    """How an API is spoken: requests as JSON, JSON as replies. It sends nothing itself."""
+    """Translates requests to a provider's JSON and its JSON to replies. It sends nothing itself."""
 
     def path(self, name: str, *, stream: bool) -> str:
-        """Below the provider's address."""
+        """Path below the provider's address."""
         ...
 
     def headers(self, key: str) -> dict[str, str]:
-        """Of every request."""
+        """HTTP headers of every request."""
         ...
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
-        """What to post."""
+        """JSON body of a request."""
         ...
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """What came back with status 200. `KeyError`, `TypeError` or `ValueError` where it is not a reply at all."""
+        """Read a reply with status 200. Raises `KeyError`, `TypeError` or `ValueError` if it is not a reply."""
         ...
 
     def joined(self, events: Iterable[Json]) -> Json:
-        """The body that a streamed reply adds up to."""
+        """Assemble the response body from the events of a stream."""
         ...
 
 
@@ -79,7 +79,7 @@ NO_CREDIT = (
     "api usage limits",
     "arrearage",
 )
-"""Words that tell an empty account from a crowded service: both answer 429."""
+"""Words that distinguish an account without credit from a busy service: both answer 429."""
 WRONG_KEY = ("api_key_invalid", "invalid_api_key", "incorrect api key", "invalid api key", "authentication_error")
 TOO_LONG = (
     "too long",
@@ -101,7 +101,7 @@ TOO_LONG = (
     "maximum number of tokens",
 )
 NOT_OF_THE_KEY = ("model_not_found", "access to model", "moderation", "flagged", "country", "region", "location")
-"""Words of a 403 that is about the model, the words of the request or the place it was sent from."""
+"""Words in a 403 that is about the model, the content or the region rather than the key."""
 ERROR_STATUS: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -114,7 +114,7 @@ ERROR_STATUS: Mapping[str, int] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""Errors of Anthropic that come within a stream or a batch, as the status they would have had."""
+"""Status codes for Anthropic's errors inside a stream or a batch."""
 OVERLOADED = ("overloaded", "slow_down", "rate_limit", "unavailable")
 OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens")
 SETTINGS = {
@@ -175,15 +175,15 @@ SETTINGS = {
     "routing": ("handle the requested parameters",),
     "max_tokens": OUTPUT_LIMITS,
 }
-"""What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
+"""Which setting a refusal is about, by words in its message. The first one named that was sent is dropped."""
 LONGEST_MESSAGE = 300
 SHORTEST_KEY = 6
-"""Characters of a key worth hiding: local servers take any word, such as "x"."""
+"""Minimum length of a key to hide: local servers accept any word, such as "x"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpFailure:
-    """An answer that is not a reply."""
+    """A response that is not a reply."""
 
     status: int
     headers: Mapping[str, str]
@@ -192,7 +192,7 @@ class HttpFailure:
 
     @property
     def message(self) -> str:
-        """The provider's own words. OpenRouter hides the cause in the metadata."""
+        """The provider's own message. OpenRouter hides the cause in the metadata."""
         error = self._error
         raw = _get(_get(error, "metadata"), "raw")
         texts = (error if isinstance(error, str) else None, _get(error, "message"), _get(self.body, "message"))
@@ -202,7 +202,7 @@ class HttpFailure:
 
     @property
     def words(self) -> str:
-        """All that tells kinds of errors apart, in lower case."""
+        """All text that distinguishes kinds of errors, in lower case."""
         error = self._error
         parts = [
             self.message,
@@ -215,7 +215,7 @@ class HttpFailure:
 
     @property
     def code(self) -> int:
-        """The status that counts: OpenRouter answers 200 and puts the one behind it into the error."""
+        """The effective status: OpenRouter answers 200 and puts the real one into the error."""
         if not 200 <= self.status < 300:
             return self.status
         inner = count(self._error or self.body, "code")
@@ -228,7 +228,7 @@ class HttpFailure:
 
     @property
     def wait(self) -> float | None:
-        """Seconds the provider asked us to wait, in a header or, with Google, in the body."""
+        """Seconds the provider asked us to wait, in a header or, for Google, in the body."""
         asked = retry_after(self.headers)
         for detail in _list(_get(self._error, "details")):
             delay = _get(detail, "retryDelay")
@@ -245,7 +245,7 @@ class HttpFailure:
         return error
 
     def error(self, request: Request, key: str) -> ModelError:
-        """One of our errors, in one line that never holds a key."""
+        """The failure as one of our errors, in one line that never contains a key."""
         words, status, model = self.words, self.code, request.model
         message = redact_key(self.message, key)
         text = f"{model}: HTTP {status}" + (f": {message}" if message else "")
@@ -277,7 +277,7 @@ class HttpFailure:
 
 
 def _refused_setting(words: str, request: Request) -> str | None:
-    """The setting that a message complains about, if the request sent it."""
+    """The setting that a message complains about, if the request contained it."""
     settings = request.settings
     sealed = any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages)
     sent = {
@@ -299,7 +299,7 @@ def _refused_setting(words: str, request: Request) -> str | None:
 
 
 def redact_key(text: str, key: str) -> str:
-    """Text that may be shown: shortened, on one line, and without the key."""
+    """Text that is safe to show: shortened, on one line and without the key."""
     clean = " ".join((redacted(text, [key], "***") if len(key) >= SHORTEST_KEY else text).split())
     return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "…"
 
@@ -316,7 +316,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def count(value: Any, *path: str) -> int | None:
-    """A whole number somewhere in a reply; None where there is none that makes sense.
+    """A whole number somewhere in a reply; None if there is no sensible one.
 
     >>> count({"usage": {"in": 3}}, "usage", "in"), count({"usage": {"in": -1}}, "usage", "in"), count(None, "usage")
     (3, None, None)
@@ -333,11 +333,11 @@ def count(value: Any, *path: str) -> int | None:
 
 
 MOST_COUNTED = 10**12
-"""More tokens than any reply has, or ticks than it costs; what counts more was not counted."""
+"""More tokens than any reply has, or ticks than it costs; larger counts are ignored."""
 
 
 def odd_json(body: bytes, kind: str = "") -> Any:
-    r"""The JSON that a body begins with, as far as there is any: in another charset, or with rubbish behind it.
+    r"""The JSON at the start of a body, if any, in any charset and even if followed by garbage.
 
     >>> odd_json(b'{"a": 1} <!-- proxy -->'), odd_json(b'["\xe9"]', "text/json; charset=Latin-1"), odd_json(b"<html>")
     ({'a': 1}, ['é'], None)
@@ -354,7 +354,7 @@ def odd_json(body: bytes, kind: str = "") -> Any:
 
 
 def whole_characters(value: Any) -> Any:
-    r"""JSON whose characters are whole: halves that a stream tore apart are joined, and single ones replaced.
+    r"""JSON with whole characters: surrogate halves split by a stream are joined, single ones replaced.
 
     >>> whole_characters(["\ud83d\udc4d", "\ud83d"]) == ["👍", "\ufffd"]
     True
@@ -376,7 +376,7 @@ _ODD = json.JSONDecoder(parse_int=_odd_int, strict=False)
 def counted(
     request: Request, reply: Reply, *, read: int | None = None, written: int | None = None, **parts: int | None
 ) -> Reply:
-    """The reply with what the provider counted, and an estimate for what it did not: a budget of tokens still holds."""
+    """The reply with the provider's token counts, and estimates for missing ones, so that budgets hold."""
     # Nothing was read or said for nothing: 0 tokens of a prompt, or of a text, are ones that were not counted.
     output, input = written or 0, read or estimate_tokens(request).input
     if not written:
@@ -406,13 +406,13 @@ ANSWERED_TIERS: Mapping[str, ServiceTier] = {
 
 
 def answered_tier(named: Any, request: Request) -> ServiceTier | None:
-    """The service tier that a provider says it answered in, where it is not the one that was asked for."""
+    """The service tier that the provider says it used, if it differs from the requested one."""
     tier = ANSWERED_TIERS.get(str(named).lower())
     return None if tier == (request.settings.tier or "standard") else tier
 
 
 def arguments_text(given: Any) -> str:
-    """Arguments as the text the model wrote, or as JSON where the provider has parsed them.
+    """Arguments as the text that the model wrote, or as JSON if the provider has parsed them.
 
     >>> arguments_text({"a": 1}), arguments_text('{"a": 1'), arguments_text(None), arguments_text("")
     ('{"a":1}', '{"a": 1', '{}', '{}')
@@ -423,13 +423,13 @@ def arguments_text(given: Any) -> str:
 
 
 def arguments_object(call: ToolCall) -> Json:
-    """Arguments as an object, for providers that take no text; what is no object goes back under one key."""
+    """Arguments as an object, for providers that accept no text; anything else goes under a single key."""
     parsed = json_object(call.arguments or "{}")
     return {"arguments": call.arguments} if parsed is None else parsed
 
 
 def call_ids(ids: Sequence[Any], request: Request) -> list[str]:
-    """The ids of a reply's calls. Where the provider gives none, or one twice, the place in the conversation is one."""
+    """The ids of a reply's calls. Missing or repeated ids are replaced by the position in the conversation."""
     before = sum(len(message.calls) for message in request.messages if isinstance(message, AssistantMessage))
     found: list[str] = []
     for place, given in enumerate(ids, before):
@@ -442,12 +442,12 @@ def call_ids(ids: Sequence[Any], request: Request) -> list[str]:
 
 
 def seal(wire: str, items: Any) -> str:
-    """The provider's own form of a turn, as a text the journal can keep."""
+    """The provider's own form of a turn, as text for the journal."""
     return json.dumps({wire: items}, separators=(",", ":"), ensure_ascii=False)
 
 
 def unseal(wire: str, message: AssistantMessage) -> Any:
-    """What was sealed by this wire; None where there is nothing, or another provider said it."""
+    """What this wire has sealed; None if there is nothing or it came from another provider."""
     if not message.sealed.startswith("{"):
         return None
     try:
@@ -457,12 +457,12 @@ def unseal(wire: str, message: AssistantMessage) -> Any:
 
 
 def bearer(key: str) -> dict[str, str]:
-    """The header most providers take their key in; servers on this machine need none."""
+    """The header in which most providers expect the key; local servers need none."""
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def add_turn(turns: list[Json], role: str, field: str, parts: list[Json]) -> None:
-    """Add to the last turn where the same side speaks, else begin a turn: providers want the sides to alternate."""
+    """Extend the last turn if the same side speaks, else start a new one: providers want the sides to alternate."""
     if turns and turns[-1]["role"] == role:
         turns[-1][field] += parts
     elif parts:
@@ -470,7 +470,7 @@ def add_turn(turns: list[Json], role: str, field: str, parts: list[Json]) -> Non
 
 
 def tidied(value: Any) -> Any:
-    """A reply without what no reader expects: nothing in the midst of a list, and counts that are no object."""
+    """A reply without empty list items or usage that is not an object, which no reader expects."""
     if isinstance(value, list):
         return [tidied(part) for part in cast("list[Any]", value) if part is not None]
     if not isinstance(value, dict):
@@ -480,17 +480,17 @@ def tidied(value: Any) -> Any:
 
 
 NUDGE = "Answer now by calling the tool `{}` and nothing else."
-"""Said where a call is wanted and the model takes no tool choice."""
+"""Added to the prompt when a call is wanted and the model accepts no tool choice."""
 NUDGE_ANY = "Answer now by calling one of the tools."
 
 
 def nudge(force: str) -> str:
-    """What to say instead of forcing a call."""
+    """The instruction to send instead of forcing a call."""
     return NUDGE_ANY if force == "*" else NUDGE.format(force)
 
 
 def server_events(text: str) -> Iterator[Json]:
-    """The JSON of every event in a stream; what is no JSON, such as the closing mark, is passed over."""
+    """The JSON of every event in a stream; anything else, such as the end mark, is skipped."""
     # A line may end in either character or in both; within JSON both are escaped.
     for block in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         # Some servers write an error between two events as it is, or leave out the empty line between events.
@@ -502,7 +502,7 @@ def server_events(text: str) -> Iterator[Json]:
 
 
 def json_object(text: str) -> Json | None:
-    """The object that a text is; None where it is something else."""
+    """The JSON object in a text; None if it is something else."""
     try:
         found = json.loads(text) if text.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
@@ -511,4 +511,4 @@ def json_object(text: str) -> Json | None:
 
 
 SKIP_SIGNATURE = b64encode(b"skip_thought_signature_validator").decode()
-"""Google takes this for calls that it did not make itself."""
+"""Google accepts this for calls that it did not make itself."""

@@ -86,6 +86,8 @@ class DatedLines:
     """A dashed line across."""
     notes: Sequence[tuple[datetime, str]] = ()
     """Moments to be marked."""
+    news: Sequence[tuple[datetime, str]] = ()
+    """Ticks along the bottom with a text to read out, such as titles of reports; those off the axis are left out."""
     styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
 
     def told(self, value: float) -> str:
@@ -142,7 +144,8 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         y_axis(y, x.start, x.stop, percent=shown.percent),
         date_axis(x, bottom, top),
         *([line(x.start, y(shown.level), x.stop, y(shown.level), "l-muted dash")] if shown.level is not None else []),
-        *(_dated_note(at, told, x, top, bottom) for at, told in shown.notes),
+        *(_dated_note(at, told, x, top + 14 * i, bottom) for i, (at, told) in enumerate(shown.notes)),
+        _news_ticks(shown.news, x, bottom),
         *parts,
         end_labels(ends, x.stop + 18, room, top, bottom),
         rows=[_dated_row(shown, name, at, value) for name, points in lines.items() for at, value in points],
@@ -187,6 +190,14 @@ def _dated_note(at: datetime, told: str, x: ChartScale, top: float, bottom: floa
     )
 
 
+def _news_ticks(news: Sequence[tuple[datetime, str]], x: ChartScale, bottom: float) -> Markup:
+    there = [(x(at.timestamp()), f"{date_text(at)}: {told}") for at, told in news if x.low <= at.timestamp() <= x.high]
+    if not there:
+        return Markup("")
+    ticks = [rect(place - 1.5, bottom - 8, 3, 8, "f-muted", tip=shorten(told, 160)) for place, told in there]
+    return join(*ticks, text(x.stop + 18, bottom, "▮ reports", "s k", tip="Reports that everybody was shown, by date"))
+
+
 # One market over time: its price, what was forecast at each moment, and how it came out.
 
 
@@ -201,6 +212,9 @@ class MarketHistory:
     """By forecaster."""
     outcome: float | None = None
     closes: datetime | None = None
+    resolved: datetime | None = None
+    news: Sequence[tuple[datetime, str]] = ()
+    """What was reported, and when."""
     styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
     """Marks that forecasters have on the rest of the page."""
 
@@ -212,6 +226,8 @@ def history_plot(market: MarketHistory) -> Chart:
     lines = {"market": market.prices} if market.prices else {}
     ended = {1.0: "came true", 0.0: "did not come true"}.get(market.outcome or 0.0, f"paid {market.outcome}")
     note = "" if market.outcome is None else ended
+    notes = [(market.closes, f"closes: {note}" if note and not market.resolved else "closes")] if market.closes else []
+    notes += [(market.resolved, f"resolved: {note}")] if market.resolved and note else []
     return dated_plot(
         DatedLines(
             title=market.title,
@@ -219,7 +235,8 @@ def history_plot(market: MarketHistory) -> Chart:
             label="probability",
             held=frozenset({"market"}),
             percent=True,
-            notes=[(market.closes, f"closes: {note}" if note else "closes")] if market.closes else [],
+            notes=notes,
+            news=market.news,
             styles={"market": MARKET_STYLE, **market.styles},
         )
     )

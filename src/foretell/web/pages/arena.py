@@ -18,6 +18,7 @@ from foretell.operations.score import ScoreResult, score
 from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport
+from foretell.report.charts.rulers import ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart
 from foretell.report.document import study_parts
 from foretell.report.leaderboard import board_study
@@ -27,10 +28,9 @@ from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import arena_as_table
 from foretell.scoring.score import ScoringOptions
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import CROWD
 from foretell.scoring.table_input import table_rows
 from foretell.studies.comparison import ADVICE, comparison_study
-from foretell.web.arena_board import BOARD_COLUMNS, BoardChoice, board_offer, coming_up
+from foretell.web.arena_board import BOARD_COLUMNS, BoardChoice, arena_stands, board_offer, coming_up
 from foretell.web.arena_pages import (
     EVENTS_PER_PAGE,
     EntryView,
@@ -41,10 +41,12 @@ from foretell.web.arena_pages import (
     event_figures,
     event_finding,
     event_labels,
+    event_steps,
     event_titles,
     last_answers,
     last_context,
     listed_events,
+    renamed,
 )
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import some
@@ -126,8 +128,8 @@ def show_board(
         choice=choice,
         columns=BOARD_COLUMNS,
         body=Markup(made.body) if made else "",
-        entries=[CROWD, *dict.fromkeys(row.name for row in book.entries())],
-        open=coming_up(book),
+        open=here.boards.kept(("open", arena), (*here.boards.state(arena), book.latest()), lambda: coming_up(book)),
+        stands=arena_stands(book),
         offer=here.boards.kept(("offer", arena), here.boards.state(arena), lambda: board_offer(book)),
     )
 
@@ -201,8 +203,8 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
     book = ArenaStore(here.store.database, arena)
     runs = {row.name: row.run for row in book.entries()}
     styles = entry_styles(list(runs))
-    said, moved = event_figures(event, styles)
     context, answers = last_context(book, event), last_answers(event, list(runs))
+    said, moved = event_figures(event, styles, context[1].sources if context else ())
     return html_page(
         request,
         "event.html",
@@ -210,6 +212,9 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
         arena=arena,
         answers=answers,
         finding=event_finding(event, answers),
+        steps=event_steps(event),
+        renamed=renamed(event),
+        ruler=_answer_ruler,
         winner=next((target for target, told in event.outcomes.items() if told == "yes"), None),
         runs=runs,
         said=said,
@@ -221,12 +226,19 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
     )
 
 
+def _answer_ruler(p: float, price: float | None) -> Chart:
+    return probability_ruler(ShownAnswer(p=p, price=price))
+
+
 def _category(book: ArenaStore, event: str) -> str:
     rows = book.db.read("select category from listed where arena = ? and event = ?", (book.arena, event))
     return rows[0][0] if rows else ""
 
 
-def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, list[Chart]]:
+TitledCharts = list[tuple[str, Chart]]
+
+
+def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, TitledCharts]:
     """The entry that the address names, and its charts once something has resolved."""
 
     def report_on(names: Sequence[str]) -> ArenaReport | None:
@@ -238,7 +250,7 @@ def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView
     book = ArenaStore(here.store.database, arena)
     names = [row.name for row in book.entries()]
 
-    def make() -> tuple[EntryView, list[Chart]]:
+    def make() -> tuple[EntryView, TitledCharts]:
         view, report = entry_view(book, entry, report_on)
         if report is None or view.line is None:
             return view, []
@@ -250,7 +262,7 @@ def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView
         raise HTTPException(404, str(error)) from None
 
 
-Entry = Annotated[tuple[EntryView, list[Chart]], Depends(known_entry)]
+Entry = Annotated[tuple[EntryView, TitledCharts], Depends(known_entry)]
 
 
 @router.get("/api/arena/{arena}/entry/{entry:path}", tags=["arena"], responses=NO_ARENA)

@@ -38,6 +38,7 @@ from foretell.operations.requests.runs import (
 from foretell.operations.runs import remove_runs, rename_run, resolve_run, tag_run
 from foretell.operations.runs import stop_run as stop_stored_run
 from foretell.questions import trace as kinds
+from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import TraceEvent
@@ -45,7 +46,7 @@ from foretell.report.leaderboard import run_headline
 from foretell.report.run_report import score_figures
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
-from foretell.runs.spec import RunState, parse_yaml
+from foretell.runs.spec import RunState
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
@@ -314,6 +315,8 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "run": line,
         # How good it was: numbers with their intervals, and a sentence.
         "score": scores.summary(),
+        "combined": scores.combined,
+        "rule": scores.rule,
         "headline": run_headline(scores.against_rate, scores.against_price) if scores.board else "",
         "found": len(chosen),
         "spec": row.spec,

@@ -154,6 +154,8 @@ def _versions_page(
     request: Request, here: WebState, name: str, start: int | None = None, end: int | None = None, problem: str = ""
 ) -> Response:
     view: dict[str, Any] = {**read_versions(here, name), "name": name, "diff": None, "start": start, "end": end}
+    tree = known_tree(here, name).tree
+    view["claim"] = tree.nodes[tree.root].claim
     if start is not None or len(view["versions"]) > 1:
         view["diff"] = read_diff(here, name, start, end)
     return html_page(request, "tree_history.html", view, status=409 if problem else 200, problem=problem)

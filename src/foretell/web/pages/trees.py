@@ -12,6 +12,7 @@ from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import (
+    TornadoBar,
     child_slopes,
     circuit_and_values,
     input_text,
@@ -30,7 +31,7 @@ from foretell.forecasters.tree.exports import (
 )
 from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.links import JudgedLink
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, parents_of
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin, parents_of
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.operations.requests.trees import (
@@ -68,8 +69,16 @@ EXCERPT_LENGTH = 400
 """Characters of a report on a card; the claim's own page has all of it."""
 VERSIONS_SHOWN = 8
 """The last ones in which a claim was changed."""
-BAYES_FORMATS = ("problog", "bif")
-"""Forms that take links which are chances given the children."""
+DRIVERS_SHOWN = 3
+"""Inputs with the largest effect on the answer, shown with their evidence beside the tree."""
+BAYES_NET = "Bayes net"
+EXPORTS = {
+    "Report": {"html": "HTML", "markdown": "Markdown"},
+    "Data": {"json": "JSON"},
+    "Graph": {"dot": "DOT", "mermaid": "Mermaid"},
+    BAYES_NET: {"problog": "ProbLog", "bif": "BIF"},
+}
+"""What a tree can be exported as. A Bayes net requires links that are conditional probabilities."""
 NO_TREE: dict[str, Any] = {
     "tags": ["trees"],
     "responses": {404: {"description": "No such tree, or no such claim in it."}},
@@ -228,7 +237,7 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
     """A tree: its claims, the operations behind them, what it hangs on, and its scenarios."""
     tree = file.tree
     circuit, _ = circuit_and_values(tree)
-    top = tree.nodes[tree.root]
+    top, origin = tree.nodes[tree.root], tree.origin or TreeOrigin()
     return {
         "name": name,
         "root": tree.root,
@@ -238,6 +247,9 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
         "claims": len(tree.nodes),
         "leaves": sum(not node.children for node in tree.nodes.values()),
         "as_of": None if tree.as_of is None else str(tree.as_of),
+        "closes": origin.closes or None,
+        "models": list(dict.fromkeys(role.partition("=")[2] for role in origin.models)),
+        "dollars": origin.cost.dollars if tree.origin else None,
         "notes": tree.notes,
         "failures": tree_failures(tree),
         "error_bar": error_bar(tree),
@@ -255,14 +267,30 @@ def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) 
     """The page of a tree."""
     tree = file.tree
     unfit = [problem.node for problem in links_without_bayes_net(tree) if problem.node]
+    bars = tornado(tree)[:TORNADO_BARS]
     more: dict[str, Any] = {
-        "bars": tornado(tree)[:TORNADO_BARS],
-        "forms": [form for form in TREE_FORMATS if not unfit or form not in BAYES_FORMATS],
+        "bars": bars,
+        "drivers": [_driver(tree, bar) for bar in bars[:DRIVERS_SHOWN]] if len(tree.nodes) > 1 else [],
+        "forms": {title: kinds for title, kinds in EXPORTS.items() if not unfit or title != BAYES_NET},
         "unfit": unfit,
         "path": str(tree_path(here.settings, name)),
         "versions": len(read_history(tree_path(here.settings, name))),
     }
     return html_page(request, "tree.html", read_tree(file, name), **more)
+
+
+def _driver(tree: Tree, bar: TornadoBar) -> dict[str, Any]:
+    """An input with a large effect on the answer, and the evidence for its number."""
+    node = tree.nodes.get(bar.id)
+    grounding = (node and node.grounding) or Grounding()
+    return {
+        "id": bar.id,
+        "claim": bar.claim,
+        "p": bar.p,
+        "grounder": grounding.grounder,
+        "sources": len(grounding.sources),
+        "key_factor": (node and node.key_factor) or grounding.key_factor,
+    }
 
 
 def shown_apart(tree: Tree, id: str) -> bool:

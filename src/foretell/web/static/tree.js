@@ -1,6 +1,6 @@
 // What-if in the page: the operations of the tree are run here, the same list that Python runs.
 import { run } from './circuit.js';
-import { TreeCanvas } from './tree_canvas.js';
+import { TreeCanvas, shape } from './tree_canvas.js';
 import { openPanel } from './tree_panel.js';
 
 const circuit = JSON.parse(document.getElementById('circuit').textContent);
@@ -27,7 +27,7 @@ let values = base, resting = 0;
 
 export function percent(p) {
   const near = Math.min(p, 1 - p);
-  const digits = near >= 0.0995 || near === 0 ? 0 : near >= 0.00095 ? 1 : 2;
+  const digits = near >= 0.0495 || near === 0 ? 0 : near >= 0.00095 ? 1 : 2;
   return `${(100 * p).toFixed(digits)} %`;
 }
 
@@ -74,11 +74,14 @@ function tell() {
   part('answer').dataset.value = now;
   const sets = changes();
   part('was').textContent = sets.length ? `${percent(was)} →` : '';
+  part('moved').className = Math.abs(moved) < 0.05 ? '' : moved > 0 ? 'up' : 'down';
   part('moved').textContent = sets.length ? `${moved >= 0 ? '+' : '−'}${Math.abs(moved).toFixed(1)} points in this what-if` : '';
   tick(part('strip').querySelector('.ghost'), sets.length ? was : null);
   tick(part('strip').querySelector('.now'), now);
   part('now').hidden = !sets.length;
-  part('sets-shown').textContent = sets.map(([id, p]) => `${id} ${percent(before(id)).replace(' %', '')} → ${percent(p)}`).join(', ');
+  part('sets-shown').replaceChildren(...sets.map(([id, p]) => made('span', 'one', id, ' ', short(claimOf(id), 40), ' ', made('b', '', `${percent(before(id)).replace(' %', '')} → ${percent(p)}`))));
+  const played = JSON.stringify(Object.fromEntries(sets.sort()));
+  for (const button of find('[data-play]')) button.closest('tr').classList.toggle('playing', JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(button.dataset.play)).sort())) === played);
   const command = part('command'), words = sets.map(([id, p]) => `${id}=${p}`);
   command.textContent = ['foretell whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
   const form = part('save');
@@ -92,6 +95,15 @@ function tell() {
   if (!part('linked').hidden) part('link').value = link();
 }
 
+function made(name, kind, ...inside) {
+  const one = document.createElement(name);
+  if (kind) one.className = kind;
+  one.append(...inside);
+  return one;
+}
+
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text);
+const claimOf = (id) => cards.get(id)?.querySelector('.said').textContent ?? '';
 const before = (id) => circuit.inputs[id] ?? base[circuit.claims[id]];
 
 function changes() {
@@ -178,6 +190,37 @@ function slopes() {
     right.setAttribute('dx', 6);
     row.querySelector('svg').setAttribute('aria-label', `${percent(low)} if false, ${percent(high)} if true`);
   }
+  axis(least, most, now, x);
+  conclude(rows);
+}
+
+function axis(least, most, now, x) {
+  const step = [0.01, 0.02, 0.05, 0.1, 0.2].find((one) => (most - least) / one <= 6) ?? 0.25, ticks = [];
+  for (let p = Math.ceil(least / step - 1e-9) * step; p <= most + 1e-9; p += step) ticks.push(p);
+  const word = (at, text, kind) => { const one = shape('text', { x: `${at}%`, y: 17, class: kind }); one.textContent = text; return one; };
+  part('axis')?.replaceChildren(shape('line', { x1: `${x(least)}%`, x2: `${x(most)}%`, y1: 2, y2: 2 }),
+    ...ticks.filter((p) => Math.abs(x(p) - x(now)) > 13).map((p) => word(x(p), percent(p), '')), word(x(now), `now ${percent(now)}`, 'here'));
+}
+
+// The widest bar first, and in words what it shows; with the keyboard in the list it stays as it is.
+function conclude(rows) {
+  if (!rows.length) return;
+  const width = ([, low, high]) => Math.abs(high - low);
+  const sorted = [...rows].sort((a, b) => width(b) - width(a) || rows.indexOf(a) - rows.indexOf(b));
+  if (changes().length && !part('slopes').contains(document.activeElement)) part('slopes').append(...sorted.map(([row]) => row));
+  const [[row, low, high]] = sorted, id = row.dataset.input;
+  const worth = (one) => { const p = inputs[one[0].dataset.input]; return width(one) ** 2 * p * (1 - p); };
+  const useful = sorted.reduce((best, one) => (worth(one) > worth(best) ? one : best))[0].dataset.input;
+  const link = made('a', '', id);
+  Object.assign(link, { href: '#' });
+  link.dataset.go = id;
+  const quoted = made('q', '', short(row.dataset.claimText, 120));
+  quoted.dir = 'auto';
+  part('says')?.replaceChildren('It depends most on ', link, ' ', quoted, ` (${percent(high)} if true, ${percent(low)} if false)`);
+  const open = percent(inputs[useful]);
+  part('finding')?.replaceChildren(...(useful === id
+    ? ['Research ', made('strong', '', id), ` first: it has the largest effect on the answer and is still open (${open}).`]
+    : [made('strong', '', id), ' has the largest effect on the answer. Research ', made('strong', '', useful), ` first, because it is less certain (${open}).`]));
 }
 
 // What is on the screen, to save. Each input with the answer at its ends:
@@ -206,15 +249,14 @@ function tornadoPicture() {
   const all = [now, ...rows.flatMap(([, , low, high]) => [low, high])], [least, most] = [Math.min(...all), Math.max(...all)];
   const x = (p) => 540 + 340 * (p - least) / Math.max(most - least, 1e-9);
   const safe = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`).replace(/[^\t\n\r\u0020-\uFFFD]/g, '');
-  const short = (text) => (text.length > 62 ? `${text.slice(0, 61)}…` : text);
   const words = (at, y, text, more = '') => `<text x="${at}" y="${y}" ${more}>${safe(text)}</text>`;
   const bar = (from, to, y, colour) => `<rect x="${Math.min(from, to)}" y="${y}" width="${Math.abs(to - from)}" height="16" fill="${colour}"/>`;
   const parts = rows.map(([id, claim, low, high], i) => {
     const y = 44 + 34 * i, [left, right] = [['false', low], ['true', high]].sort((a, b) => a[1] - b[1]);
-    return [words(12, y + 13, short(`${id} ${claim}`)), bar(x(now), x(low), y, '#b45309'), bar(x(now), x(high), y, '#1d5fae'),
+    return [words(12, y + 13, short(`${id} ${claim}`, 62)), bar(x(now), x(low), y, '#b45309'), bar(x(now), x(high), y, '#1d5fae'),
       words(x(left[1]) - 6, y + 13, `${left[0]} ${percent(left[1])}`, 'text-anchor="end"'), words(x(right[1]) + 6, y + 13, `${percent(right[1])} ${right[0]}`)].join('');
   });
-  return { width, height, text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="12" fill="#1b1f24"><rect width="${width}" height="${height}" fill="#ffffff"/>${words(12, 22, short(document.querySelector('h1').textContent.trim()), 'font-size="14" font-weight="bold"')}${words(x(now), 34, `now ${percent(now)}`, 'text-anchor="middle"')}${parts.join('')}<line x1="${x(now)}" x2="${x(now)}" y1="38" y2="${height - 10}" stroke="#1b1f24" stroke-dasharray="4 3"/></svg>` };
+  return { width, height, text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="12" fill="#1b1f24"><rect width="${width}" height="${height}" fill="#ffffff"/>${words(12, 22, short(document.querySelector('h1').textContent.trim(), 62), 'font-size="14" font-weight="bold"')}${words(x(now), 34, `now ${percent(now)}`, 'text-anchor="middle"')}${parts.join('')}<line x1="${x(now)}" x2="${x(now)}" y1="38" y2="${height - 10}" stroke="#1b1f24" stroke-dasharray="4 3"/></svg>` };
 }
 
 function saveTornado(kind) {
@@ -301,7 +343,7 @@ function fold(card, close) {
 
 function foldAll(close) {
   for (const [card, children] of tree) if (children.length && card !== claims[0]) fold(card, close);
-  part('all').textContent = close ? 'Open all' : 'Close all';
+  part('all').textContent = folded.size ? 'Open all' : 'Close all';
   arrange();
 }
 
@@ -334,7 +376,10 @@ for (const button of find('[data-play]')) button.addEventListener('click', () =>
   update();
   part('answer').scrollIntoView({ block: 'center' });
 });
-for (const one of find('[data-go]')) one.addEventListener('click', (event) => { event.preventDefault(); go(one.dataset.go); });
+document.addEventListener('click', (event) => {
+  const one = event.target.closest('[data-go]');
+  if (one) { event.preventDefault(); go(one.dataset.go); }
+});
 // With a key held a link opens as links do; from a file there is no server to ask for a part of another page.
 for (const one of find('[data-pick]')) one.addEventListener('click', (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || 'still' in canvas.dataset) return;
@@ -359,6 +404,7 @@ roomy.addEventListener('change', () => {
 addEventListener('hashchange', readAddress);
 for (const control of find('.num input, [data-play]')) control.disabled = false;
 part('tools').hidden = false;
+part('all').hidden = ![...tree].some(([card, children]) => children.length && card !== claims[0]);
 foldAll(claims.length > 40);
 if (asGraph) graph.begin(claims[0]);
 tell();

@@ -31,7 +31,7 @@ export function layOut(root, childrenOf, heightOf, wide, gap) {
   return { places, levels: whole.top.length, width: 2 * MARGIN + (whole.top.length - 1) * (wide + BETWEEN) + wide, height: 2 * MARGIN + Math.max(...whole.bottom) - Math.min(...whole.top) };
 }
 
-function shape(name, attributes) {
+export function shape(name, attributes) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
