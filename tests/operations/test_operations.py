@@ -371,5 +371,5 @@ def test_a_table_that_cannot_be_meant_is_refused(tmp_path: Path, written: bytes,
 
 @pytest.mark.parametrize("source", [{"a": 1}, object(), iter(()), []])
 def test_something_that_is_no_table_is_refused_in_one_line(source: Any):
-    with pytest.raises(InputError, match="as a table|no rows"):
+    with pytest.raises(InputError, match=r"as a table|no rows"):
         score.score(request((source, [{"question": "q0", "target": "yes", "outcome": 1}])))
