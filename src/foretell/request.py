@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from foretell.plugins import load_object
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, plain_problem
 
 
 class OperationRequest(BaseModel):
@@ -62,7 +62,7 @@ class OperationRequest(BaseModel):
             first = error.errors(include_url=False)[0]
             column = ".".join(str(part) for part in first["loc"]) or None
             hint = f"there are {', '.join(cls.model_fields)}" if first["type"] == "extra_forbidden" else None
-            problem = "there is no such option" if hint else first["msg"].removeprefix("Value error, ")
+            problem = "there is no such option" if hint else plain_problem(first)
             raise InputError(problem, column=column, hint=hint) from None
 
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from foretell.cli import OLD_SPELLINGS, cli
 from foretell.cli.main import COMMANDS, MOVED, main
+from foretell.questions import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
 SERVICES = {"serve", "mcp", "worker", "arena run", "practice"}
@@ -178,6 +179,25 @@ def refused(*words: str) -> str:
     result = CliRunner().invoke(cli, list(words))
     assert result.exit_code == 2, result.output
     return " ".join(result.output.split())
+
+
+def test_a_slip_is_answered_with_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert "Did you mean 'ask'?" in refused("aks", "Will it rain?")
+    assert "--help lists all commands" in refused("zzz")
+    assert "Put quotes around a text" in refused("ask", "Will", "it", "rain?")
+    monkeypatch.chdir(tmp_path)
+    for text, told in (
+        ("questions: [", "is not YAML"),
+        ("", "bad.yaml: must hold fields, each written as NAME: VALUE"),
+        ("questions: demo\ntrials: x", "field trials: must be a whole number, not x"),
+        (None, "bad.yaml: no such file (foretell init run writes one)"),
+    ):
+        Path("bad.yaml").unlink(missing_ok=True)
+        if text is not None:
+            Path("bad.yaml").write_text(text)
+        with pytest.raises(InputError) as wrong:
+            CliRunner().invoke(cli, ["run", "bad.yaml"], catch_exceptions=False)
+        assert told in str(wrong.value)
 
 
 def test_an_old_spelling_is_answered_with_the_new_one():

@@ -147,9 +147,9 @@ def test_pins_are_lifted_and_limits_told():
     ("arguments", "problem"),
     [
         (("--set", "P9=0.5"), "node P9: is not in the tree"),
-        (("--set", "P1=1.5"), "--set P1: Input should be less than or equal to 1"),
+        (("--set", "P1=1.5"), "--set P1: must be at most 1, not 1.5"),
         (("--set", "P1"), "'P1' is not of the form NAME=VALUE"),
-        (("--set", "P1=high"), "--set P1: Input should be a valid number"),
+        (("--set", "P1=high"), "--set P1: must be a number"),
         (("--scenario", "none"), "no scenario 'none' is saved"),
         (("--save", "x"), "there is nothing to save"),
         (("--sd", "P1=0.1"), "P1 is not an input of the tree"),

@@ -107,18 +107,18 @@ def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, pro
 def test_arguments_that_do_not_fit_are_named(office: Office):
     async def work(client: Any) -> None:
         for name, arguments, words in (
-            ("ask", {}, "question: Field required"),
+            ("ask", {}, "question: is missing"),
             ("ask", {"question": BRIDGE, "price": 1.2}, "price"),
             ("ask", {"question": BRIDGE, "colour": "red"}, "colour: Extra inputs are not permitted"),
             ("ask", {"question": BRIDGE, "closes": "soon"}, "closes"),
             ("ask", {"question": BRIDGE, "as_of": "2026-01-01", "closes": "2025-01-01"}, "--closes"),
-            ("what_if", {}, "tree: Field required"),
+            ("what_if", {}, "tree: is missing"),
             ("what_if", {"tree": {"schema": "foretell/tree/1"}}, "nodes"),
             ("what_if", {"tree": TREE, "set": {"P9": 0.5}}, "P9"),
             ("what_if", {"tree": TREE, "scenarios": ["rain"]}, "no scenario 'rain' is saved"),
             ("score", {"forecasts": FORECASTS}, "outcomes"),
             ("score", {"forecasts": [{"p": 2}], "outcomes": OUTCOMES}, "forecaster"),
-            ("show_run", {"run": "zzz"}, "no run begins with 'zzz'"),
+            ("show_run", {"run": "zzz"}, "no run is named 'zzz'"),
             ("launch", {}, "there is no tool 'launch'"),
         ):
             assert words in problem(await client.call_tool(name, arguments)), name

@@ -132,7 +132,7 @@ def test_weather_and_prices_come_from_their_series(online: Settings):
     nowhere = ask("Will it snow in Nowhere before Christmas?", model="none", settings=online)
     assert nowhere.basis == "wording"
     assert any("no place called Nowhere" in note for note in nowhere.notes)
-    with pytest.raises(InputError, match="a number needs a model"):
+    with pytest.raises(InputError, match="the number needs a model"):
         ask("How high is the tower?", number=True, low=1, high=9, model="none", settings=online)
 
 

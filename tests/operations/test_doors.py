@@ -230,7 +230,11 @@ def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.
         ({"model": "openai:x", "combine": "guess"}, "no way to combine"),
         ({"model": "openai:x", "roles": {"boss": "openai:x"}}, "no role 'boss'"),
         ({"model": "compat:unheard@http://203.0.113.1/v1", "budget": 1.0}, "needs a known price"),
-        ({"trials": 0}, "greater than or equal to 1"),
+        ({"trials": 0}, "must be at least 1, not 0"),
+        ({"price": 40.0}, "must be at most 1, not 40"),
+        ({"question": " "}, "is empty"),
+        ({"options": ["a"]}, "name at least two outcomes"),
+        ({"as_of": "2999-01-01"}, "is in the future"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_stored(doors: Doors, wrong: dict[str, Any], message: str) -> None:

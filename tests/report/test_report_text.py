@@ -113,7 +113,7 @@ def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[...,
 
 def test_a_head_to_head_without_shared_targets() -> None:
     pair = PairComparison(first="a", second="b", scores=(), differences=(), level=0.95, pilot=None)
-    assert pair_headline(pair) == "a and b share no target."
+    assert pair_headline(pair) == "a and b have no question with an outcome in common."
     out = io.StringIO()
     print_pair(pair, Console(file=out, width=80))
-    assert out.getvalue() == "a and b share no target.\n"
+    assert out.getvalue() == "a and b have no question with an outcome in common.\n"

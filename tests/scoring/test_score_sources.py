@@ -83,5 +83,5 @@ def test_further_metrics_are_computed_when_named():
 
 def test_an_unknown_run_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="no run begins with 'abc123'"):
+    with pytest.raises(InputError, match="no run is named 'abc123'"):
         foretell.score("abc123")

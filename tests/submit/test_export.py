@@ -122,7 +122,7 @@ def test_of_several_rounds_one_must_be_named(home: Path):
 def test_runs_that_are_no_submission_are_refused(home: Path):
     assert "not a round of forecastbench" in refusal(exported(ran(home, questions=QuestionsSpec(dataset="demo"))))
     assert "clairvoyant" in refusal(exported(ran(home, clairvoyant=True)))
-    assert "no run begins with 'zzz'" in refusal(exported("zzz"))
+    assert "no run is named 'zzz'" in refusal(exported("zzz"))
     store = RunStore(home / "runs.db")
     empty = RunSpec(questions=QuestionsSpec(dataset="forecastbench"), seed=9)
     store.begin(empty.id, empty.to_json(), "2025-10-26")

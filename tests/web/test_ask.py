@@ -222,6 +222,45 @@ def _stop_early(page: Any, site: Any, token: str) -> None:
     assert max(steps) < 9
 
 
+def test_the_estimate_follows_every_choice(client: TestClient) -> None:
+    def estimate(**chosen: Any) -> dict[str, Any]:
+        return client.get("/api/ask/estimate", params={"model": "openai:gpt-5.4", "search": "none", **chosen}).json()
+
+    one = estimate()
+    assert one["text"].startswith("About $")
+    assert one["basis"].startswith("a rough guess")
+    assert estimate(trials=3)["dollars"] == pytest.approx(3 * one["dollars"])
+    assert estimate(trials=3)["seconds"] == one["seconds"], "trials work side by side"
+    assert estimate(trials=3, concurrency=1)["seconds"] == pytest.approx(3 * one["seconds"])
+    assert estimate(steps=20)["dollars"] == pytest.approx(2 * one["dollars"])
+    assert estimate(variant="zero-shot")["dollars"] < one["dollars"] / 2
+    assert "it will stop when $0.01 is spent" in estimate(trials=5, budget=0.01)["text"]
+    unheard = "compat:unheard@http://203.0.113.1/v1"
+    assert estimate(model=unheard)["text"].startswith("Price not known")
+    assert estimate(model=unheard, model_price="1/2")["text"].startswith("About $")
+    assert estimate(model="local:x.gguf")["text"].startswith("Costs nothing")
+    assert "cannot read the model name" in estimate(model="gpt-5")["basis"]
+
+
+def test_the_estimate_is_seen_before_the_start(page: Any, keyed_app: FastAPI, serve: Callable[[FastAPI], Any]) -> None:
+    site = serve(keyed_app)
+    page.goto(site.login)
+    page.goto(f"{site.url}/ask")
+    page.get_by_label("Question", exact=True).fill("Will it rain on the mayor's parade?")
+    page.get_by_label("Name of another model").fill("openai:gpt-5.4")
+    expect(page.locator("#estimate")).to_contain_text("About $")
+    before = page.locator("#estimate").inner_text()
+    page.locator("input[name=trials]").first.focus()
+    page.keyboard.press("ArrowRight")  # The button for three trials.
+    expect(page.locator("#estimate")).not_to_have_text(before)
+    expect(page.locator("#share")).to_be_visible()
+    expect(page.locator("#command")).to_contain_text("--trials 3 --budget 1")
+    expect(page.locator("#command")).to_contain_text("parade?' --model openai:gpt-5.4")
+    page.get_by_label("Another number of trials").fill("7")
+    expect(page.locator("input[name=trials]:checked")).to_have_count(0)
+    expect(page.locator("#command")).to_contain_text("--trials 7")
+
+
 def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[FastAPI], Any], keyed: Settings) -> None:
     site = serve(keyed_app)
     page.goto(site.login)
@@ -229,7 +268,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     page.get_by_label("Question", exact=True).fill(TEXT)
     page.get_by_label("Answer known by").fill("2027-03-01")
     page.get_by_label("Name of another model").fill("openai:gpt-5-mini")
-    page.get_by_label("Independent trials").fill("2")
+    page.get_by_label("Another number of trials").fill("2")
     page.get_by_label("local", exact=True).check()
     page.get_by_role("button", name="Research it").click()
     page.get_by_role("heading", name=TEXT).wait_for()

@@ -1,4 +1,5 @@
 import html
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fakes.stored_run import StoredRunBuilder
+from fakes.stored_run import BEGAN, StoredRunBuilder
 from foretell.operations import ListingFields
 from foretell.questions import Resolution
 from foretell.runs import RunOutcomes, RunStore, Settings, cells_of, prepare_run, spec_from_mapping
@@ -114,7 +115,7 @@ def decided(store: RunStore, run: str, outcomes: tuple[int, ...] = (0, 1, 0)) ->
     """Let the questions of a run come out."""
     questions = store.questions(run)
     told = [
-        Resolution(question_id=question.id, target_id="yes", due=question.due, outcome=outcome)
+        Resolution(question_id=question.id, target_id=question.targets[0].id, due=question.due, outcome=outcome)
         for question, outcome in zip(questions, outcomes, strict=False)
     ]
     assert RunOutcomes(store).keep(run, questions, told) == len(told)
@@ -159,6 +160,37 @@ def test_runs_that_are_ticked_stand_on_one_board(client: TestClient, store: RunS
     assert "3 runs on one board" in client.get("/board", params={"run": runs}).text
     assert "Tick two runs" in client.get("/board", params={"run": runs[:1]}).text
     assert client.get("/board", params={"run": ["nobody", runs[0]]}).status_code == 404
+
+
+def test_runs_without_a_common_question_are_not_compared_but_it_is_said(client: TestClient, store: RunStore) -> None:
+    first = StoredRunBuilder(questions=3, trials=1).keep(store)
+    second = StoredRunBuilder(questions=3, trials=2, options=("red", "green")).keep(store)
+    for run in (first, second):
+        decided(store, run)
+    pair = {"first": first, "second": second}
+    assert "have no question with an outcome in common" in str(client.get("/api/compare", params=pair).json())
+    told = client.get("/compare", params=pair)
+    assert told.status_code == 200
+    assert "have no question with an outcome in common" in told.text
+
+
+def test_a_run_shows_what_is_left_of_its_budget(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=2, trials=2)
+    run = made.begin(store)
+    first, *_ = cells_of(run, made.asked(), made.trials)
+    made.tell(store, first.key)
+    view = client.get(f"/api/runs/{run}").json()
+    spent = view["spending"]["dollars"]
+    assert spent > 0
+    told = client.get(f"/runs/{run}").text
+    card = told[told.index('id="budget"') :]
+    shown = [float(amount) for amount in re.findall(r"<dd>\$([\d.]+)</dd>", card)[:4]]
+    assert shown == [pytest.approx(amount, rel=0.1, abs=1e-9) for amount in (spent, 0.0, 0.0, 5.0 - spent)]
+    (at_the_end,) = re.findall(r"about \$([\d.]+) at the end", card)
+    assert float(at_the_end) == pytest.approx(4 * spent, abs=0.005)
+    series = StoredRunBuilder(questions=1)
+    store.begin("0123456789ab", json.dumps({**json.loads(series.spec.to_json()), "models": {}, "budget": {}}), BEGAN)
+    assert 'id="budget"' not in client.get("/runs/0123456789ab").text, "nothing can be spent"
 
 
 def test_a_run_is_named_archived_and_removed_in_the_page(client: TestClient, store: RunStore, token: str) -> None:
@@ -246,7 +278,7 @@ def test_a_set_is_picked_looked_at_and_run(
         "questions are picked above": {**picked, "spec": "questions: demo"},
         "a part of which set?": {"csrf": csrf, "limit": "3", "spec": "forecaster: always"},
         "is neither a file nor one of": {**picked, "dataset": "gone.csv", "spec": "forecaster: always"},
-        "greater than or equal to 1": {**picked, "limit": "0", "look": "yes"},
+        "must be at least 1": {**picked, "limit": "0", "look": "yes"},
         "write NAME: VALUE": {**picked, "spec": "- always"},
     }
     for words, sent in wrong.items():

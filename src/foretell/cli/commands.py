@@ -212,7 +212,14 @@ class RequestCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            if (message := new_spelling(error, words)) is None:
+            message = new_spelling(error, words)
+            if (
+                message is None
+                and "extra argument" in error.message
+                and any(isinstance(param, click.Argument) for param in self.params)
+            ):
+                message = f"{error.message}. Put quotes around a text that contains spaces."
+            if message is None:
                 raise
             raise click.UsageError(message, error.ctx) from None
 

@@ -112,6 +112,17 @@ class CommandTable(click.Group):
 
         return operation_command(cmd_name)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Suggest the nearest command for a misspelled one."""
+        name = args[0]
+        if name not in {*COMMANDS, *PLACES, *MOVED} and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"{ctx.command_path} --help lists all commands."
+            ctx.fail(f"No such command {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the table without loading any command."""
         widest = max(map(len, COMMANDS))

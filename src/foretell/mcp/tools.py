@@ -14,7 +14,7 @@ from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, plain_problem
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent
@@ -212,7 +212,7 @@ class McpTool:
             return self.request.model_validate({**defaults, **given})
         except ValidationError as error:
             problems = [
-                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg'].removeprefix('Value error, ')}"
+                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {plain_problem(one)}"
                 for one in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
             ]
             known = ", ".join(name for name in fields if name not in WITHHELD)

@@ -373,7 +373,7 @@ class BudgetedModel:
         return replace(reply, cut_off=cut_off) if cut_off else reply
 
     async def _reserve(self, request: Request) -> Reservation:
-        """Room for a request; a stored reply needs none, except in a replay, which pays as the recorded run did."""
+        """Reserve money for a request. Stored replies need none, except in a replay, which pays like the first run."""
         price = self._prices.of(request.model)
         if price is None and self._budget.limited:
             hint = "choose a model whose price is known, state its price, or set no budget"

@@ -494,8 +494,8 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
     if answer is not None:
         return replace(answer, notes=(*answer.notes, *problems))
     if request.number:
-        why = " ".join(problems) or "no public series decides it"
-        raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL)
+        why = " ".join(["no public series answers this question, so the number needs a model.", *problems])
+        raise InputError(why, column="--model", hint=CHOOSE_MODEL)
     last = await _last_resort(request, question, settings)
     nothing = [NOTHING_FOUND.format(", ".join(found.asked))] if found.asked else []
     notes = (*last.notes, *nothing, *_floors(question, last.forecast, found.matches), *problems)

@@ -115,7 +115,8 @@ class RunResult(Result):
         counts += f", {done.degraded} degraded by a failure" if done.degraded else ""
         head = f"run {self.run}: {counts}, {done.money(4)} in {done.calls} calls"
         head += f"\nStopped early: {done.stopped}" if done.stopped else ""
-        return "\n".join([head, *(f"Wrote {path}" for path in self.tables)])
+        written = [f"Wrote {path}" for path in self.tables]
+        return "\n".join([head, *written, f"Answers and scores: foretell show {self.run}"])
 
 
 def prepare(request: RunRequest, settings: Settings) -> PreparedRun:

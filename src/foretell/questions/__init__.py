@@ -1,4 +1,4 @@
-"""What is asked, when, of whom, and how it came out: frozen values, no I/O."""
+"""Questions, cutoffs, forecasts, outcomes and events: immutable values without I/O."""
 
 from foretell.interface import offer
 
@@ -18,6 +18,6 @@ HOMES = {
         "ToolUsed TraceEvent TreeGrown ignore_event"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 AsOfMode = Literal["live", "backtest"]
 Clock = Callable[[], datetime]
-"""Tells what time it is. A simulation has its own; nothing else looks at the machine's clock directly."""
+"""Returns the current time. A simulation has its own clock; nothing else reads the machine's clock directly."""
 
 
 def instant(value: str | date | datetime) -> datetime:
@@ -40,7 +40,7 @@ def instant(value: str | date | datetime) -> datetime:
 
 
 class _ParsedByInstant:
-    """Tells pydantic, where it reads files, to leave the reading of moments to `instant`."""
+    """Makes pydantic parse moments with `instant`."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -87,9 +87,9 @@ class AsOf:
         return instant(published) <= self.at
 
     def admits_day(self, day: date) -> bool:
-        """Whether something known only by its calendar day may be seen: the whole day must be over by the cutoff."""
+        """Whether something dated only by its day may be seen: the whole day must be over by the cutoff."""
         return end_of_day(day) <= self.at
 
     def __str__(self) -> str:
-        """As written in file names and tables."""
+        """The form used in file names and tables."""
         return self.at.isoformat(timespec="seconds")

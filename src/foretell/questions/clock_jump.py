@@ -1,6 +1,6 @@
-"""A machine's clock that is set back or forward while a program runs: noticed, and told from time that passes.
+"""Detects when a machine's clock is set back or forward while a program runs.
 
-Waiting goes by a clock that nobody can set. The clock that people set is data: a date on a forecast.
+Waiting uses a clock that nobody can set. The wall clock is only data: a date on a forecast.
 """
 
 import time
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 TOLERANCE = 5.0
-"""Seconds that two clocks may differ by."""
+"""Seconds by which two clocks may differ."""
 DRIFT = 1e-3
-"""Of the time that passed: a clock that runs a little fast or slow is not set."""
+"""Tolerance as a share of the time passed: a clock that runs slightly fast or slow was not set."""
 _COUNTS_SLEEP = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
 def steady_seconds() -> float:
-    """Seconds since this machine was started, asleep or awake; the same in all processes, and nobody can set it."""
+    """Seconds since this machine was started, awake or asleep; the same in all processes, and nobody can set it."""
     return time.monotonic() if _COUNTS_SLEEP is None else time.clock_gettime(_COUNTS_SLEEP)
 
 
@@ -24,12 +24,12 @@ class ClockReading:
     """Both clocks at one moment."""
 
     wall: float
-    """Seconds since 1970, as people set it."""
+    """Seconds since 1970 on the wall clock."""
     steady: float
 
     @classmethod
     def now(cls) -> "ClockReading":
-        """This moment."""
+        """Read both clocks now."""
         return cls(time.time(), steady_seconds())
 
     def jump_to(self, later: "ClockReading") -> float:
@@ -50,7 +50,7 @@ class ClockReading:
 
 
 def jump_text(jump: float) -> str:
-    """For a person.
+    """The jump in words.
 
     >>> jump_text(-86_400.0)
     "this machine's clock was set back by 1 day, 0:00:00"

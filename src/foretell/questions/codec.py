@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
-from foretell.questions.errors import InputError, known_names
+from foretell.questions.errors import InputError, known_names, plain_problem
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, read_exclusivity
 from foretell.questions.resolution import Resolution
@@ -107,8 +107,7 @@ def checked_fields(data: Any, kind: type[T]) -> T:
             known = _field_names(kind, first["loc"][:-1])
             hint = known_names(str(first["loc"][-1]), known) if known else None
             raise InputError("is not a known field", column=place, hint=hint) from None
-        problem = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
-        raise InputError(problem, column=place) from None
+        raise InputError(plain_problem(first), column=place) from None
 
 
 def _field_names(kind: type, path: Sequence[str | int]) -> list[str]:

@@ -1,8 +1,9 @@
-"""The one error a user sees for bad input: where it is, what is wrong, what to do."""
+"""The error that users see for bad input: where it is, what is wrong, what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 SETTINGS_FILES = (".yaml", ".yml", ".json", ".toml")
 
@@ -30,7 +31,7 @@ class InputError(Exception):
         self.problem = problem
         self.path = path
         self.row = row
-        """Data row counted from 1, the header not counted; for JSONL and text files the line number."""
+        """Data row counted from 1, without the header; the line number for JSONL and text files."""
         self.column = column
         self.hint = hint
         super().__init__(problem)
@@ -51,7 +52,7 @@ class InputError(Exception):
         return "field" if self.path is None or Path(self.path).suffix.lower() in SETTINGS_FILES else "column"
 
     def at(self, *, path: str | Path | None = None, row: int | None = None, column: str | None = None) -> "InputError":
-        """The same problem with its place filled in by whoever knows the file, or how the user spelled the field."""
+        """The same problem with its location added by a caller that knows the file or the user's spelling."""
         return InputError(
             self.problem,
             path=self.path or path,
@@ -59,6 +60,55 @@ class InputError(Exception):
             column=column or self.column,
             hint=self.hint,
         )
+
+
+def plain_problem(error: Mapping[str, Any]) -> str:
+    """What pydantic found wrong with a value, in plain words that can follow the name of the field.
+
+    >>> plain_problem({"type": "less_than_equal", "ctx": {"le": 1.0}, "input": 40.0, "msg": "…"})
+    'must be at most 1, not 40'
+    >>> plain_problem({"type": "string_too_short", "ctx": {"min_length": 1}, "input": "", "msg": "…"})
+    'is empty'
+    """
+    kind, given, message = error["type"], error.get("input"), str(error["msg"]).removeprefix("Value error, ")
+    limits = [
+        f"{limit:,g}" if isinstance(limit, int | float) else str(limit) for limit in error.get("ctx", {}).values()
+    ]
+    if kind == "string_too_short" and limits == ["1"]:
+        return "is empty"
+    if kind not in PROBLEMS:
+        return message
+    shown = f"{given:g}" if isinstance(given, float) else str(given)
+    repeated = isinstance(given, int | float | str) and "string" not in kind and 0 < len(shown) <= SHOWN
+    return PROBLEMS[kind].format(*limits) + (f", not {shown}" if repeated else "")
+
+
+SHOWN = 40
+"""Characters of a wrong value that a message repeats."""
+PROBLEMS = {
+    "missing": "is missing",
+    "string_too_short": "is too short: it needs at least {} characters",
+    "string_too_long": "is too long: at most {} characters",
+    "string_type": "must be text",
+    "less_than": "must be less than {}",
+    "less_than_equal": "must be at most {}",
+    "greater_than": "must be more than {}",
+    "greater_than_equal": "must be at least {}",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_parsing": "must be yes or no",
+    "bool_type": "must be yes or no",
+    "literal_error": "must be {}",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": "must hold fields, each written as NAME: VALUE",
+    "dataclass_type": "must hold fields, each written as NAME: VALUE",
+}
+"""Kind of a pydantic error → what to say instead of its own message."""
 
 
 class MissingExtra(InputError):
@@ -69,7 +119,7 @@ class MissingExtra(InputError):
 
 
 class NoAnswer(InputError):
-    """Everything was asked as it should be, and no answer came: the command line exits with 3, as for a failed run."""
+    """Everything was asked correctly, and no answer came: the command line exits with 3, as for a failed run."""
 
     exit_code = 3
 

@@ -1,4 +1,4 @@
-"""What a forecaster said, what it cost, and what is left when it broke."""
+"""Forecasts, their cost, and failures."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -73,7 +73,7 @@ class Numeric:
         return cls(x=tuple(quantiles[q] for q in levels), cdf=tuple(levels))
 
     def below(self, value: float) -> float:
-        """P(X ≤ value). The mass of an open lower tail counts from the first point on, that of an upper one nowhere."""
+        """P(X ≤ value). The mass of an open lower tail counts from the first point on, that of an upper tail never."""
         if value < self.x[0]:
             return 0.0
         if value >= self.x[-1]:
@@ -87,7 +87,7 @@ class Numeric:
         return 1.0 - self.below(value)
 
     def quantile(self, level: float) -> float:
-        """The smallest value whose cdf reaches the level; the end points where the level lies in an open tail."""
+        """The smallest value whose cdf reaches the level; an end point if the level lies in an open tail."""
         if not 0 <= level <= 1:
             raise ValueError(f"quantile level {level} is outside [0, 1]")
         if level <= self.cdf[0]:
@@ -101,28 +101,28 @@ class Numeric:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What was spent: on a call, a forecast, a run.
+    """The cost of a call, a forecast or a run.
 
     >>> str(Cost(calls=1, dollars=0.5, input_tokens=10) + Cost(calls=2, dollars=0.25, unpriced=1))
     '$0.7500 and 1 calls of unknown price, 3 calls, 10 tokens'
     """
 
     dollars: float = 0.0
-    """Of the calls whose price is known."""
+    """Dollars for the calls with a known price."""
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
     calls: int = 0
     unpriced: int = 0
-    """Calls whose price is unknown: `dollars` is then a lower bound."""
+    """Calls with an unknown price: `dollars` is then a lower bound."""
 
     @property
     def tokens(self) -> int:
-        """Read and written."""
+        """Input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Cost") -> "Cost":
-        """What two things cost that happened one after the other."""
+        """The cost of two things done one after the other."""
         return Cost(
             # Calls end in any order, and plain sums of floats remember it.
             dollars=round(self.dollars + other.dollars, 12),
@@ -151,15 +151,14 @@ class Cost:
 
 
 Ending = Literal["submitted", "salvaged", "limit", "stopped", "degraded"]
-"""How a trial came to its forecast: the forecaster gave it; it was read out of an answer in another form; a limit of
-steps, time or money was reached, or somebody stopped it early, and the belief of that moment stands; or it rests on the
-failure of a model or a tool.
-"""
+"""How a trial arrived at its forecast. In order: the forecaster submitted it; it was extracted from an answer in
+another form; a limit on steps, time or money was reached, or somebody stopped it, and the current belief counts; or
+it rests on the failure of a model or a tool."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """One probability per target of a question, seen as of a cutoff."""
+    """One probability per target of a question, as of a cutoff."""
 
     question_id: str
     forecaster: str
@@ -168,19 +167,19 @@ class Forecast:
     trial: int = 0
     rationale: str = ""
     trace: str = ""
-    """Where the steps behind the number are kept."""
+    """Where the steps behind the number are stored."""
     usage: Cost = field(default_factory=Cost)
     distribution: Categorical | Numeric | None = None
     """The whole distribution, for multiple-choice and numeric questions."""
     stated: Mapping[str, float] | None = None
-    """What was said before outcomes that exclude each other were made to fit; None: the same as `p`."""
+    """The probabilities before those of exclusive outcomes were made to add up; None if they are the same as `p`."""
     ending: Ending = "submitted"
     problem: str = ""
-    """What failed, where the forecast is degraded."""
+    """What failed, if the forecast is degraded."""
 
     @property
     def degraded(self) -> bool:
-        """Whether it rests on a failure: counted apart, and left out of combinations and scores unless asked for."""
+        """Whether it rests on a failure: counted separately, and left out of combinations and scores by default."""
         return self.ending == "degraded"
 
     def __post_init__(self) -> None:
@@ -197,7 +196,7 @@ class Forecast:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A run that broke. It is counted in the completion rate and never scored as if it were a forecast."""
+    """A trial that failed. It lowers the completion rate and is never scored like a forecast."""
 
     question_id: str
     forecaster: str

@@ -1,4 +1,4 @@
-"""Keys taken out of what is shown or kept, however somebody else wrote them down."""
+"""Removes keys from what is shown or stored, in whatever encoding they appear."""
 
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "•••"
 PART = 8
-"""Letters of a long key that are hidden also by themselves: many quote a key with its end left out."""
+"""Length of a part of a key that is hidden on its own: keys are often quoted without their end."""
 LONGEST_SEARCHED = 200_000
-"""Characters in which parts are looked for; whole keys are hidden in texts of any length."""
+"""Characters in which parts are searched; whole keys are hidden in texts of any length."""
 
 
 @lru_cache(maxsize=64)
 def _forms(secret: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """A key as it is and as it may stand encoded, the longest first, and the parts of all of them."""
+    """A key in all its encodings, longest first, and the parts of all of them."""
     plain = secret.encode("utf-8", "replace")
     coded = [code(b" " * lead + plain).decode() for code in (b64encode, urlsafe_b64encode) for lead in range(3)]
     forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escape(secret), plain.hex()}

@@ -1,4 +1,4 @@
-"""How it came out. Joined to forecasts only in `arena.table`; no forecaster or tool may import this module."""
+"""Outcomes. They are joined to forecasts only for scoring; no forecaster or tool may import this module."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Resolution:
     target_id: str
     outcome: int | None
     due: UtcDatetime | None = None
-    """The round the question was asked in, where the outcome depends on it (a rise since that day)."""
+    """The round of the question, if the outcome depends on it (such as a rise since that day)."""
     payoff: float | None = None
     """Dollars that choosing this option would have returned, for tasks with utilities."""
     resolved_at: UtcDatetime | None = None

@@ -1,4 +1,4 @@
-"""How long a server asks to wait, in the headers of its answer; models and data sources are asked again after that."""
+"""Reads how long a server asks clients to wait."""
 
 import math
 from collections.abc import Mapping

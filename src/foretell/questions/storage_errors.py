@@ -1,4 +1,4 @@
-"""What disks and databases refuse, in words that say what to do."""
+"""Errors of disks and databases, in words that say what to do."""
 
 import errno
 import sqlite3
@@ -12,19 +12,19 @@ DAMAGED_HINT = "foretell doctor --repair rebuilds what can be rebuilt and keeps 
 
 
 class StorageError(InputError):
-    """A file or database of the home cannot be used as it should."""
+    """A file or database in the home cannot be used."""
 
 
 class DiskFull(StorageError):
-    """There is no room for what should be written. Nothing of it was written."""
+    """The disk is full; nothing was written."""
 
 
 class NoRoom(DiskFull):
-    """The disk is so full that nothing should be asked for. Nothing was."""
+    """The disk is so full that nothing should be requested; nothing was."""
 
 
 class DamagedFile(StorageError):
-    """A file does not hold what was written to it."""
+    """A file does not contain what was written to it."""
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

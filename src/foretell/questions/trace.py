@@ -1,4 +1,4 @@
-"""What happens while a forecast is made. Events are the only thing written on the way; every view reads them."""
+"""Events of a forecast in progress. They are all that is recorded on the way; every view reads them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from foretell.questions.quick_init import quick_init
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class ModelCalled:
-    """A model answered (or its answer was taken from the journal)."""
+    """A model answered, or its answer was read from the journal."""
 
     role: str
     model: str
     key: str
-    """Where the journal keeps request and reply."""
+    """The journal key of request and reply."""
     input_tokens: int = 0
     output_tokens: int = 0
     dollars: float | None = None
@@ -25,23 +25,23 @@ class ModelCalled:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class ToolUsed:
-    """A tool was called and this is what the model saw of it."""
+    """A tool was called; this is what the model saw of its result."""
 
     step: int
     tool: str
     arguments: Mapping[str, Any]
     result: str
     sources: tuple[str, ...] = ()
-    """Ids of the material that may be cited from now on."""
+    """Ids of sources that may be cited from now on."""
     failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakBlocked:
-    """Something was kept from the model, and why."""
+    """Something was withheld from the model, and why."""
 
     layer: str
-    """Which layer of the fence refused it: date, address, data, content."""
+    """The layer of the fence that refused it: date, address, data, content."""
     reason: str
     url: str = ""
     title: str = ""
@@ -51,7 +51,7 @@ class LeakBlocked:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class BeliefRevised:
-    """The standing belief changed."""
+    """The current belief changed."""
 
     step: int
     p: Mapping[str, float]
@@ -61,31 +61,31 @@ class BeliefRevised:
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastMade:
-    """A trial ended in a forecast."""
+    """A trial ended with a forecast."""
 
     p: Mapping[str, float]
     how: str
-    """submitted, standing belief at the step limit, at the time limit, at the budget, …"""
+    """submitted, or the current belief at the limit of steps, time or budget, …"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """A trial broke."""
+    """A trial failed."""
 
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAnalyzed:
-    """A claim of a tree was taken apart, or found to stand by itself."""
+    """A claim of a tree was decomposed or found to be a leaf."""
 
     node: str
     tree: str = ""
-    """Which tree of the question: the id of the target it is about."""
+    """Which tree of the question: the id of its target."""
     added: tuple[str, ...] = ()
-    """Ids of all claims that were added at and below the node, parents before children."""
+    """Ids of all claims added at and below the node, parents before children."""
     claims: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Their words, by id."""
+    """Their text, by id."""
     notes: tuple[str, ...] = ()
 
 
@@ -96,7 +96,7 @@ class NodeGrounded:
     node: str
     tree: str = ""
     p: float | None = None
-    """None where grounding failed for good."""
+    """None if grounding failed for good."""
     grounder: str = ""
     attempts: int = 1
     error: str = ""
@@ -104,19 +104,19 @@ class NodeGrounded:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSynthesized:
-    """The probability of a claim was put together from those of its children."""
+    """The probability of a claim was synthesised from those of its children."""
 
     node: str
     tree: str = ""
     p: float | None = None
     link: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The rule with its numbers."""
+    """The rule with its parameters."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeGrown:
-    """A tree is finished; this is all of it, in the form of its file."""
+    """A finished tree in the form of its file."""
 
     tree: str
     document: Mapping[str, Any]
@@ -138,4 +138,4 @@ EmitEvent = Callable[[TraceEvent], None]
 
 
 def ignore_event(event: TraceEvent) -> None:
-    """For callers that do not watch."""
+    """Does nothing; for callers that do not watch."""

@@ -528,7 +528,7 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
 def pair_headline(pair: PairComparison) -> str:
     """The outcome of a head-to-head, and how many targets would settle it where it is open."""
     if not pair.differences:
-        return f"{clean(pair.first)} and {clean(pair.second)} share no target."
+        return f"{clean(pair.first)} and {clean(pair.second)} have no question with an outcome in common."
     found = pair.differences[0]
     margin, word = _gain(found.comparison, found.metric), metric_text(found.metric)
     ahead, behind = (pair.first, pair.second) if margin.diff >= 0 else (pair.second, pair.first)

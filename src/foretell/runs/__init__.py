@@ -33,6 +33,6 @@ HOMES = {
     "foretell.runs.tree_runtime": "TreeOptions",
     "foretell.runs.worker": "Worker WorkerCapacity WorkerSignals executor_name",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

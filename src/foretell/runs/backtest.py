@@ -1,4 +1,4 @@
-"""Run forecasters over questions, each seen as of its own date, and return every answer and every failure."""
+"""Run forecasters over questions, each as of its own date, and return every answer and every failure."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,14 +27,14 @@ BacktestProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Backtest:
-    """What a backtest produced, in the order of questions, then forecasters."""
+    """The results of a backtest, by question and then by forecaster."""
 
     questions: tuple[Question, ...]
     answers: tuple[BacktestAnswer, ...]
     quarantined: tuple[Question, ...] = ()
-    """Questions that were not asked, because their own text was written after the moment of asking."""
+    """Questions that were not asked because their own text was written after the moment of asking."""
     resolutions: tuple[Resolution, ...] = ()
-    """How the questions came out, where they are of a set that knows it."""
+    """The outcomes of the questions, if the question set knows them."""
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
@@ -43,11 +43,11 @@ class Backtest:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The answers that broke; they lower the completion rate."""
+        """The failures; they lower the completion rate."""
         return tuple(a for a in self.answers if isinstance(a, Failure))
 
     def __str__(self) -> str:
-        """How many were asked and answered, and why others were not."""
+        """How many questions were asked and answered, and why others were not."""
         lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
         reasons = Counter(f"{one.forecaster}: {one.error}" for one in self.failures)
         return "\n".join([*lines, *(f"{count} times {reason}" for reason, count in reasons.most_common(5))])
@@ -66,14 +66,14 @@ def backtest(
     progress: BacktestProgress | None = None,
     late_text: LateText = "quarantine",
 ) -> Backtest:
-    """Every forecaster on every question, as of the question's due date; a failure never stops the rest.
+    """Run every forecaster on every question, as of the question's due date. A failure never stops the rest.
 
-    Questions may be named: a file or a data set, as on the command line. They then come with their outcomes, which
-    `foretell.score` finds in the result, with their series, and with the past that forecasters may learn from.
+    Questions may be given by name, as on the command line: a file or a data set. They then come with their outcomes,
+    which `foretell.score` finds in the result, their series, and the past that forecasters may learn from.
 
-    `past` is what forecasters may learn from: each question is shown only what was known before its date. `series` may
-    be a context manager, which is opened in the loop that the forecasters run in, and closed at the end.
-    A question whose own text was written later is left out, or with `late_text` kept as it is or cut.
+    `past` is what forecasters may learn from: each question sees only what was known before its date. `series` may be a
+    context manager, which is opened in the event loop of the forecasters and closed at the end. A question whose own
+    text was written later is left out or, with `late_text`, kept as it is or cut.
 
     >>> from foretell.questions.question import Target
     >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))

@@ -1,8 +1,8 @@
-"""The engine that hands out cells: DBOS on PostgreSQL. No other module knows it, so that another could take its place.
+"""The queue that distributes cells to workers: DBOS on PostgreSQL. No other module uses DBOS, so it can be replaced.
 
-A cell is a workflow without steps: begun again elsewhere, it gets every reply it had from the journal. It waits in a
-queue that nobody listens to; a worker with room has it moved to a queue of its own, from which the engine begins it. So
-every worker has as many as it wants, and not as many as the worker that came last.
+A cell is a workflow without steps: restarted elsewhere, it gets every reply it had from the journal. It waits in a
+queue that nobody listens to. A worker with free capacity moves it to its own queue, from which the engine starts it.
+This way every worker has its own concurrency instead of that of the worker that joined last.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ from foretell.runs.executor import HOPELESS_AFTER, RunProgress, why_hopeless
 from foretell.runs.store import CellKey, RunCell, RunStore
 
 QUEUE = "foretell-cells"
-"""Where cells wait; as many as stand in its description may be at work at once, over all workers."""
+"""Where cells wait. Its description holds the maximum number of cells at work over all workers."""
 LANES = 8
-"""Queues to wait in: one for each of the first trials, so that early ones of every run come first."""
+"""Waiting queues: one for each of the first trials, so that early trials of every run come first."""
 WORKFLOW = "foretell.cell"
 APPLICATION = "foretell"
 VERSION = "1"
-"""Not a hash of the source, as the engine would have it: cells of an older build are finished by a newer one."""
+"""Fixed instead of the engine's hash of the source, so that a newer build finishes cells of an older one."""
 POLL_SECONDS = 0.25
-"""Seconds between two looks into a queue."""
+"""Seconds between checks of a queue."""
 POOL = 5
 BATCH = 100
-"""Cells that are queued in one transaction."""
+"""Cells queued per transaction."""
 RETRY_SECONDS = 0.5
 WARN_EVERY = 10.0
-"""Seconds between two complaints about a server that is away."""
+"""Seconds between warnings about a server that is away."""
 OPEN_STATUSES = ("ENQUEUED", "PENDING", "DELAYED")
 STUCK_MS = 10_000
-"""Milliseconds after which the server ends a session of ours that stops in the midst of handing out cells."""
+"""Milliseconds after which the server ends a session of ours that hangs while distributing cells."""
 
 T = TypeVar("T")
 CellWork = Callable[[CellKey], Awaitable[None]]
@@ -49,18 +49,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedCell:
-    """A cell as it stands in the queue."""
+    """A cell in the queue."""
 
     key: CellKey
     attempt: int = 0
-    """How often it had ended without a forecast before."""
+    """How often it has ended without a forecast."""
     status: str = ""
     executor: str = ""
-    """Who has taken it; empty while it waits."""
+    """The worker that has taken it; empty while it waits."""
 
     @property
     def id(self) -> str:
-        """The same cell and attempt cannot be queued twice.
+        """Unique id, so that the same cell and attempt cannot be queued twice.
 
         >>> QueuedCell(key=CellKey(run="r", question="a/b", due="2026-01-01", trial=2)).id
         'r/0/2/2026-01-01/a/b'
@@ -69,12 +69,12 @@ class QueuedCell:
 
     @property
     def open(self) -> bool:
-        """Waiting, or at work."""
+        """Whether it is waiting or running."""
         return self.status in OPEN_STATUSES
 
 
 def waiting_queue(trial: int) -> str:
-    """Where a cell waits.
+    """The queue in which a cell of this trial waits.
 
     >>> waiting_queue(0), waiting_queue(2), waiting_queue(50)
     ('foretell-cells', 'foretell-cells+2', 'foretell-cells+7')
@@ -86,12 +86,12 @@ WAITING = tuple(map(waiting_queue, range(LANES)))
 
 
 def own_queue(executor: str) -> str:
-    """That of a worker."""
+    """The queue of a worker."""
     return f"{QUEUE}/{executor}"
 
 
 def read_id(id: str, *, status: str = "", executor: str = "") -> QueuedCell:
-    """What an id says.
+    """Parse the id of a queued cell.
 
     >>> read_id("r/0/2/2026-01-01/a/b").key.question
     'a/b'
@@ -102,7 +102,7 @@ def read_id(id: str, *, status: str = "", executor: str = "") -> QueuedCell:
 
 
 def _retrying(work: Callable[[], T]) -> T:
-    """Tried again while the server is away; for what may be done twice."""
+    """Retry while the server is away; only for idempotent work."""
     from sqlalchemy.exc import InterfaceError, OperationalError
 
     told = -WARN_EVERY
@@ -126,10 +126,10 @@ def _dbos() -> Any:
 
 
 class CellQueue:
-    """The queue as seen from outside: put cells in, look who has them, put them back. Calls wait for the server."""
+    """The queue seen from outside: add cells, see who has them, put them back. Calls block on the server."""
 
     def __init__(self, url: str) -> None:
-        """Makes the engine's tables where they are missing."""
+        """Create the engine's tables if they are missing."""
         dbos = _dbos()
         from sqlalchemy import create_engine, make_url
 
@@ -146,27 +146,27 @@ class CellQueue:
         self._json: Any = dbos.WorkflowSerializationFormat.PORTABLE
 
     def open_for(self, *, everywhere: int | None, first: bool) -> int | None:
-        """How many cells all workers together have at once, as it stands now.
+        """The maximum number of cells at work over all workers.
 
-        The first worker decides, and later ones that name a number; one that names none keeps to what stands.
+        The first worker sets it, and later ones that pass a number; a worker without one keeps the current value.
         """
         cap = everywhere or (None if first else self.everywhere())
         _retrying(lambda: self._client.register_queue(QUEUE, global_concurrency=cap))
         return cap
 
     def join(self, executor: str) -> None:
-        """Make a queue for a worker's own cells."""
+        """Create a queue for a worker's own cells."""
         _retrying(lambda: self._client.register_queue(own_queue(executor), polling_interval_sec=POLL_SECONDS))
 
     def forget(self, gone: Callable[[str], bool]) -> None:
-        """Take away the empty queues of workers of whom that is true."""
+        """Delete the empty queues of workers for which the condition holds."""
         for queue in self._client.list_queues():
             executor = queue.name.partition(own_queue(""))[2]
             if executor and gone(executor) and not self.held([executor]):
                 self._client.delete_queue(queue.name)
 
     def take(self, executor: str, at_once: int) -> int:
-        """Move waiting cells to a worker that has so many at once, as far as all of them together may; how many."""
+        """Move waiting cells to a worker up to its concurrency and the overall limit; returns how many."""
         return _retrying(lambda: self._take(executor, at_once))
 
     def _take(self, executor: str, at_once: int) -> int:
@@ -191,7 +191,7 @@ class CellQueue:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Nobody else hands out, puts back or drops cells meanwhile."""
+        """Hold the lock under which cells are distributed, put back or dropped."""
         from sqlalchemy import text
 
         from foretell.models.database.postgres import lock_number
@@ -201,12 +201,12 @@ class CellQueue:
             yield
 
     def everywhere(self) -> int | None:
-        """How many cells all workers together have at once, at most."""
+        """The maximum number of cells at work over all workers."""
         standing = _retrying(lambda: self._client.retrieve_queue(QUEUE))
         return standing.global_concurrency if standing else None
 
     def add(self, cells: Iterable[QueuedCell]) -> None:
-        """Queue cells, early trials first. One that is queued already stays as it is."""
+        """Queue cells, early trials first. Cells that are already queued stay as they are."""
         waiting = iter(cells)
         while batch := list(islice(waiting, BATCH)):
             _retrying(partial(self._add, batch))
@@ -232,11 +232,11 @@ class CellQueue:
         return self._list(workflow_id_prefix=f"{run}/")
 
     def open_cells(self) -> list[QueuedCell]:
-        """Cells of any run that wait or are at work."""
+        """Cells of any run that are waiting or running."""
         return self._list(status=list(OPEN_STATUSES))
 
     def held(self, executors: Sequence[str] | None = None) -> list[QueuedCell]:
-        """Cells that somebody, or one of these, has taken and not finished."""
+        """Unfinished cells taken by any worker, or by these."""
         if executors is None:
             queues = [queue.name for queue in self._client.list_queues() if queue.name.startswith(own_queue(""))]
         else:
@@ -251,7 +251,7 @@ class CellQueue:
         ]
 
     def put_back(self, executors: Sequence[str], cells: Sequence[QueuedCell]) -> None:
-        """Let somebody else take those of the cells that these still hold."""
+        """Let others take those of the cells that these workers still hold."""
         with self._alone():
             still = {queued.id for queued in self.held(executors)}
             for lane in dict.fromkeys(waiting_queue(queued.key.trial) for queued in cells):
@@ -259,7 +259,7 @@ class CellQueue:
                 self._move(mine, lane)
 
     def drop(self, cells: Sequence[QueuedCell]) -> None:
-        """Nobody takes them any more."""
+        """Remove cells from the queue."""
         if cells:
             with self._alone():
                 self._client.cancel_workflows([queued.id for queued in cells])
@@ -271,7 +271,7 @@ class CellQueue:
 
 
 class QueueEngine:
-    """Takes cells from the queue and lets `work` answer them, on the event loop that is running at the start."""
+    """Takes cells from the queue and passes them to `work`, on the event loop that is running at the start."""
 
     def __init__(self, url: str, executor: str, work: CellWork) -> None:
         self._url = url
@@ -279,7 +279,7 @@ class QueueEngine:
         self._work = work
 
     def start(self) -> None:
-        """Begin the cells that are moved to this worker. Only one engine can run in a process."""
+        """Start the cells that are moved to this worker. Only one engine can run in a process."""
         _retrying(self._start)
 
     def _start(self) -> None:
@@ -308,7 +308,7 @@ class QueueEngine:
         dbos.DBOS.launch()
 
     def stop(self) -> None:
-        """End; waits for its threads."""
+        """Stop and wait for its threads."""
         _dbos().DBOS.destroy(destroy_registry=True)
 
 
@@ -316,7 +316,7 @@ class QueueEngine:
 
 
 def not_queued(cells: Iterable[RunCell], standing: Iterable[QueuedCell]) -> Iterator[QueuedCell]:
-    """Those of the cells that nobody has before them, each as the attempt after its last.
+    """Cells that are not queued yet, each with the number of its next attempt.
 
     >>> list(not_queued([], []))
     []
@@ -334,7 +334,7 @@ def not_queued(cells: Iterable[RunCell], standing: Iterable[QueuedCell]) -> Iter
 
 
 def open_cells(store: RunStore, cells: Sequence[RunCell]) -> list[RunCell]:
-    """Cells that have neither forecast nor failure."""
+    """Cells without a forecast or a failure."""
     if not cells:
         return []
     ended = store.ended(cells[0].run)
@@ -342,7 +342,7 @@ def open_cells(store: RunStore, cells: Sequence[RunCell]) -> list[RunCell]:
 
 
 def enqueue(queue: CellQueue, store: RunStore, cells: Sequence[RunCell]) -> list[RunCell]:
-    """Queue what is open and not queued yet; done again, it changes nothing. What is open."""
+    """Queue open cells that are not queued yet, idempotently, and return all open cells."""
     left = open_cells(store, cells)
     if left:
         standing = queue.of_run(left[0].run)
@@ -351,7 +351,7 @@ def enqueue(queue: CellQueue, store: RunStore, cells: Sequence[RunCell]) -> list
 
 
 def drop_cells(queue: CellQueue, run: str) -> int:
-    """Take a run out of the queue: what waits is not begun, what is at work is broken off. How many cells."""
+    """Remove a run from the queue: waiting cells do not start, running ones are aborted. Returns how many."""
     cells = [queued for queued in queue.open_cells() if queued.key.run == run]
     queue.drop(cells)
     return len(cells)
@@ -361,9 +361,9 @@ def drop_cells(queue: CellQueue, run: str) -> int:
 
 FOLLOW_SECONDS = 0.5
 RECHECK_SECONDS = 15.0
-"""Seconds after which it is made sure that every open cell is still queued."""
+"""Seconds between checks that every open cell is still queued."""
 RECHECK_SHARE = 20
-"""That takes longer for a large run: so many times as long passes before it is done again."""
+"""For a large run the check takes longer, and this multiple of its duration passes before the next."""
 
 
 @dataclass(kw_only=True)
@@ -374,13 +374,13 @@ class RunFollower:
     store: RunStore
     watch: Callable[[RunProgress], None]
     journal: Journal | None = None
-    """Where the workers note what they send: it knows what is reserved and at risk."""
+    """Where workers record what they send: it knows what is reserved and at risk."""
     progress: RunProgress = field(default_factory=lambda: RunProgress(total=0))
     _seen: int = -1
     _next_look: float = 0.0
 
     async def until_ended(self, cells: Sequence[RunCell]) -> RunProgress:
-        """Queue what is open, and wait for others to answer it."""
+        """Queue the open cells and wait until workers have answered them."""
         if self._seen < 0:
             self._seen = await self.store.aside(self.store.last_event)
         before = replace(self.progress)
@@ -402,14 +402,14 @@ class RunFollower:
         return self.progress
 
     async def _enqueue(self, cells: Sequence[RunCell]) -> tuple[list[RunCell], float]:
-        """What is open, and when to make sure again that it is queued."""
+        """Queue open cells; returns them and the time of the next check."""
         start = time.monotonic()
         left = await asyncio.to_thread(enqueue, self.queue, self.store, cells)
         end = time.monotonic()
         return left, end + max(RECHECK_SECONDS, RECHECK_SHARE * (end - start))
 
     async def _look(self, cells: Sequence[RunCell], before: RunProgress) -> int:
-        """Read how far it is; how many of the cells have ended."""
+        """Update the progress and return how many cells have ended."""
         run, trials = cells[0].run, [cell.trial for cell in cells]
         span = range(min(trials), max(trials) + 1)
         found, failed, degraded = await self.store.aside(self.store.tally, run, span)

@@ -1,4 +1,4 @@
-"""Who works at what: two processes never at the same thing, and another takes over from one that dies."""
+"""Claims on work: two processes never do the same thing, and another takes over when one dies."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,7 +16,7 @@ _DONE = "update tick set done = 1 where name = ? and due = ?"
 
 
 class ClaimTable:
-    """What is due is done once, however many processes wait for it: one takes it, and another if that one dies.
+    """Due work is done once, however many processes wait for it. If the process that took it dies, another takes over.
 
     ::
 
@@ -32,7 +32,7 @@ class ClaimTable:
         self._claimed: set[tuple[str, str]] = set()
 
     def take(self, name: str, due: str) -> bool:
-        """Whether it is ours to do now. What we took and did not finish is ours until we are gone."""
+        """Whether we have claimed the work. What we took and did not finish stays ours as long as we live."""
         if (name, due) in self._ours or not self._taken(name, due, self._db.life.id):
             return False
         self._ours.add((name, due))
@@ -50,18 +50,18 @@ class ClaimTable:
         return not self._db.life.alive(owner) and bool(self._db.write(_TAKE, (name, due, me, owner)))
 
     def done(self, name: str, due: str) -> None:
-        """Nobody does it again."""
+        """Record that the work is done, so that nobody does it again."""
         self._db.write(_DONE, (name, due))
 
     def give_back(self, name: str, due: str) -> None:
-        """Ours no longer, and not done: it can be taken again."""
+        """Release unfinished work, so that it can be claimed again."""
         self._db.write(_GIVE_BACK, (name, due, self._db.life.id))
         self._ours.discard((name, due))
 
     def ours(self, statements: Statements, name: str, only: str | None = None) -> set[str]:
-        """What is still ours under a name, or whether one thing is, and stays so until the end of the transaction.
+        """The claims we still hold under a name, fixed until the end of the transaction.
 
-        One who was asleep for long, and whom others took for gone, finds out by it before anything is written.
+        A process that was suspended, and that others considered dead, learns of it here before it writes anything.
         """
         lock = " for share" if self._db.shared else ""
         one, which = ("", ()) if only is None else (" and due = ?", (only,))
@@ -69,7 +69,7 @@ class ClaimTable:
 
     @asynccontextmanager
     async def claim(self, name: str, what: str) -> AsyncGenerator[bool]:
-        """Whether it is ours while the block lasts; whether it is done stands elsewhere."""
+        """Whether we hold the claim for the duration of the block. Whether the work is done is recorded elsewhere."""
         if (name, what) in self._claimed:  # By another task of this process, which may be taking it right now.
             yield False
             return

@@ -1,4 +1,4 @@
-"""What a run has to say: trials put together, one forecast per question."""
+"""The answer of a run: its trials combined into one forecast per question."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,24 +21,24 @@ from foretell.runs.spec import AUTO, COMBINE_HELP, DEFAULT
 
 @dataclass(frozen=True, kw_only=True)
 class CombinationSettings:
-    """How trials become one probability: a rule, and after it what was learnt from the past, if anything."""
+    """How trials become one probability: a rule, optionally fitted to the past."""
 
     rule: Rule = "logit-mean"
     fitted: FittedRule | None = None
     """Applied to the trials in place of the rule, which answers where this has no answer; it refuses questions that it
     was trained on."""
     rates: Rates | None = None
-    """Base rates for a fitted rule that leans on them."""
+    """Base rates for a fitted rule that uses them."""
     degraded: bool = False
-    """Use trials that rest on a failure too; otherwise they count as failed."""
+    """Whether to use trials that rest on a failure; otherwise they count as failed."""
     judged: bool = False
-    """Let the panel's answer stand where a panel read the trials' reasons; where none did, the rule answers."""
+    """Whether a panel's answer replaces the rule for questions where a panel has read the trials' reasons."""
 
 
 def combine_trials(
     answers: Iterable[Forecast | Failure], questions: Iterable[Question], how: CombinationSettings | None = None
 ) -> list[Forecast]:
-    """One forecast per question out of its trials; a question whose trials all failed, or are degraded, is absent."""
+    """One forecast per question. Questions whose trials all failed or are degraded are left out."""
     how = how or CombinationSettings()
     askings: dict[str, list[Question]] = {}
     for question in questions:
@@ -58,7 +58,7 @@ def combine_trials(
 
 
 def _asking(askings: Sequence[Question], at: datetime) -> Question | None:
-    """The asking of a question that a forecast answers: the same market may be asked in several rounds."""
+    """The question and date that a forecast answers: the same market may be asked in several rounds."""
     if len(askings) == 1:
         return askings[0]
     return next((question for question in askings if question.as_of.at == at), None)
@@ -126,7 +126,7 @@ def _summary(
     p: Mapping[str, float],
     why: str,
 ) -> str:
-    """What was done to the trials, before the words of one of them."""
+    """A summary of the combination, followed by the reasons of one trial."""
     text = ""
     if how.fitted is not None and any(f"{plain[target]:.1%}" != f"{p[target]:.1%}" for target in p):
         moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
@@ -192,7 +192,7 @@ def combining_by_name(name: str, rates: Rates | None = None) -> CombinationSetti
 def one_forecast_per_question(
     answers: Sequence[Forecast | Failure], questions: Iterable[Question], how: CombinationSettings | None = None
 ) -> list[Forecast]:
-    """Trials combined; distributions over a number are averaged level by level."""
+    """One forecast per question. Distributions over a number are averaged level by level."""
     numeric: dict[tuple[str, str], list[Numeric]] = {}
     for answer in answers:
         if not isinstance(answer, Forecast) or (answer.degraded and not (how and how.degraded)):
@@ -208,7 +208,7 @@ def one_forecast_per_question(
 
 
 def average_distributions(distributions: Sequence[Numeric]) -> Numeric:
-    """The mean of their quantiles at every level that one of them states and all of them reach.
+    """The mean of the quantiles at every level that one distribution states and all of them reach.
 
     Averaging quantiles keeps the shape: the mean of two bells is a bell between them, not two bumps (Vincent 1912).
 

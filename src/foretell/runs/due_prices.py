@@ -1,6 +1,6 @@
-"""Prices of a round's markets at its due moment, each read from its history once and kept beside the round.
+"""Market prices of a round at its due date, each read from its history once and stored with the round.
 
-A published round carries prices that are ten days old when it is due; that much freshness is worth 1.6 points.
+The prices in a published round are ten days old when it is due; fresh ones are worth 1.6 points.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ AT_ONCE = 4
 NOTHING_NEWER = "no market could be reached, or none had a newer price"
 LIMITS = HttpLimits(attempts=2)
 Prices = dict[str, dict[str, tuple[str, float]]]
-"""By question and target: the moment of a price, and the price."""
+"""Time and price by question and target."""
 
 
 async def keep_due_prices(cache: DownloadCache, days: Sequence[str], settings: Settings) -> list[PulledFile]:
-    """What became of the prices of each round; one that is not due yet, or has been over for long, is left as it is."""
+    """Fetch missing prices and report on each round; rounds that are not due yet or long over are left alone."""
     done: list[PulledFile] = []
     now = clock_of(settings)()
     async with SeriesOnDemand(settings, LIMITS) as series:
@@ -41,7 +41,7 @@ async def keep_due_prices(cache: DownloadCache, days: Sequence[str], settings: S
 
 
 async def _keep(cache: DownloadCache, day: str, series: SeriesOnDemand) -> list[PulledFile]:
-    """Ask the markets that no price was read of yet."""
+    """Fetch prices of the markets that have none yet."""
     name, entry = price_file(day), cache.entry(price_file(day))
     markets = [one for one in read_pulled(cache, day).questions if one.kind == "market"]
     before: Prices = {} if entry is None else json.loads(cache.path(name).read_bytes())["prices"]

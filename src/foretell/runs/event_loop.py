@@ -1,4 +1,4 @@
-"""How this application waits: the fastest event loop at hand, and a garbage collector that leaves long runs alone."""
+"""The event loop of the application (uvloop if installed) and a garbage collector tuned for long runs."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def runner() -> "asyncio.Runner":
-    """A loop for one or several pieces of work, to be used in a `with` block; on uvloop where it is installed."""
+    """An event loop for one or several coroutines, as a context manager; uvloop if it is installed."""
     # Thousands of messages in flight make every full collection slow and free nothing (measured: a tenth of the time).
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
@@ -22,13 +22,13 @@ def runner() -> "asyncio.Runner":
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Like `asyncio.run`, on uvloop where it is installed."""
+    """Like `asyncio.run`, on uvloop if it is installed."""
     with runner() as loop:
         return loop.run(main)
 
 
 def run_sync(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
-    """The result. Where a loop is running already, as in a notebook, the work gets a thread and a loop of its own.
+    """Run a coroutine and return its result, in a thread if a loop is already running, as in a notebook.
 
     >>> run_sync(asyncio.sleep(0, "done"))
     'done'

@@ -1,6 +1,6 @@
-"""Runs cells side by side in one process. What is finished is skipped; what breaks is stored as a failure.
+"""Runs cells concurrently in one process. Finished cells are skipped; failures are stored.
 
-Several processes may run the same cells against one store: they share them, and none is answered by two at once.
+Several processes may run the same cells against one store: they share them, and no cell is answered twice at once.
 """
 
 import asyncio
@@ -26,53 +26,53 @@ from foretell.runs.claims import ClaimTable
 from foretell.runs.store import CellKey, RunCell, RunStore
 
 AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
-"""Answers one cell, emitting events on the way."""
+"""Answers one cell and emits events on the way."""
 
 WatchEvents = Callable[[int, TraceEvent], None]
-"""Called with the number of a trial and what happens in it, at once."""
+"""Called immediately with a trial's number and each of its events."""
 
 FLUSH_SECONDS = 0.25
-"""How far a watcher may lag behind. A crash may lose the last events; the journal still has every reply."""
+"""How far a reader may lag behind. A crash may lose the last events; the journal still has every reply."""
 OTHER_PROCESS_POLL_SECONDS = 0.5
-"""Seconds between two looks at cells that another process has before it."""
+"""Seconds between checks of cells that another process is answering."""
 
 log = logging.getLogger(__name__)
 clock_log = logging.getLogger("foretell.clock")
-"""What a person at a terminal is told."""
+"""Messages for a person at a terminal."""
 
 
 @dataclass(kw_only=True)
 class RunProgress:
-    """How far a run is; changed while it goes on."""
+    """The progress of a run, updated while it goes on."""
 
     total: int
     done: int = 0
     failed: int = 0
     degraded: int = 0
-    """Answered, but on top of a failure."""
+    """Answered, but based on a failure."""
     skipped: int = 0
     dollars: float = 0.0
-    """Spent: the price of the replies that came."""
+    """Cost of the replies received."""
     reserved: float = 0.0
-    """Dollars set aside for calls under way."""
+    """Dollars reserved for calls in flight."""
     at_risk: float = 0.0
-    """Dollars that lost replies may have cost, those of earlier processes too."""
+    """What lost replies may have cost, including those of earlier processes."""
     checks: float = 0.0
-    """The part of what is spent that went into finding out how models can be asked."""
+    """The part of the spending that went into probing models."""
     calls: int = 0
     stopped: str = ""
-    """Why the run was given up before its end."""
+    """Why the run gave up before its end."""
     early: bool = False
-    """Whether somebody stopped it before its end."""
+    """Whether somebody stopped it early."""
 
     def __add__(self, later: "RunProgress") -> "RunProgress":
-        """Two parts of a run, one after the other; what is reserved and at risk is what the later one saw."""
+        """Combine two consecutive parts of a run; reserved and at-risk amounts are those of the later one."""
         names = ("total", "done", "failed", "degraded", "skipped", "dollars", "checks", "calls")
         sums = {name: getattr(self, name) + getattr(later, name) for name in names}
         return replace(later, **sums, stopped=later.stopped or self.stopped, early=later.early or self.early)
 
     def money(self, decimals: int = 2) -> str:
-        """Spent, and apart from it what is reserved and at risk.
+        """What is spent, reserved and at risk, in words.
 
         >>> RunProgress(total=1, dollars=0.5, at_risk=0.25).money()
         '$0.50 spent, $0.25 at risk'
@@ -84,11 +84,11 @@ class RunProgress:
 
 
 HOPELESS_AFTER = 5
-"""Cells that end in the same failure before any is answered: the others would end so too, and cost as much."""
+"""Number of cells that fail for the same reason before any is answered, after which the run gives up."""
 
 
 def why_hopeless(results: Iterable[Forecast | Failure]) -> str:
-    """Why a run is given up that began with these results; empty while it is not."""
+    """Why a run that began with these results should give up; empty if it should not."""
     problems: list[str] = []
     alike: set[str] = set()
     for result in results:
@@ -103,7 +103,7 @@ def why_hopeless(results: Iterable[Forecast | Failure]) -> str:
 
 
 class CellTakenOver(Exception):
-    """While this process was asleep, or cut off, others took it for gone, and a cell of its own for theirs."""
+    """While this process was suspended or disconnected, another took over one of its cells."""
 
 
 class CellStopped(Exception):
@@ -115,7 +115,7 @@ class CellLease:
     """A cell that is ours, as far as we know."""
 
     term: int
-    """Of our sign of life, when we last made sure."""
+    """The term of our liveness when we last checked."""
     task: asyncio.Task[Any]
     lost: bool = False
 
@@ -132,7 +132,7 @@ class Executor:
         on_event: "WatchEvents | None" = None,
         claims: ClaimTable | None = None,
     ) -> None:
-        """Who claims cells elsewhere in this process as well hands its claims in."""
+        """Pass `claims` to share them with other users in this process."""
         self._store = store
         self._claims = claims or ClaimTable(store.database)
         self._leases: dict[CellKey, CellLease] = {}
@@ -142,14 +142,14 @@ class Executor:
         self._waiting: dict[CellKey, list[TraceEvent]] = {}
         self._writing = asyncio.Lock()
         self._results: list[Forecast | Failure] | None = []
-        """What the first cells ended in; None as soon as there is hope, or none."""
+        """Results of the first cells; None once it is known whether the run is hopeless."""
         self._stops: dict[str, EarlyStop] = {}
-        """By run; a run that somebody stops is ended here."""
+        """Stop requests by run."""
         self.budget: Budget | None = None
-        """That of the run, where its money is to be watched."""
+        """The run's budget, for reporting."""
 
     async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
-        """Every cell that has no forecast yet is answered and stored. A cell that breaks never stops the others."""
+        """Answer and store every cell without a forecast. A failing cell never stops the others."""
         everything = list(cells)
         finished = self._store.finished(everything[0].run) if everything else set[tuple[str, str, int]]()
         todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
@@ -209,7 +209,7 @@ class Executor:
 
     @asynccontextmanager
     async def claimed(self, key: CellKey) -> AsyncGenerator[bool]:
-        """Whether a cell is ours while the block lasts: nobody else answers it, and nothing is written if that ends."""
+        """Whether we hold a cell during the block: nobody else answers it, and nothing is written if we lose it."""
         task, store = asyncio.current_task(), self._store
         assert task is not None
         # Read before the claim is made: who falls asleep in between makes sure again.
@@ -229,14 +229,14 @@ class Executor:
                     del self._leases[key]
 
     def _fence(self, statements: Statements, keys: Set[CellKey]) -> Set[CellKey]:
-        """Those of the cells that are ours; those that were never claimed are not fenced."""
+        """Those of the cells that are still ours; cells that were never claimed pass."""
         claimed = {key for key in keys if key in self._leases}
         only = _claim(next(iter(claimed)))[1] if len(claimed) == 1 else None
         ours = {run: self._claims.ours(statements, f"cell {run}", only) for run in {key.run for key in claimed}}
         return {key for key in keys if key not in claimed or _claim(key)[1] in ours[key.run]}
 
     async def _make_sure(self) -> None:
-        """After a silence in which others may have taken us for gone: what is not ours any more is let go."""
+        """After a silence in which others may have considered us dead: release cells that are no longer ours."""
         life = self._store.database.life
         term = life.term
         unsure = {key: lease for key, lease in self._leases.items() if lease.term != term}
@@ -263,7 +263,7 @@ class Executor:
                 self._results = None
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
-        """One cell, answered and stored; within `noting`."""
+        """Answer and store one cell; call it within `noting`."""
         if not await self._store.grouped(self._store.start_cell, cell.key, self._fence):
             raise _taken_over(cell.key)
         in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
@@ -309,9 +309,9 @@ class Executor:
 
     @asynccontextmanager
     async def _stoppable(self, cell: RunCell) -> AsyncGenerator[EarlyStop]:
-        """Answer a cell until its run is stopped: raises `CellStopped` if it takes longer than that allows.
+        """Answer a cell until its run is stopped. Raises `CellStopped` if that takes longer than allowed.
 
-        A context and not a function around the answer: every frame between a command and a model is one more to read.
+        A context manager instead of a wrapper, to add no frame between a command and its model.
         """
         lease, life = self._leases.get(cell.key), self._store.database.life
         stop, clock = self._stops.setdefault(cell.run, EarlyStop()), asyncio.timeout(None)
@@ -327,7 +327,7 @@ class Executor:
             raise CellStopped from None
 
     async def _stop_if_asked(self, progress: RunProgress | None) -> None:
-        """End the runs that somebody wants stopped."""
+        """Stop the runs that somebody asked to stop."""
         running = {key.run for key in self._waiting}
         # Of a run that goes on again, the stop of before is forgotten.
         self._stops = {run: stop for run, stop in self._stops.items() if run in running}
@@ -339,7 +339,7 @@ class Executor:
 
     @asynccontextmanager
     async def noting(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
-        """While it lasts, the events of cells are written to the store now and then, and progress is told."""
+        """While the block lasts, write events to the store now and then and report progress."""
 
         async def flush_now_and_then() -> None:
             before = ClockReading.now()
@@ -364,7 +364,7 @@ class Executor:
             await self._flush()
 
     async def _flush(self) -> None:
-        """Write the events of all cells that are under way."""
+        """Write the events of all running cells."""
         async with self._writing:  # One after the other: the events of a cell keep their order.
             events = [(key, event) for key, waiting in self._waiting.items() for event in waiting]
             for waiting in self._waiting.values():
@@ -375,12 +375,12 @@ class Executor:
 
 
 def _claim(key: CellKey) -> tuple[str, str]:
-    """A cell as the table of claims names it."""
+    """The name of a cell in the table of claims."""
     return f"cell {key.run}", f"{key.question} {key.due} {key.trial}"
 
 
 def _refuse_stopped_failure(result: Forecast | Failure, stop: EarlyStop) -> None:
-    """A cell that failed because its run was stopped has nothing to answer with: `CellStopped`."""
+    """Raise `CellStopped` for a cell that failed only because its run was stopped."""
     if stop.wish is not None and isinstance(result, Failure):
         raise CellStopped
 

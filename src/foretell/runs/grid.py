@@ -1,4 +1,4 @@
-"""Experiments as files: a grid names what varies and what does not, and expands to runs that carry their factors."""
+"""Experiments as files: a grid says what varies and what does not, and expands to runs with their factors."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,27 +14,27 @@ from foretell.runs.spec import FORMER_NAMES, RunSpec, parse_yaml, spec_from_mapp
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
 SECTIONS = ("questions", "options", "models", "sampling", "prices", "budget")
-"""Fields of a run that have fields of their own."""
+"""Fields of a run that have subfields."""
 SAMPLING = ("temperature", "effort", "max_tokens", "tier")
 SHORT = {"model": "models.agent"}
 NONE = "none"
 MOST_RUNS = 1_000
 RunFactors = Mapping[str, str]
-"""By name of a factor, the level that a run has of it; a factor that does not concern it is absent."""
+"""The level of each factor in a run; factors that do not apply are absent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorLevel:
-    """One value of a factor: its label, and the fields of a run that it sets."""
+    """One value of a factor: its label and the run fields it sets."""
 
     label: str
     changes: Mapping[str, Any]
-    """By dotted field."""
+    """New values by dotted field."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridFactor:
-    """Something that varies: every level is tried with every level of the other factors."""
+    """Something that varies: every level is combined with every level of the other factors."""
 
     name: str
     levels: tuple[FactorLevel, ...]
@@ -51,21 +51,21 @@ class GridRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """An experiment: what all runs share, what varies, and runs that stand beside the cross."""
+    """An experiment: what all runs share, what varies, and extra runs outside the full cross."""
 
     name: str
     base: Mapping[str, Any]
     factors: tuple[GridFactor, ...]
     also: tuple[FactorLevel, ...] = ()
-    """Runs beside the cross, such as a baseline: each is the base with some fields changed."""
+    """Extra runs, such as a baseline: each is the base with some fields changed."""
     without: tuple[RunFactors, ...] = ()
-    """Combinations that are left out."""
+    """Combinations to leave out."""
     budget: float | None = None
     """Dollars for all runs together."""
     path: Path = field(default_factory=Path)
 
     def runs(self) -> tuple[GridRun, ...]:
-        """Every run, in the order of the file; two that would be the same run are refused."""
+        """Every run in the order of the file; duplicates are refused."""
         crossed = prod(len(factor.levels) for factor in self.factors) if self.factors else 0
         size = crossed + len(self.also)
         if size > MOST_RUNS:
@@ -102,7 +102,7 @@ class Grid:
 
 
 def run_name(factors: RunFactors) -> str:
-    """What tables call a run: its levels.
+    """The name of a run in tables: its levels.
 
     >>> run_name({"rule": "linear", "leaves": "10"})
     'rule=linear leaves=10'
@@ -111,7 +111,7 @@ def run_name(factors: RunFactors) -> str:
 
 
 def level_label(value: Any) -> str:
-    """A value of a field as tables write it.
+    """A field's value as tables show it.
 
     >>> level_label(["brave", "exa"]), level_label(True), level_label([])
     ('brave+exa', 'yes', 'none')
@@ -126,7 +126,7 @@ def level_label(value: Any) -> str:
 
 
 def field_path(name: str) -> str:
-    """The dotted field of a run that a factor's name means; what is no field of a run is an option of its forecaster.
+    """The dotted run field for a factor's name; an unknown name is an option of the forecaster.
 
     >>> field_path("rule"), field_path("model"), field_path("trials"), field_path("temperature")
     ('options.rule', 'models.agent', 'trials', 'sampling.temperature')
@@ -145,7 +145,7 @@ def _short_name(path: str) -> str:
 
 
 def _spread(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Fields with their values, those of a whole section one by one."""
+    """Fields with their values, with sections flattened."""
     for path, value in changes.items():
         if isinstance(value, dict) and path in SECTIONS:
             yield from ((f"{path}.{name}", one) for name, one in cast("dict[str, Any]", value).items())
@@ -168,7 +168,7 @@ def _put(written: dict[str, Any], path: str, value: Any) -> None:
 
 
 def read_grid(path: str | Path) -> Grid:
-    """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
+    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it."""
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file)
@@ -179,7 +179,7 @@ def read_grid(path: str | Path) -> Grid:
 
 
 def grid_from_mapping(data: Any, path: Path) -> Grid:
-    """A grid as a person writes it."""
+    """A grid from a mapping as written by a user."""
     body = _mapping(data, "grid")
     for name in body:
         if name not in GRID_FIELDS:
@@ -247,11 +247,11 @@ def _list(given: Any, column: str) -> list[Any]:
 # The factors of runs that no grid made: the fields in which they differ.
 
 NO_FACTOR = ("budget", "prices", "efforts", "questions.digest", "strict")
-"""Fields that decide nothing about the forecasts of a run, or not its own."""
+"""Fields that do not affect a run's own forecasts."""
 
 
 def factors_of_specs(specs: Mapping[str, RunSpec]) -> dict[str, dict[str, str]]:
-    """By name of a run, the fields in which the runs differ; an option that is not said has its default.
+    """The fields in which runs differ, by run name. Unstated options have their defaults.
 
     >>> from foretell.runs.spec import QuestionsSpec
     >>> one = RunSpec(questions=QuestionsSpec(dataset="demo"), forecaster="prior")

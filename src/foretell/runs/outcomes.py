@@ -1,4 +1,4 @@
-"""How the questions of runs came out, kept beside them so that a run's score needs neither its file nor a network.
+"""Outcomes of the questions of runs, stored with them so that scoring needs neither the question file nor a network.
 
 No forecaster and no tool may import this module.
 """
@@ -18,13 +18,13 @@ set outcome = excluded.outcome, payoff = excluded.payoff,
 
 
 class RunOutcomes:
-    """The outcomes that are known of runs' questions, in the store of the runs."""
+    """Known outcomes of runs' questions, in the run store."""
 
     def __init__(self, store: RunStore) -> None:
         self._db = store.database
 
     def keep(self, run: str, questions: Iterable[Question], resolutions: Iterable[Resolution]) -> int:
-        """Keep what came out of a run's questions; how many of their targets were told for the first time, or anew."""
+        """Store the outcomes of a run's questions; returns how many targets are new or changed."""
         known = {(one.question_id, one.due, one.target_id): one for one in resolutions}
         if not known:
             return 0
@@ -44,12 +44,12 @@ class RunOutcomes:
         return len(rows)
 
     def of(self, run: str, question: str | None = None) -> list[Resolution]:
-        """What is known of a run's questions, or of one of them."""
+        """What is known about a run's questions, or about one of them."""
         query = f"select {ROW_READERS['run_outcome'][0]} from run_outcome where run = ?"
         query, values = (query, (run,)) if question is None else (f"{query} and question = ?", (run, question))
         return [stored_row("run_outcome", row, self._db.place) for row in self._db.read(query, values)]
 
     def count(self) -> dict[str, tuple[int, str]]:
-        """By run: how many targets are decided, and when that was last told."""
+        """By run: the number of resolved targets, and when the last one was recorded."""
         query = "select run, count(outcome), max(told_at) from run_outcome group by run"
         return {run: (n, told) for run, n, told in self._db.read(query)}

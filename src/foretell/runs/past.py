@@ -1,4 +1,4 @@
-"""The past of a question set, and base rates that are stored with a run."""
+"""The past of a question set, and base rates stored with a run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from foretell.questions.resolution import Resolution
 
 
 def past_of(questions: Iterable[Question], resolutions: Iterable[Resolution]) -> Past:
-    """The past that questions and their resolutions make.
+    """The past made of questions and their resolutions.
 
-    Outcomes without a date are left out: nobody can say when they could have been learnt from.
+    Outcomes without a date are left out, because nobody can say when they became known.
     """
     answers = [
         PastAnswer(
@@ -44,7 +44,7 @@ def rates_of(
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRates:
-    """Base rates stored with a run, so that any machine can use them without the data set they come from."""
+    """Base rates stored with a run, so that any machine can use them without the data set."""
 
     table: Mapping[tuple[str, str, str], float]
 

@@ -41,19 +41,19 @@ from foretell.runs.settings import Settings
 LIMITS = HttpLimits(
     connect_seconds=5.0, read_seconds=10.0, total_seconds=20.0, max_bytes=40_000_000, attempts=1, max_pause_seconds=5.0
 )
-"""A person waits for the answer: who does not answer soon is left out, and it is said."""
+"""A user is waiting, so slow services are left out and named."""
 SECONDS = 25.0
-"""Longest time for all of it."""
+"""Longest time for everything."""
 SHOWN = 8
-"""Markets shown at most."""
+"""Maximum number of markets shown."""
 APART = 0.45
-"""How far, in log-odds, two platforms' prices of one question lie apart on average (docs/studies/asking.md)."""
+"""How far apart, in log-odds, two platforms price the same question on average (docs/studies/asking.md)."""
 Z80 = 1.2816
 REAL_MONEY, PLAY_MONEY = 2.0, 1.0
 """Weight of a price by what is staked on it."""
 LEAST, MOST = 0.005, 0.995
 LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-"""Of the quantiles that a number's distribution goes through."""
+"""Levels of the quantiles of a number's distribution."""
 MEASURED = {
     "snowfall_sum": "snowfall",
     "precipitation_sum": "rain and snow",
@@ -61,38 +61,38 @@ MEASURED = {
     "temperature_2m_min": "daily lows",
 }
 OLDEST_PRICE = 30
-"""Days after which a price says too little about today to start from."""
+"""Days after which a price is too old to start from."""
 FEWEST_YEARS, WHOLE = 5, 0.9
-"""Past years that are needed, and the share of its days that a year must have."""
+"""Number of past years needed, and the share of its days that a year must have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarketMatch:
-    """A market on the same question or on one like it."""
+    """A market on the same question or a similar one."""
 
     platform: str
     text: str
     url: str
     target: str
-    """Which target of the question asked it was held against."""
+    """The target of the question it was compared with."""
     price: float | None
     at: datetime
     """When the price was read."""
     closes: date | None
     likeness: float
     same: bool
-    """Whether it asks the same; a market that does not is shown and not used."""
+    """Whether it asks the same thing. Other markets are shown but not used."""
     differs: tuple[str, ...] = ()
     volume: float | None = None
     unit: str = "USD"
 
     @property
     def used(self) -> bool:
-        """Whether the answer rests on it."""
+        """Whether the answer uses it."""
         return self.same and self.price is not None
 
     def as_row(self) -> dict[str, object]:
-        """As a table and JSON show it."""
+        """A row for tables and JSON."""
         return {
             "platform": self.platform,
             "text": self.text,
@@ -116,13 +116,13 @@ class SeriesReading:
     source: str
     name: str
     last: date | None
-    """The day of its newest value, or of the newest forecast."""
+    """The day of its newest value or newest forecast."""
     answer: SeriesAnswer
     distribution: Numeric | None = None
-    """Of a question about a number."""
+    """For a question about a number."""
 
     def as_row(self) -> dict[str, object]:
-        """As a table and JSON show it."""
+        """A row for tables and JSON."""
         return {
             "source": self.source,
             "name": self.name,
@@ -137,18 +137,18 @@ class SeriesReading:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFindings:
-    """All that was found, and what could not be asked."""
+    """Everything that was found, and what could not be asked."""
 
     matches: tuple[MarketMatch, ...] = ()
-    """Those used first, then the most alike."""
+    """Used markets first, then the most similar."""
     reading: SeriesReading | None = None
     asked: tuple[str, ...] = ()
-    """Who answered."""
+    """Services that answered."""
     problems: tuple[str, ...] = ()
-    """Who did not, and why."""
+    """Services that did not answer, and why."""
 
     def prices(self, target: str) -> list[MarketMatch]:
-        """The markets that a target's probability can be taken from."""
+        """The markets from which a target's probability can be taken."""
         return [one for one in self.matches if one.used and one.target == target]
 
 
@@ -208,7 +208,7 @@ async def _markets(question: Question, platform: str, settings: Settings, client
 
 
 def _last_day(question: Question) -> date | None:
-    """The day a question names beside its text, or by a feast in it."""
+    """The day a question states beside its text, or by a holiday in it."""
     if question.closes_at is not None:
         return question.closes_at.date()
     span = asked_span(question.text, question.due.date(), None)
@@ -216,7 +216,7 @@ def _last_day(question: Question) -> date | None:
 
 
 def matches_of(asked: Mapping[str, QuestionSense], events: Iterable[ListedEvent], due: date) -> list[MarketMatch]:
-    """The targets of events that are like the targets asked about, each held against the one it is most like."""
+    """Targets of events that resemble the question's targets, each compared with the most similar one."""
     return [match for event in events for match in _clear(_event_matches(asked, event, due))]
 
 
@@ -224,7 +224,7 @@ AMBIGUOUS = "more than one outcome of it fits"
 
 
 def _clear(matches: list[MarketMatch]) -> list[MarketMatch]:
-    """Without the doubtful ones: two outcomes of one event cannot both be what is asked, as of "A vs B"."""
+    """Drop ambiguous matches: two outcomes of one event, as of "A vs B", cannot both be what is asked."""
     fits = Counter(one.target for one in matches if one.same)
     return [
         replace(one, same=False, differs=(AMBIGUOUS,)) if one.same and fits[one.target] > 1 else one for one in matches
@@ -264,7 +264,7 @@ def _event_matches(asked: Mapping[str, QuestionSense], event: ListedEvent, due: 
 
 
 def _target_text(question: Question, target: Target) -> str:
-    """A target's whole sentence: the question's own where it stands alone, else with what sets it apart."""
+    """A target's full sentence: the question itself if it has one target, else with what sets the target apart."""
     label = target.label.strip()
     if label.endswith("?"):
         return label
@@ -274,17 +274,17 @@ def _target_text(question: Question, target: Target) -> str:
 
 
 def search_phrases(text: str, found: QuestionSense) -> tuple[str, ...]:
-    """What to search by: first names and the telling words behind them, then the names alone."""
+    """Search phrases: first names with the significant words after them, then names alone."""
     words = [word for word in re.findall(r"[\w’'&.-]+", text) if coverage(sense(word, date(2000, 1, 1)), found) > 0]
     named = [word for who in found.names for word in who]
     return tuple(dict.fromkeys(filter(None, (" ".join(words[:8]), " ".join(named[:4] or words[:3])))))
 
 
 def pooled(matches: Sequence[MarketMatch]) -> tuple[float, tuple[float, float]]:
-    """One probability of several prices, and the range they leave open.
+    """One probability from several prices, and the range they leave open.
 
-    Prices are averaged as log-odds, real money counting double. Platforms differ by `APART` on one question, so that is
-    the error of one price; the range also covers every price itself.
+    Prices are averaged as log-odds, with double weight for real money. Platforms differ by `APART` on the same
+    question, so that is the error of one price; the range also covers every single price.
     """
     weights = [REAL_MONEY if one.unit == "USD" else PLAY_MONEY for one in matches]
     odds = [_log_odds(one.price or 0.0) for one in matches]
@@ -341,7 +341,7 @@ async def _reading(
 def _number_reading(
     source: str, name: str, last: date | None, x: Sequence[float], reason: str, n: int
 ) -> SeriesReading:
-    """A reading of a question about a number. Equal quantiles, as of days without snow, are set a trace apart."""
+    """A reading for a question about a number. Equal quantiles, as of days without snow, are separated slightly."""
     rising = [value + 1e-6 * place for place, value in enumerate(x)]
     return SeriesReading(
         source=source,
@@ -386,7 +386,7 @@ async def _weather(asked: WeatherQuestion, due: date, source: OpenMeteoSeries, *
 
 
 def _in_year(span: AskedSpan, back: int) -> tuple[date, date]:
-    """The same days so many years earlier; the 29th of February counts as the day before."""
+    """The same days so many years earlier; February 29 becomes the day before."""
 
     def moved(day: date) -> date:
         try:

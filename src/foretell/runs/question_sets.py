@@ -1,4 +1,4 @@
-"""Question sets by name: what `foretell backtest`, `foretell run` and the demo can be pointed at."""
+"""Question sets by name, as used by `foretell backtest`, `foretell run` and the demo."""
 
 import json
 import re
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 DATASETS = Names("datasets")
 MAX_FILES = 50
-"""Files of a folder that are proposed as question sets."""
+"""Maximum number of files in a folder suggested as question sets."""
 FALLBACK_FORMAT = "questions"
-"""How a file is read that no other format recognises."""
+"""The format of a file that no other format recognises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,11 @@ class Benchmark(Dataset):
     """A data set with what forecasters may learn from its past."""
 
     own: bool = False
-    """Whether somebody wrote these questions for themselves: the series they name are then read from the web too."""
+    """Whether users wrote these questions themselves: the series they name are then also read from the web."""
 
     @cached_property
     def past(self) -> "Past":
-        """What forecasters may learn from; each question is shown only what was known before its date."""
+        """What forecasters may learn from; each question sees only what was known before its date."""
         from foretell.runs.past import past_of
 
         return past_of(self.history.questions, self.history.resolutions)
@@ -70,13 +70,13 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
     """A question set by name: a file, a data set (`NAME` or `NAME:ARGUMENT`), or what a market lists now.
 
     Args:
-        name: The set; `set_names` tells which there are.
+        name: The set; `set_names` lists the possibilities.
         wanted: Which part of it.
-        rounds: Due dates of the rounds wanted, beside those of `wanted`; all of them where none is named.
-        folder: Where downloaded files are, instead of the usual place.
-        live: Whether it is for a live run: what a market lists is known today, and refuses backtests.
-        now: The moment at which questions that state none are asked.
-        folders: Where a file is sought, in this order.
+        rounds: Due dates of the rounds wanted, besides those of `wanted`; all if none is given.
+        folder: Folder of downloaded files, instead of the default.
+        live: Whether it is for a live run. A market's current listing cannot be used in a backtest.
+        now: The moment at which questions without their own moment are asked.
+        folders: Folders in which to look for a file, in order.
     """
     wanted = wanted or SetFilter()
     found = find_set(name, folders)
@@ -144,7 +144,7 @@ def late_text_problem(question: Question) -> str:
 
 
 def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:
-    """The questions that are wanted of a set that is not a market's listing."""
+    """The requested questions of a set that is not a market's listing."""
     for option in ("status", "minimum_volume"):
         if getattr(wanted, option):
             problem = f"{name} holds questions, and tells neither their status nor how much they are traded"
@@ -166,24 +166,24 @@ def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str
 
 @dataclass(frozen=True, kw_only=True)
 class SetName:
-    """What a name of a question set leads to."""
+    """What the name of a question set refers to."""
 
     kind: Literal["datasets", "markets"]
     name: str
     argument: str = ""
-    """What follows the colon: a file, a round, an event, a series, a tournament."""
+    """The part after the colon: a file, round, event, series or tournament."""
 
 
 def set_names() -> list[str]:
-    """How question sets are written, plug-ins included."""
+    """How to write the names of question sets, including those of plug-ins."""
     formats = [f"{name}:FILE" if _is_format(name) else name for name in names("datasets")]
     return ["FILE", *formats, *(f"{name}:NAME" for name in names("markets") if load("markets", name).events)]
 
 
 def sets_here(folder: Path = Path()) -> list[str]:
-    """Names that can be taken as they are: files of questions in a folder, rounds on this machine, data sets, markets.
+    """Names usable as they are: question files in a folder, rounds on this machine, data sets, markets.
 
-    What follows a colon is for the person to say where a name ends in one.
+    A name that ends in a colon has to be completed by the user.
     """
     from foretell.data.datasets.cache import DownloadCache, home_folder
     from foretell.data.datasets.forecastbench_download import pulled_rounds
@@ -197,7 +197,7 @@ def sets_here(folder: Path = Path()) -> list[str]:
 
 
 def find_set(name: str, folders: Sequence[Path] = (Path(),)) -> SetName:
-    """The data set, market or file of a name; an address of a market's page leads to what it shows."""
+    """The data set, market or file with this name; the address of a market's page leads to what it shows."""
     if name.startswith(("http://", "https://")):
         return _set_at(name)
     first, colon, argument = name.partition(":")
@@ -236,7 +236,7 @@ def _set_at(address: str) -> SetName:
 
 
 def is_at(host: str, site: str) -> bool:
-    """Whether a host is a site or a part of it.
+    """Whether a host is a site or one of its subdomains.
 
     >>> is_at("www.metaculus.com", "metaculus.com"), is_at("notmetaculus.com", "metaculus.com")
     (True, False)
@@ -245,15 +245,15 @@ def is_at(host: str, site: str) -> bool:
 
 
 def found_in(name: str, folders: Sequence[Path]) -> str:
-    """The path of a file in the first of the folders that has it; as it is written where none has."""
+    """The path of a file in the first folder that has it; unchanged if none has."""
     return next((str(folder / name) for folder in folders if (folder / name).exists()), name)
 
 
 def questions_of_run(store: RunStore, run: str) -> QuestionSet:
-    """What a run asked, with the outcomes that its question set tells by now.
+    """What a run asked, with the outcomes that its question set knows by now.
 
-    A file is sought in the folder that the run was started in. One that has come to hold other questions tells nothing
-    about this run, and is refused.
+    A file is looked up in the folder in which the run was started. If it now holds other questions, it says nothing
+    about this run and is refused.
     """
     row = store.run(run)
     assert row is not None
@@ -281,7 +281,7 @@ def questions_of_run(store: RunStore, run: str) -> QuestionSet:
 
 
 def folders_of(started_in: str) -> tuple[Path, ...]:
-    """Where the files of a stored run are sought: where it was started, then here."""
+    """Folders in which to look for a stored run's files: where it was started, then here."""
     return (Path(started_in), Path()) if started_in else (Path(),)
 
 
@@ -319,11 +319,11 @@ class Tournament:
 
     slug: str
     again: float | None = None
-    """Days after which a question is asked anew; None asks every question once."""
+    """Days after which a question is asked again; None asks every question once."""
 
     @classmethod
     def read(cls, name: str) -> "Tournament":
-        """From the name of a question set."""
+        """Parse the name of a question set."""
         slug, again = split_again(name.removeprefix(TOURNAMENT_PREFIX))
         if not _SLUG.fullmatch(slug):
             raise InputError(f"{slug!r} is not the name of a tournament", column="questions", hint=TOURNAMENT_HINT)
@@ -331,7 +331,7 @@ class Tournament:
 
 
 def split_again(argument: str) -> tuple[str, float | None]:
-    """What is named, and after how many days it is asked anew.
+    """Split a name from the number of days after which questions are asked again.
 
     >>> split_again("KXFED,again=7"), split_again("KXFED")
     (('KXFED', 7.0), ('KXFED', None))
@@ -350,7 +350,7 @@ def split_again(argument: str) -> tuple[str, float | None]:
 
 
 def open_listing(named: SetName, wanted: SetFilter, settings: Settings, now: datetime) -> QuestionSet:
-    """What a market lists now, in its order; what was seen before as it was then."""
+    """What a market lists now, in its order; questions seen before are returned as they were then."""
     listed, notes = run_sync(list_questions(named, wanted, settings, now), event_loop.run)
     name, again = split_again(named.argument)
     days = wanted.again or again
@@ -371,7 +371,7 @@ def open_listing(named: SetName, wanted: SetFilter, settings: Settings, now: dat
 
 
 def _file_name(name: str) -> str:
-    """A name as a file may be called on any machine.
+    """A name turned into a valid file name on any system.
 
     >>> _file_name("minibench"), _file_name("")
     ('minibench', 'everything')
@@ -384,7 +384,7 @@ def _file_name(name: str) -> str:
 async def list_questions(
     named: SetName, wanted: SetFilter, settings: Settings, now: datetime
 ) -> tuple[list[Question], tuple[str, ...]]:
-    """What a market lists now under a name, as it stands; and what was left out, and why."""
+    """What a market lists now under a name, and what was left out, with the reason."""
     from foretell.data.http import AsyncHttpClient
     from foretell.runs.services import open_markets
 

@@ -60,21 +60,21 @@ WatchProgress = Callable[[RunProgress], None]
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRun:
-    """A run that is ready to start, or to go on."""
+    """A run that is ready to start or continue."""
 
     spec: RunSpec
     benchmark: Benchmark
     questions: tuple[Question, ...]
     warnings: tuple[str, ...] = ()
-    """What the models may already know of the questions."""
+    """What the models may already know about the questions."""
     notes: tuple[str, ...] = ()
-    """What was left out of it, and how the run stands to others of the same spec."""
+    """What was left out of it, and its relation to other runs of the same spec."""
     now: datetime | None = None
-    """The moment at which questions that state none are asked."""
+    """The moment at which questions without their own moment are asked."""
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What there is to know of the money before anything is sent."""
+        """Notes about money before anything is sent."""
         return money_notices(self.spec) if asks_models(self.spec) else ()
 
 
@@ -83,13 +83,13 @@ def prepare_run(
 ) -> PreparedRun:
     """Open the questions and check that the models cannot have read about them.
 
-    The spec that comes back holds the digest of its questions, which is part of the run's identity. Sets that grow by
-    themselves, such as what is open in a tournament, have none: their run is known by their name.
+    The returned spec contains the digest of its questions, which is part of the run's identity. Sets that grow, such as
+    the open questions of a tournament, have no digest: their run is identified by their name.
 
     Args:
         spec: What to run.
-        benchmark: The questions, where they are not to be opened by name.
-        folders: Where a file of questions is sought, in this order.
+        benchmark: The questions, if they should not be opened by name.
+        folders: Folders in which to look for a question file, in order.
     """
     asked, now = spec.questions, datetime.now(UTC)
     opened = benchmark or open_benchmark(
@@ -120,9 +120,9 @@ def prepare_run(
 def begin_run(
     store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = (), *, again: bool = False, **more: Any
 ) -> RunSpec:
-    """Store a run, and return it with what was chosen for its models when it was made, now or earlier.
+    """Store a run and return it with the settings chosen for its models when it was first made.
 
-    With `again` nothing is chosen: a run is computed once more as it was. `RunStore.begin` knows what `more` may say.
+    With `again` nothing is chosen: the run is recomputed as it was. See `RunStore.begin` for `more`.
     """
     known = store.run(spec.id)
     if known is not None:
@@ -145,9 +145,9 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     concurrency: int = 50,
     trees: TreeOutput | None = None,
 ) -> RunProgress:
-    """Run what has no forecast yet. Started again after a crash, it goes on where it was without paying twice.
+    """Run the cells without a forecast. After a crash it continues where it was, without paying twice.
 
-    The journal, a given one too, is closed at the end.
+    The journal is closed at the end, even one that was passed in.
     """
     store = RunStore(settings.store)
     again = journal is not None and journal.mode == "replay"
@@ -199,12 +199,12 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
 
 
 def asks_models(spec: RunSpec) -> bool:
-    """Whether its cells take long and cost money: these are shared between machines."""
+    """Whether its cells take long and cost money; such cells are shared between machines."""
     return forecaster_asks_models(forecaster_name(spec), spec.models)
 
 
 def check_options(spec: RunSpec) -> None:
-    """Raise now what any machine would find wrong with the roles and options of a run."""
+    """Raise errors in the roles and options of a run that any machine would find."""
     if asks_models(spec):
         models_of_run(spec)
     if spec.sampling.get("tier") == "batch" and forecaster_name(spec) == "tree":
@@ -215,7 +215,7 @@ def check_options(spec: RunSpec) -> None:
 
 
 def check_run(spec: RunSpec, settings: Settings) -> None:
-    """Raise now, before anything is stored, what this machine would find wrong with a run that asks models."""
+    """Raise errors that this machine would find in a run that asks models, before anything is stored."""
     if not asks_models(spec):
         return
     check_options(spec)
@@ -236,7 +236,7 @@ SLOW_WORDS = {
 
 
 def money_notices(spec: RunSpec) -> tuple[str, ...]:
-    """Models whose price nobody knows, and what the service tier of a run saves, or could save."""
+    """Models with unknown prices, and what the run's service tier saves or could save."""
     notices = [
         f"no price is known for {name}, so nobody can say what this will cost: --model-price {name}=0.5/2, or "
         f"`prices: {{{name}: 0.5/2}}` in a spec, states it (dollars per million tokens read/written)"
@@ -256,7 +256,7 @@ def money_notices(spec: RunSpec) -> tuple[str, ...]:
 
 
 def has_panel(spec: RunSpec) -> bool:
-    """Whether a model reads what the trials wrote, in one more cell per question."""
+    """Whether a model reads the trials' reasons in an extra cell per question."""
     return spec.combine == "judged" and spec.trials > 1
 
 
@@ -273,7 +273,7 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
     trees: TreeOutput | None = None,
     budget: Budget | None = None,
 ) -> AsyncGenerator[AnswerCell]:
-    """What answers the cells of a run, so many at once; the cell after the trials is the panel's."""
+    """Answers the cells of a run, with this concurrency; the cell after the trials belongs to the panel."""
     made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     contexts = contexts_of(spec, store)
     async with AsyncExitStack() as stack:
@@ -297,14 +297,14 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
 
 
 def forecaster_of(made: Any, runtime: PlainRuntime) -> Forecaster:
-    """The forecaster that a registered entry made of its options, on the contexts of the run."""
+    """The forecaster that a registered entry makes from its options, with the run's contexts."""
     if hasattr(made, "build"):
         return made.build()
     return replace(made, contexts=runtime.contexts) if isinstance(made, PromptForecaster) else made
 
 
 def _with_panel(trial: AnswerCell, store: RunStore, runtime: Runtime) -> AnswerCell:
-    """Trials, and one more cell per question, in which a model reads what they wrote."""
+    """Trials, and an extra cell per question in which a model reads what they wrote."""
     panel = ReasonsPanel()
 
     async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
@@ -331,23 +331,23 @@ def _with_panel(trial: AnswerCell, store: RunStore, runtime: Runtime) -> AnswerC
 # Whether a stored run asked these questions: which run a spec goes on with, adds to, or leaves alone.
 
 NAMED = 3
-"""Questions that a message names."""
+"""Maximum number of questions named in a message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionMatch:
-    """Questions as they are now beside those that a run asked."""
+    """Compares current questions with those that a run asked."""
 
     run: str
     spec: RunSpec
     questions: tuple[Question, ...]
-    """Those of now; one that is asked "now" and was asked before keeps the moment it was asked at."""
+    """The current questions; one asked "now" and asked before keeps its moment."""
     edited: tuple[str, ...] = ()
-    """Ids of questions that the run asked in other words."""
+    """Ids of questions whose wording has changed."""
     added: tuple[str, ...] = ()
-    """Ids of questions that it did not ask."""
+    """Ids of questions that the run did not ask."""
     missing: tuple[str, ...] = ()
-    """Ids of questions that only it asked."""
+    """Ids of questions that only the run asked."""
 
     @property
     def same(self) -> bool:
@@ -356,12 +356,12 @@ class QuestionMatch:
 
     @property
     def shared(self) -> int:
-        """How many questions both know."""
+        """How many questions both have."""
         return len(self.questions) - len(self.added)
 
 
 def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str, spec: RunSpec) -> QuestionMatch:
-    """Compare what a run asked with what is asked now."""
+    """Compare a run's questions with the current ones."""
     known: dict[str, dict[datetime, Question]] = {}
     for question in stored:
         known.setdefault(question.id, {})[question.due] = question
@@ -396,12 +396,12 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
 
 
 def _known_as(question: Question, before: Question) -> Question:
-    """The question as a run may have stored it that did not know yet which series decides it."""
+    """The question as stored by a run made before its deciding series was known."""
     return replace(question, series=None) if before.series is None else question
 
 
 def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]:
-    """Stored runs of the same spec, the newest first, each beside the questions of now."""
+    """Stored runs of the same spec, newest first, each compared with the current questions."""
     # What was chosen for its models when a run was made is no part of what it is.
     wanted = json.loads(prepared.spec.with_digest("").bare().to_json())
     same = [wanted]
@@ -423,7 +423,7 @@ def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]
 
 
 def find_run_of(store: RunStore, prepared: PreparedRun, *, extend: bool = False) -> PreparedRun:
-    """The run that a spec goes on with: one that asked these very questions, else a new one, or an extended one."""
+    """The run that a spec continues: one with exactly these questions, else a new or extended one."""
     if not prepared.spec.questions.digest:
         return prepared  # What grows by itself, and what was typed, is known by its name.
     matches = sorted(runs_like(store, prepared), key=lambda one: one.spec.combine != prepared.spec.combine)
@@ -463,7 +463,7 @@ def _extended(prepared: PreparedRun, matches: Sequence[QuestionMatch], nearest: 
 
 
 def _differs(nearest: QuestionMatch, total: int) -> str:
-    """Why this is not the run that comes nearest."""
+    """How this differs from the closest run."""
     if nearest.edited:
         return f"{_named(nearest.edited)} is worded otherwise than in run {nearest.run}, so this is another run"
     if nearest.missing:

@@ -1,4 +1,4 @@
-"""The runtime of a run: it makes the context of every trial, with models behind the journal and fenced tools."""
+"""The runtime of a run: creates the context of every trial, with models behind the journal and fenced tools."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
@@ -62,7 +62,7 @@ from foretell.tools.wikipedia import FetchWikipedia
 
 @dataclass(frozen=True, kw_only=True)
 class JournaledSeries:
-    """A source of series for forecasters that read them without a tool: fetched once, and the same in every replay."""
+    """A series source for forecasters that read series without a tool: fetched once, and identical in every replay."""
 
     source: SeriesSource
     journal: Journal
@@ -86,11 +86,11 @@ class JournaledSeries:
 
 
 CONTEXT_OPTION = "context"
-"""The option of a run that shows its forecaster the shared context of each question."""
+"""The run option that shows the forecaster each question's shared context."""
 
 
 def forecaster_options(spec: RunSpec) -> dict[str, Any]:
-    """The options of the forecaster itself: those written behind its name, then those of the run."""
+    """The forecaster's own options: those in its name, then those of the run."""
     options = read_forecaster(spec.forecaster)[1]
     name, seconds = forecaster_name(spec), SLOW_TIERS.get(spec.sampling.get("tier") or "")
     if seconds is not None and name in ("agent", "context"):
@@ -101,18 +101,18 @@ def forecaster_options(spec: RunSpec) -> dict[str, Any]:
 
 
 def forecaster_name(spec: RunSpec) -> str:
-    """The name of the forecaster in the registry."""
+    """The forecaster's name in the registry."""
     return spec.forecaster.partition(":")[0]
 
 
 def contexts_of(spec: RunSpec, store: RunStore) -> PredictionContexts:
-    """The contexts that forecasters are shown: those the question set has for everybody, or the question alone."""
+    """The contexts shown to forecasters: those shared by the question set, or the question alone."""
     live = live_questions(spec)
     return QuestionOnly() if live is None else live.contexts(spec, store)
 
 
 def shown_context(forecaster: Forecaster, spec: RunSpec, contexts: PredictionContexts) -> Forecaster:
-    """The forecaster, shown the shared context where the options of the run ask for it."""
+    """The forecaster, with the shared context if the run's options ask for it."""
     if CONTEXT_OPTION not in spec.options:
         return forecaster
     options = spec.options[CONTEXT_OPTION]
@@ -122,49 +122,49 @@ def shown_context(forecaster: Forecaster, spec: RunSpec, contexts: PredictionCon
 
 
 def under_rules(answer: AnswerCell, spec: RunSpec, settings: Settings, store: RunStore) -> AnswerCell:
-    """The answers of an arena's entries held to its rules: in time, and adding up. Other runs have no such rules."""
+    """Answers of arena entries under the arena's rules: in time and adding up. Other runs have no such rules."""
     live = live_questions(spec)
     return answer if live is None else live.rules(answer, spec, store, clock_of(settings))
 
 
 class LiveQuestions(Protocol):
-    """A question set that grows while it is answered: the contexts everybody is shown, and the rules for all."""
+    """A question set that grows while it is answered: shared contexts and rules for all."""
 
     def contexts(self, spec: RunSpec, store: RunStore) -> PredictionContexts:
-        """What every entry is shown, question by question."""
+        """What every entry is shown, by question."""
         ...
 
     def rules(self, answer: AnswerCell, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerCell:
-        """The same answer, held to the rules."""
+        """The same answers, checked against the rules."""
         ...
 
 
 def live_questions(spec: RunSpec) -> LiveQuestions | None:
-    """The live question set that a run's data set names by its prefix, such as `arena:`; nothing for any other."""
+    """The live question set named by a run's data set prefix, such as `arena:`; None for any other."""
     prefix, colon, _ = spec.questions.dataset.partition(":")
     return load("live_questions", prefix)() if colon and prefix in names("live_questions") else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOutput:
-    """Where the one tree of a run goes, who watches it grow, and what there is to say about it afterwards."""
+    """Where a run's only tree is stored, who watches it grow, and notes about it."""
 
     file: Path | None = None
-    """None: the usual place in the home."""
+    """None for the default place in the home."""
     watch: EmitEvent = ignore_event
     warnings: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlainRuntime:
-    """Makes the context of every trial of a run that asks no model."""
+    """Creates the context of every trial of a run that asks no model."""
 
     spec: RunSpec
     past: Callable[[], Past] = Past
-    """What forecasters may learn from; asked for with every context, because an arena's past grows."""
+    """What forecasters may learn from; looked up with every context because an arena's past grows."""
     series: SeriesSource = field(default_factory=NoSeries)
     contexts: PredictionContexts = field(default_factory=QuestionOnly)
-    """What forecasters are shown of a question that everybody is shown alike."""
+    """Shared contexts of questions."""
 
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
         """The context of one trial on one question."""
@@ -191,7 +191,7 @@ class PlainRuntime:
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime(PlainRuntime):
-    """Makes the context of every trial of a run that asks models: with models, tools and series behind the journal."""
+    """Creates the context of every trial of a run that asks models: models, tools and series behind the journal."""
 
     models: ModelRoles
     router: ModelRouter
@@ -202,7 +202,7 @@ class Runtime(PlainRuntime):
     trees: TreeOutput = field(default_factory=TreeOutput)
 
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
-        """The context of one trial on one question, with a budget of its own."""
+        """The context of one trial on one question, with its own budget."""
         budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
         return replace(
             super().context(question, trial, emit),
@@ -213,7 +213,7 @@ class Runtime(PlainRuntime):
         )
 
     def tools(self, question: Question, context: Context) -> FencedTools:
-        """New tools with a store of sources of their own, behind the fence."""
+        """New tools behind the fence, with their own store of sources."""
         fence = FenceRules(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
         leak_filter = LeakFilter(
             model=context.model("filter"),
@@ -242,7 +242,7 @@ class Runtime(PlainRuntime):
         return FencedTools.around([*reaching, summary], fence, leak_filter, sources=sources)
 
     def _reaching(self, question: Question, context: Context) -> list[Tool]:
-        """The tools that leave this machine and can be used for this question."""
+        """The tools that use the network and are available for this question."""
         services, clairvoyant = self.services, self.spec.clairvoyant
         stored = context.as_of.mode == "backtest" and not clairvoyant
         tools: list[Tool] = []
@@ -270,7 +270,7 @@ class Runtime(PlainRuntime):
 
 
 async def estimate_from_series(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
-    """What `auto` says about a question from the history an agent just read; nothing where it cannot."""
+    """What `auto` says about a question from the history that an agent just read; nothing if it cannot."""
     context = Context(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
     try:
         return (await Auto().forecast(question, context)).p
@@ -308,15 +308,15 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
 
 
 REPLY_SECONDS = "reply_seconds"
-"""In the sampling of a spec: how long to wait for one reply. It decides nothing about the reply itself."""
+"""Field in a spec's sampling: how long to wait for one reply. It does not affect the reply itself."""
 SLOW_TIERS = {"flex": 900.0, "batch": 25 * 3600.0}
-"""Seconds that a reply of a cheap service tier may take; a batch expires after a day."""
+"""Seconds that a reply may take in a cheap service tier; a batch expires after a day."""
 REPLIES_OF_TRIAL = 10
-"""A trial of the agent there has time for so many, unless the options say another time."""
+"""A trial of the agent has time for this many replies, unless its options set another time."""
 
 
 def tool_seconds(spec: RunSpec, settings: ModelSettings, usual: float) -> float:
-    """How long a tool waits for its model: as long as the run says, or as the service tier takes."""
+    """How long a tool waits for its model: as set by the run, or as the service tier needs."""
     return float(spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(settings.tier or "", usual))
 
 
@@ -333,12 +333,12 @@ def patience_of(spec: RunSpec) -> ModelLimits:
 
 
 def prices_of(spec: RunSpec) -> PriceList:
-    """Prices for a run: those that it states itself, and the known ones."""
+    """Prices for a run: those in its spec, then the known ones."""
     return PriceList({name: read_price(written) for name, written in spec.prices.items()})
 
 
 def unpriced_models(spec: RunSpec) -> list[str]:
-    """The models of a run whose price nobody knows."""
+    """The run's models whose price is unknown."""
     prices = prices_of(spec)
     deep = spec.options.get("deep_model")
     asked = [*models_of_run(spec).names(), *([deep] if isinstance(deep, str) else [])]
@@ -346,7 +346,7 @@ def unpriced_models(spec: RunSpec) -> list[str]:
 
 
 def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
-    """A limit in dollars means nothing for a model whose price nobody knows: ask for it before anything is stored."""
+    """Refuse a dollar limit for a model with an unknown price, before anything is stored."""
     if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
     if unpriced := unpriced_models(spec):
@@ -369,7 +369,7 @@ async def open_runtime(
     limits: ModelLimits | None = None,
     budget: Budget | None = None,
 ) -> AsyncGenerator[Runtime]:
-    """Opened for one run and closed with it; `budget` is that of the run where somebody watches it."""
+    """The runtime, open for the duration of one run; `budget` is the run's if somebody watches it."""
     models = models_of_run(spec)
     patience = limits or patience_of(spec)
     providers = {name.partition(":")[0] for name in models.names()}
@@ -408,7 +408,7 @@ log = logging.getLogger("foretell.models.check")
 
 
 async def try_first(name: str, router: ModelRouter, budget: Budget, settings: Settings) -> None:
-    """Find out what a model that nobody knows can do before it is paid for more: within the budget, and once."""
+    """Probe an unknown model once, within the budget, before paying for more."""
     log.warning("%s", TRIED_FIRST.format(name))
     check = CapabilityCheck(model=router.within(budget), name=name, seconds=FIRST_REPLY_SECONDS)
     before = budget.spent
@@ -422,7 +422,7 @@ async def try_first(name: str, router: ModelRouter, budget: Budget, settings: Se
 
 
 def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) -> None:
-    """Keep in the home what a model can do."""
+    """Store a model's capabilities in the home."""
     path = settings.home / CHECKED_MODELS
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, with_capabilities(path, ModelName.read(model).name, found))
@@ -430,18 +430,18 @@ def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) 
 
 
 def paid_before(journal: Journal, run: str, answered: float = 0.0) -> Cost:
-    """What earlier processes paid for a run; `answered` is what its answered cells cost, by the store.
+    """What earlier processes paid for a run; `answered` is the cost of its answered cells in the store.
 
-    The journal knows what was paid for cells without an answer too, but not who paid before it noted that.
+    The journal also knows the payments for cells without an answer, but not those made before it recorded the payer.
     """
     return Cost(dollars=max(journal.paid(run), answered + journal.paid_for_checks().get(run, 0.0)))
 
 
 @contextmanager
 def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, answered: float = 0.0) -> Generator[Budget]:
-    """Of the run: this process's, or that of all who work at it. What earlier processes paid, or may have paid, counts.
+    """The budget of a run, in this process or shared. What earlier processes paid, or may have paid, counts.
 
-    `answered` is what the cells cost that are not asked again.
+    `answered` is the cost of the cells that are not asked again.
     """
     if not settings.shared_budget or spec.budget.run is None:
         budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)

@@ -1,4 +1,4 @@
-"""Everything off this machine, put together from settings: search engines, pages, series, prices, events."""
+"""All external services, created from settings: search engines, pages, series, prices, events."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -28,22 +28,22 @@ SEARCH_ENGINES = Names("search_engines")
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What tools can be made of. There is no search engine where none was chosen."""
+    """What tools are made from. There is no search engine unless one was chosen."""
 
     engine: SearchEngine | None
     live_pages: PageSource
     stored_pages: WaybackPages
-    """Versions stored by an archive: in a backtest today's page proves nothing."""
+    """Page versions from an archive: in a backtest, today's page proves nothing."""
     wikipedia: Wikipedia
     series: SeriesByProvider
     prices: Mapping[str, PriceSource]
-    """By platform."""
+    """Price sources by platform."""
     config: Callable[[str], ServiceConfig]
-    """What a plug-in of this name is opened with."""
+    """Configuration for the plug-in with this name."""
 
 
 def service_config(settings: Settings, http: AsyncHttpClient, name: str) -> ServiceConfig:
-    """What the settings say about one service."""
+    """The settings for one service."""
     return ServiceConfig(
         http=http,
         key=settings.key(name),
@@ -55,7 +55,7 @@ def service_config(settings: Settings, http: AsyncHttpClient, name: str) -> Serv
 
 
 def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence[str]) -> Services:
-    """Connects nothing yet; a named engine without its key is an `InputError` now, not in the middle of a run."""
+    """Create services without connecting. A named engine without its key raises an `InputError` now, not mid-run."""
     from foretell.data.pages import WebPages
     from foretell.data.search.engine import FallbackSearch
 
@@ -78,9 +78,9 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
 
 
 def plugin_tools(services: Services, question: Question) -> list[Tool]:
-    """The tools that other packages add: those with their key, for questions of the sources they name, or for all.
+    """Tools added by other packages: those with their key, for the question sources they name or for all.
 
-    They stand behind the fence like every tool, and whatever they return is judged by its content.
+    They are behind the fence like every tool, and everything they return is judged by its content.
     """
     tools: list[Tool] = []
     for name in names("tools"):
@@ -95,9 +95,9 @@ def plugin_tools(services: Services, question: Question) -> list[Tool]:
 
 
 def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> SeriesByProvider:
-    """Every source of series that is here and needs no key or has one.
+    """Every series source that needs no key or has one.
 
-    Rows that lead to the same class share one, and its pace.
+    Entries that lead to the same class share one instance and its rate limit.
     """
     opened: dict[Any, SeriesSource] = {}
     sources: dict[str, SeriesSource] = {}
@@ -113,15 +113,15 @@ def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> Serie
 
 
 MAY_BE_REVISED = frozenset({"dbnomics"})
-"""Providers whose series are read in a backtest though they keep no vintages: measurements, hardly ever corrected."""
+"""Providers used in backtests although they keep no vintages: measurements that are hardly ever revised."""
 TRIES = 3
-"""Failures in a row after which a provider is left alone for the rest of a run: offline, each takes its time."""
+"""Consecutive failures after which a provider is skipped for the rest of a run: offline, each takes time."""
 
 
 class SeriesOnDemand:
-    """Series of the web and of one's own files, and prices of markets, for forecasters that read them without a tool.
+    """Web series, the user's own files and market prices, for forecasters that read series without a tool.
 
-    Nothing is opened before the first series is asked for, and each is read once for a cutoff.
+    Nothing is opened before the first series is requested, and each is read once per cutoff.
     """
 
     def __init__(self, settings: Settings, limits: HttpLimits | None = None) -> None:
@@ -135,7 +135,7 @@ class SeriesOnDemand:
         self._failures: dict[str, list[SourceError]] = {}
 
     async def __aenter__(self) -> "SeriesOnDemand":
-        """Use as a context manager, to close connections at the end."""
+        """Use as a context manager, so that connections are closed."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -143,7 +143,7 @@ class SeriesOnDemand:
         await self._stack.aclose()
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff; in a backtest none that may have been corrected since."""
+        """The series as known at the cutoff; in a backtest, none that may have been revised since."""
         key = (ref.provider, ref.id, as_of)
         if key not in self._read:
             self._read[key] = asyncio.create_task(self._fetch(ref, as_of))
@@ -192,7 +192,7 @@ class SeriesOnDemand:
 
 @dataclass(frozen=True, kw_only=True)
 class MarketSources:
-    """What is listed, what it cost and how it came out, by platform. For live use and for scoring."""
+    """Listings, prices and outcomes by platform, for live use and for scoring."""
 
     events: Mapping[str, EventSource]
     settlements: Mapping[str, SettlementSource]
@@ -200,10 +200,10 @@ class MarketSources:
 
 
 def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequence[str]) -> MarketSources:
-    """Readers of these platforms, with one connection for each. A missing key is an `InputError` now.
+    """Readers of these platforms, with one connection each. A missing key raises an `InputError` now.
 
-    A platform may be named with a part, `kalshi:KXFED`: what is listed there stands under the whole name, and
-    everything else under that of the market.
+    A platform may be given with a part, `kalshi:KXFED`: its listing is stored under the full name, everything else
+    under the name of the market.
     """
     events: dict[str, EventSource] = {}
     settlements: dict[str, SettlementSource] = {}
@@ -228,7 +228,7 @@ def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequenc
 
 
 def _prices(settings: Settings, config: Callable[[str], ServiceConfig]) -> dict[str, PriceSource]:
-    """Of every platform that needs no key or has one; how events came out is nothing for tools."""
+    """Prices of every platform that needs no key or has one. Outcomes are not for tools."""
     sources: dict[str, PriceSource] = {}
     for platform in names("markets"):
         market: Market = load("markets", platform)

@@ -1,4 +1,4 @@
-"""Where things are kept and which keys there are: from the environment, never printed."""
+"""Where things are stored and which keys exist: from the environment, never printed."""
 
 import os
 import re
@@ -23,65 +23,65 @@ if TYPE_CHECKING:
 
 
 KNOWN_MODELS = "known_models.toml"
-"""In the home: a newer table of models than the one that came with the package."""
+"""In the home: a newer table of models than the one shipped with the package."""
 CHECKED_MODELS = "checked_models.toml"
-"""In the home: what models turned out to be able to do when they were tried."""
+"""In the home: capabilities found by probing models."""
 SWITCHED_OFF = ("0", "no", "off", "false")
 SETTINGS_FILE = "settings.toml"
-"""In the home: who runs this program, for those who do not want to say so in every environment."""
+"""In the home: who runs this program, instead of an environment variable."""
 EXAMPLE_FILE = "example.json"
-"""In a home that holds an example instead of somebody's own runs."""
+"""Marks a home that holds an example instead of the user's own runs."""
 KEYS = KeyVariables()
-"""Service → environment variables that may hold its key, the first that is set wins; from the plug-ins themselves."""
+"""Environment variables that may hold a service's key, first one wins; taken from the plug-ins."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What this machine knows. Keys are hidden from every printed form."""
+    """The settings of this machine. Keys are hidden in every printed form."""
 
     home: Path
-    """Runs, journals, pulled data and corpora live here."""
+    """Folder of runs, journals, downloaded data and corpora."""
     keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """By the name of the environment variable; may hold other variables as well, since plug-ins name their own."""
+    """Keys by environment variable; may contain other variables, because plug-ins name their own."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By service: a mirror, a proxy or a test server instead of the public address."""
+    """By service: a mirror, proxy or test server instead of the public address."""
     corpus_file: Path | None = None
-    """The local corpus, where it is not in the home."""
+    """The local corpus, if it is not in the home."""
     series_file: Path | None = field(default=None, repr=False)
-    """Series of the user's own: a CSV file or a folder of them, where they are not in the home."""
+    """The user's own series, if not in the home: a CSV file or a folder of them."""
     database: str | None = field(default=None, repr=False)
-    """The address of a PostgreSQL database that keeps runs and journal for many machines; it may hold a password."""
+    """Address of a PostgreSQL database with runs and journal for many machines; may contain a password."""
     limits: Mapping[str, ModelLimits] = field(default_factory=dict[str, ModelLimits], repr=False)
-    """By provider: what all processes together may ask of it."""
+    """By provider: limits for all processes together."""
     shared_budget: bool = field(default=False, repr=False)
-    """Whether this process is one of many that work at the same runs: their budgets are shared then."""
+    """Whether several processes work on the same runs and share their budgets."""
     clock: str = field(default="", repr=False)
-    """Where a simulation tells what time it is, `file:PATH`; empty: this machine's clock."""
+    """Where a simulation says what time it is, `file:PATH`; empty for this machine's clock."""
     contact: str = field(default="", repr=False)
-    """An e-mail address or web address of whoever runs this program; some services want to know."""
+    """E-mail or web address of whoever runs this program; some services ask for it."""
     user_agents: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """By service, or under "" for all: what we call ourselves instead of foretell."""
+    """User agent by service, or under "" for all, instead of foretell's own."""
     pace: Mapping[str, tuple[ServiceLimit, ...]] = field(
         default_factory=dict[str, tuple[ServiceLimit, ...]], repr=False
     )
-    """By service: how fast it may be asked, where that is not what the table of services says."""
+    """Rate by service, if it differs from the table of services."""
     check_models: bool = field(default=False, repr=False)
-    """Whether a model that no table knows is tried with a few short requests before a run pays for it."""
+    """Whether unknown models are probed with a few short requests before a run pays for them."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
-    """Around the budgets of all runs of this process, as where a server answers for others."""
+    """A budget around all runs of this process, for a server that answers for others."""
 
     def key(self, service: str) -> str:
-        """The key of a service, empty where there is none."""
+        """The key of a service; empty if there is none."""
         return next((key for name in KEYS.get(service, ()) if (key := key_in(name, self.keys))), "")
 
     @property
     def services(self) -> tuple[str, ...]:
-        """Services that there is a key for: they decide which tools an agent is offered."""
+        """Services with a key; they determine which tools an agent is offered."""
         return tuple(service for service in KEYS if self.key(service))
 
     @property
     def access(self) -> ServiceAccess:
-        """How outside services are asked."""
+        """How to access external services."""
         return ServiceAccess(
             home=self.home,
             addresses=self.addresses,
@@ -92,17 +92,17 @@ class Settings:
 
     @property
     def store(self) -> Path | str:
-        """The file of runs, or the database that keeps them."""
+        """The file or database of runs."""
         return self.database or self.home / "runs.db"
 
     @property
     def journal(self) -> Path | str:
-        """The file of paid replies and tool results, or the database that keeps them."""
+        """The file or database of paid replies and tool results."""
         return self.database or self.home / "journal.db"
 
     @property
     def is_example(self) -> bool:
-        """Whether this is an example, made to its end, and not somebody's own home."""
+        """Whether this is a complete example instead of the user's own home."""
         return (self.home / EXAMPLE_FILE).is_file()
 
     @property
@@ -112,13 +112,13 @@ class Settings:
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """From environment variables: keys by their usual names, FORETELL_HOME, FORETELL_CORPUS, FORETELL_<SERVICE>_URL.
+    """Settings from environment variables: keys by their usual names, FORETELL_HOME, FORETELL_<SERVICE>_URL and others.
 
-    FORETELL_SERIES names CSV files with series of one's own, FORETELL_DATABASE_URL puts runs and journal into
-    PostgreSQL, FORETELL_LIMITS says what providers allow.
-    FORETELL_CHECK_MODELS=no starts runs without trying models that nobody knows.
-    FORETELL_CONTACT, FORETELL_PACE, FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT say who asks outside
-    services and how fast; the first also stands in settings.toml of the home.
+    FORETELL_CORPUS names the local corpus and FORETELL_SERIES CSV files with the user's own series.
+    FORETELL_DATABASE_URL puts runs and journal into PostgreSQL. FORETELL_LIMITS sets what providers allow.
+    FORETELL_CHECK_MODELS=no starts runs without probing unknown models. FORETELL_CONTACT, FORETELL_PACE,
+    FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT set who asks external services and how fast; the contact may
+    also be in settings.toml in the home.
 
     >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
@@ -158,7 +158,7 @@ _CONTACT = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+|https?://[\w-]+(\.[\w-]+)+[^\
 
 
 def read_contact(text: str) -> str:
-    """An e-mail address or a web address, or nothing; anything else is an `InputError`."""
+    """An e-mail or web address, or nothing; anything else raises an `InputError`."""
     if text and not _CONTACT.fullmatch(text):
         raise InputError(f"{text!r} is neither an e-mail address nor a web address", hint="e.g. you@example.org")
     return text
@@ -186,7 +186,7 @@ CLOCK_FILE_PREFIX = "file:"
 
 
 def clock_of(settings: Settings) -> Clock:
-    """The clock that FORETELL_CLOCK names: `file:PATH` for a file with an ISO moment, read anew at every look."""
+    """The clock set by FORETELL_CLOCK: `file:PATH` names a file with an ISO time, read again at every use."""
     if not settings.clock:
         return lambda: datetime.now(UTC)
     if not settings.clock.startswith(CLOCK_FILE_PREFIX):

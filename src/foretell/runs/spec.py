@@ -1,4 +1,4 @@
-"""What a run is: written as YAML, identified by its content."""
+"""The specification of a run: written as YAML, identified by its content."""
 
 import hashlib
 import json
@@ -27,10 +27,10 @@ COMBINE_HELP = (
 
 
 RunState = Literal["running", "waiting", "stopped", "dead", "broken", "failed", "done"]
-"""Somebody works at it; its cells are queued and nobody does; somebody ended it; its process ended without a word; it
-gave up, and says why; every cell has ended, some without an answer; every cell is answered."""
+"""In order: somebody is working on it; its cells are queued; somebody stopped it; its process died; it gave up and says
+why; every cell has ended, some without an answer; every cell is answered."""
 TYPED_PREFIX = "asked "
-"""Begins the name of a question set that a person typed: it is nowhere but in the store."""
+"""Prefix of the name of a typed question set, which exists only in the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +38,13 @@ class QuestionsSpec(SetFilter):
     """Which questions to ask."""
 
     dataset: str
-    """A question set by name, or a file of questions."""
+    """A question set by name, or a question file."""
     digest: str = ""
-    """Of the questions themselves, so that other questions in a file of the same name are another run. It is found out
-    when a run is prepared; written down by a person, it holds the questions to it."""
+    """Digest of the questions, so that other questions in a file of the same name make another run. Computed when a run
+    is prepared; if a user sets it, the questions must match."""
     quarantined: int = 0
-    """Questions that were left out when the run was prepared, because their own text was written later. Known from then
-    on, and no part of the run's id."""
+    """Questions that were left out when the run was prepared because their own text was written later. Not part of the
+    run's id."""
 
     def __post_init__(self) -> None:
         if "\x00" in self.dataset:
@@ -53,13 +53,13 @@ class QuestionsSpec(SetFilter):
 
     @property
     def typed(self) -> bool:
-        """Whether a person typed the question, so that it is nowhere but in the store."""
+        """Whether a person typed the question, so that it exists only in the store."""
         return self.dataset.startswith(TYPED_PREFIX)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetSpec:
-    """Hard limits in dollars; a spent budget ends in the standing belief."""
+    """Hard limits in dollars. When a budget is spent, the current belief is the answer."""
 
     run: float | None = None
     question: float | None = None
@@ -72,39 +72,39 @@ class BudgetSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """Everything that decides what a run computes. The same spec over the same questions is the same run."""
+    """Everything that determines what a run computes. The same spec over the same questions is the same run."""
 
     questions: QuestionsSpec
     forecaster: str = "agent"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Of the forecaster: variant, steps, crowd, prior, …"""
+    """Options of the forecaster: variant, steps, crowd, prior, …"""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role, at least `agent`; the others fall back to it."""
+    """Models by role, at least `agent`; the others default to it."""
     search: tuple[str, ...] = ()
-    """Engines, in the order they are asked."""
+    """Search engines, in the order in which they are asked."""
     trials: int = 1
     combine: str = AUTO
     """How trials are combined: one of `COMBINATIONS`, or the file of a fitted rule."""
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False
-    """Refuse questions that opened before a model's knowledge ends, instead of warning."""
+    """Refuse questions that opened before a model's knowledge cutoff, instead of warning."""
     clairvoyant: bool = False
     """Filters off, for an upper bound; marked in every result."""
     archive_check: bool = False
-    """Ask the archive whether pages that a search finds are rewritten under their address; such pages count only as a
-    stored version. Three requests for each page, at the archive's pace."""
+    """Ask the archive whether pages found by a search are rewritten under the same address; such pages count only as
+    stored versions. Takes three requests per page at the archive's rate."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """How the models are sampled: temperature, effort, max_tokens; what is not said is the provider's default."""
+    """Sampling settings: temperature, effort, max_tokens; anything unset is the provider's default."""
     prices: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By model: dollars per million tokens, read/written (such as 0.5/2), where the price is not known or another."""
+    """By model: dollars per million tokens, input/output (such as 0.5/2), if the price is unknown or differs."""
     efforts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role: how long its model thinks, where `sampling` does not say. Chosen when a run is made and stored with it;
-    no part of its id, so that the same file stays the same run when more is known of its models."""
+    """By role: the effort of its model, where `sampling` does not set it. Chosen when a run is made and stored with it,
+    but not part of its id, so that the same file stays the same run when more is known about its models."""
     marked: bool = False
-    """Whether ids and notes of ours carry a mark, and questions are shown without anything that looks like ours: so it
-    is in every run that is made now. Runs of older versions go on as they began, so that their replies are found."""
+    """Whether our ids and notes carry a mark and questions are shown without anything that imitates ours. True for
+    every new run; runs of older versions continue as they began, so that their replies are found."""
 
     def __post_init__(self) -> None:
         for written in self.prices.values():
@@ -116,7 +116,7 @@ class RunSpec:
 
     @cached_property
     def id(self) -> str:
-        """A short name of the content: equal specs share it.
+        """A short hash of the content: equal specs share it.
 
         >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
         True
@@ -124,15 +124,15 @@ class RunSpec:
         return hashlib.sha256(self.bare().to_json().encode()).hexdigest()[:12]
 
     def bare(self) -> "RunSpec":
-        """The same without what was only found out when the run was made, and is no part of what it is."""
+        """The spec without what was determined when the run was made and is not part of its identity."""
         return replace(self, efforts={}, marked=False, questions=replace(self.questions, quarantined=0))
 
     def with_digest(self, digest: str) -> "RunSpec":
-        """The same for these questions."""
+        """The spec with the digest of these questions."""
         return replace(self, questions=replace(self.questions, digest=digest))
 
     def to_json(self) -> str:
-        """Canonical JSON, the same as earlier versions wrote, so that a run keeps its id.
+        """Canonical JSON as written by earlier versions, so that a run keeps its id.
 
         Fields added later are left out at their default, and `combine` has its former name, `aggregate`.
         """
@@ -152,10 +152,10 @@ class RunSpec:
 
 
 def read_spec(path: str | Path) -> RunSpec:
-    """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
+    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it."""
     file = Path(path)
     if not file.exists():
-        raise InputError("no such file", path=file)
+        raise InputError("no such file", path=file, hint="foretell init run writes one")
     try:
         return spec_from_mapping(parse_yaml(read_text(file)))
     except InputError as error:
@@ -163,7 +163,7 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def spec_from_mapping(data: Any) -> RunSpec:
-    """A spec as a person writes it, in full or in short; a wrong field raises an `InputError` that names it."""
+    """A spec as written by a user, in full or abbreviated. A wrong field raises an `InputError` that names it."""
     if isinstance(data, dict) and "marked" in data:
         raise InputError("marks are chosen when a run is made", column="marked", hint="leave it out")
     if isinstance(data, dict) and "efforts" in data:
@@ -174,7 +174,7 @@ def spec_from_mapping(data: Any) -> RunSpec:
 
 
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
-    """What people write in short: a data set as one word, dates without quotes."""
+    """Expand abbreviations: a data set as a single word, dates without quotes."""
     questions = data.get("questions")
     if isinstance(questions, str):
         return {**data, "questions": {"dataset": questions}}
@@ -190,12 +190,12 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def spec_from_json(data: Any) -> RunSpec:
-    """A spec from parsed JSON or YAML; a wrong field raises an `InputError` that names it."""
+    """A spec from parsed JSON or YAML. A wrong field raises an `InputError` that names it."""
     return checked_fields(current_names(cast("dict[str, Any]", data)) if isinstance(data, dict) else data, RunSpec)
 
 
 FORMER_NAMES = {"aggregate": "combine"}
-"""Field of a spec in earlier versions, and still in stored ones → its current name."""
+"""Former names of fields, still in stored specs, and their current names."""
 
 
 def current_names(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Runs, their cells and what happened in them, in one SQLite file or a PostgreSQL database.
+"""Runs, their cells and events, in an SQLite file or a PostgreSQL database.
 
-Events are notes for readers, not the truth: after a crash a cell starts again and its replies come from the journal, so
-the events of an unfinished cell are simply dropped and written anew.
+Events are notes for readers, not the source of truth: after a crash a cell starts again with its replies from the
+journal, so the events of an unfinished cell are simply dropped and written again.
 """
 
 import json
@@ -85,7 +85,7 @@ MIGRATIONS = (
     # A checksum of every answer, which those of older versions lack.
     "alter table cell add column checksum text;",
 )
-"""Each entry brings the tables one version further; existing entries never change."""
+"""Migrations of the tables. Existing entries never change."""
 
 _RUNS = """
 select id, spec, created, services, count(forecast), count(failure),
@@ -96,7 +96,7 @@ _KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothin
 _ADD_EVENT = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
 _NO_STOP = "delete from tick where name = ?"
 EVENTS = "events"
-"""Written by one after the other: a reader that goes on after the last number it saw must not miss a smaller one."""
+"""Written one after the other, so that a reader continuing after the last number it saw never misses a smaller one."""
 _FINISH = """
 insert into cell values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, question, due, trial) do update
@@ -108,7 +108,7 @@ EVENT_KINDS = {kind.__name__: kind for kind in events.TraceEvent.__args__}
 
 
 class DamagedRow(InputError):
-    """Something stored is not what was stored: it is named, and not used."""
+    """A stored row was altered: it is reported and not used."""
 
     def __init__(self, what: str, fault: str, place: str | Path | None) -> None:
         hint = "foretell doctor --repair sets it aside and brings back what it can"
@@ -116,16 +116,16 @@ class DamagedRow(InputError):
 
 
 UNREADABLE = (InputError, ValueError, KeyError, TypeError, AttributeError)
-"""What reading a row that was damaged may raise."""
+"""Exceptions that reading a damaged row may raise."""
 
 
 def answer_checksum(row: SqlRow) -> str:
-    """Of an answer as stored: where it belongs, what it says, and whether it rests on a failure."""
+    """Checksum of a stored answer: its cell, its content, and whether it rests on a failure."""
     return blake2b(repr(tuple(row[:7])).encode(), digest_size=16).hexdigest()
 
 
 def answer_fault(row: SqlRow) -> str:
-    """What is wrong with the answer of a cell; empty where nothing is. One without a checksum need only be readable."""
+    """What is wrong with a cell's answer; empty if nothing is. Without a checksum it only has to be readable."""
     if row[7] is not None:
         return "" if answer_checksum(row) == row[7] else "it was changed after it was stored"
     try:
@@ -140,7 +140,7 @@ def _read_answer(row: SqlRow) -> Forecast | Failure:
 
 
 def stored_answer(row: SqlRow, place: str | Path | None = None) -> Forecast | Failure:
-    """The answer of a cell, read from its row, if it is as it was stored."""
+    """The answer of a cell from its row, after verifying its checksum."""
     if fault := answer_fault(row):
         raise DamagedRow(f"answer to {row[1]}, trial {row[3]} of run {row[0]},", fault, place)
     return _read_answer(row)
@@ -152,7 +152,7 @@ ROW_READERS: Mapping[str, tuple[str, Callable[[SqlRow], Any]]] = {
     "event": ("run, id, kind, body", lambda row: EVENT_KINDS[row[2]](**json.loads(row[3]))),
     "run_outcome": ("run, question, due, target, outcome, payoff, resolved_at", lambda row: _resolution(*row[1:])),
 }
-"""Table → columns, and how a row of them is read; the first two name it."""
+"""Columns of each table and how to read a row of them; the first two columns name the row."""
 TABLE_NOUNS = {"run": "run", "question": "question", "event": "step", "run_outcome": "outcome of"}
 
 
@@ -170,7 +170,7 @@ def _resolution(
 
 
 def stored_row(table: str, row: SqlRow, place: str | Path | None = None) -> Any:
-    """What a row of a table says, if it can be read."""
+    """The content of a row, if it can be read."""
     try:
         return ROW_READERS[table][1](row)
     except UNREADABLE:
@@ -187,53 +187,53 @@ class CellKey(NamedTuple):
     trial: int
 
     def row(self) -> tuple[str, str, str, int]:
-        """In the order of the tables."""
+        """The values in the order of the table's columns."""
         return self
 
 
 CellFence = Callable[[Statements, Set[CellKey]], Set[CellKey]]
-"""Which of these cells are still ours, and stay so until the end of the transaction."""
+"""Returns which of these cells are still ours, fixed until the end of the transaction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """A run as listed."""
+    """A run in a list."""
 
     id: str
     spec: dict[str, Any]
     created: str
     services: tuple[str, ...]
-    """Whose keys there were when it began: a replay offers the same tools without them."""
+    """Services with a key when it began: a replay offers the same tools without them."""
     done: int
     failed: int
     degraded: int = 0
-    """Those of the forecasts that rest on a failure."""
+    """Forecasts that rest on a failure."""
     folder: str = ""
-    """Where it was last started: a file of questions is sought there."""
+    """Where it was last started: a question file is looked up there."""
     name: str = ""
-    """What people call it."""
+    """Name given by the user."""
     note: str = ""
     tags: tuple[str, ...] = ()
     archived: bool = False
-    """Kept, and left out of lists."""
+    """Kept, but hidden in lists."""
     problem: str = ""
-    """Why it was given up before its end."""
+    """Why it gave up before its end."""
 
 
 _SOUND = "forecast is not null and degraded = 0"
 
 
 def cells_each(spec: Mapping[str, Any]) -> int:
-    """Cells of one question: its trials, and the panel that reads them where one does."""
+    """Cells per question: its trials, and the panel if there is one."""
     trials = int(spec.get("trials", 1))
     return trials + (spec.get("aggregate") == "judged" and trials > 1)
 
 
 class RunStore:
-    """Opens or creates it; every process may have it open."""
+    """The store of runs, created if it is missing. Several processes may have it open."""
 
     def __init__(self, place: str | Path) -> None:
-        """A path, or the address of a PostgreSQL database."""
+        """Open a path or the PostgreSQL database at an address."""
         self._db = open_database(place, "file of runs", timeout=30, sessions=2)
         try:
             self._db.migrate("store", MIGRATIONS)
@@ -243,19 +243,19 @@ class RunStore:
 
     @property
     def database(self) -> Database:
-        """Where it is kept."""
+        """The underlying database."""
         return self._db
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         self._db.close()
 
     def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-        """Read or write without holding up the event loop."""
+        """Read or write without blocking the event loop."""
         return self._db.aside(work, *args, **kwargs)
 
     def grouped(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-        """Like `aside`, together with what others do in this turn of the event loop."""
+        """Like `aside`, grouped with other work of this turn of the event loop."""
         return self._db.grouped(lambda: work(*args, **kwargs))
 
     def begin(  # noqa: PLR0913 - one for each thing that is noted of a run
@@ -269,10 +269,10 @@ class RunStore:
         instead_of: str = "",
         questions: Iterable[Question] = (),
     ) -> None:
-        """Note a run; the same run again changes nothing but the folder that it was last started in.
+        """Store a run. If it exists, only the folder in which it was last started changes.
 
-        Begun instead of another it asks these questions and takes its name, note and tags, all at once or not at all;
-        what the other answered is kept in the archive.
+        If it replaces another run, it asks these questions and takes over its name, note and tags, in one transaction;
+        the other run's answers are archived.
         """
         insert = "insert into run (id, spec, created, services, folder) values (?, ?, ?, ?, ?) on conflict do nothing"
         again = "update run set folder = ?, problem = '' where id = ? and (folder <> ? or problem <> '')"
@@ -295,19 +295,19 @@ class RunStore:
         self._db.together(all_of_it)
 
     def label(self, run: str, **said: str | bool | Sequence[str]) -> None:
-        """Write what is said of a run: its name, note and tags, whether it is archived, the problem it ended with."""
+        """Set a run's name, note, tags, archived state or the problem it ended with."""
         _label(self._db, run, **said)
 
     def remove(self, run: str) -> None:
-        """Forget a run: its answers, steps, questions and base rates. The journal keeps the replies that were paid."""
+        """Delete a run with its answers, events, questions and base rates. The journal keeps the paid replies."""
         self._db.together(lambda statements: _remove(statements, run))
 
     def asked(self) -> dict[str, int]:
-        """By run, how many questions it asks."""
+        """Number of questions by run."""
         return dict(self._db.read("select run, count(*) from question group by run"))
 
     def state(self, row: RunRow, questions: int) -> RunState:
-        """How a run of so many questions stands."""
+        """The state of a run with so many questions."""
         if row.done + row.failed >= questions * cells_each(row.spec):
             return "failed" if row.failed else "done"
         names = (f"cell {row.id}", f"run {row.id}", f"queue {row.id}")
@@ -320,12 +320,12 @@ class RunStore:
         return "waiting" if "queue" in held else "dead" if "run" in held else "stopped"
 
     def queue(self, run: str, *, queued: bool) -> None:
-        """Note that the cells of a run wait for workers, or do so no longer."""
+        """Record whether the cells of a run are waiting for workers."""
         words = "insert into tick (name, due, owner) values (?, '', 0) on conflict do nothing"
         self._db.write(words if queued else "delete from tick where name = ?", (f"queue {run}",))
 
     def ask_to_stop(self, run: str, wish: StopWish) -> None:
-        """Leave word that a run is to stop; whoever works at it, in whatever process, sees that within a second."""
+        """Request that a run stops; the process working on it notices within a second."""
 
         def leave_word(statements: Statements) -> None:
             statements.write(_NO_STOP, (f"stop {run}",))
@@ -341,39 +341,39 @@ class RunStore:
         return {name.removeprefix("stop "): wish for name, wish in rows}
 
     def specs(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every run's id and spec as written, the newest first."""
+        """Id and stored spec of every run, newest first."""
         rows = self._db.read(f"select {ROW_READERS['run'][0]} from run order by created desc")
         return [(row[0], stored_row("run", row, self._db.place)[0]) for row in rows]
 
     def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
-        """Keep what was asked, so that a run can be read without the file its questions came from."""
+        """Store the questions, so that a run can be read without the file they came from."""
         self._db.write_many(_KEEP_QUESTION, _question_rows(run, questions))
 
     def questions(self, run: str) -> list[Question]:
-        """What a run asked."""
+        """The questions of a run."""
         query = f"select {ROW_READERS['question'][0]} from question where run = ? order by id, due"
         return [stored_row("question", row, self._db.place) for row in self._db.read(query, (run,))]
 
     def runs(self) -> list[RunRow]:
-        """All runs, the newest first."""
+        """All runs, newest first."""
         return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where=""))]
 
     def run(self, run: str) -> RunRow | None:
-        """One run, with how far it is."""
+        """One run, with its progress."""
         rows = self._db.read(_RUNS.format(where="where run.id = ?"), (run,))
         return _run_row(rows[0], self._db.place) if rows else None
 
     def finished(self, run: str) -> set[tuple[str, str, int]]:
-        """Cells that have a sound forecast: they are never run again. Failures and what rests on one are tried anew."""
+        """Cells with a sound forecast, which never run again. Failures and degraded forecasts are retried."""
         query = f"select question, due, trial from cell where run = ? and {_SOUND}"
         return set(self._db.read(query, (run,)))
 
     def ended(self, run: str) -> set[tuple[str, str, int]]:
-        """Cells that have a forecast or a failure."""
+        """Cells with a forecast or a failure."""
         return set(self._db.read("select question, due, trial from cell where run = ?", (run,)))
 
     def tally(self, run: str, trials: range) -> tuple[int, int, int]:
-        """How many cells of these trials have a forecast, how many failed, and how many forecasts rest on a failure."""
+        """Number of forecasts, failures and degraded forecasts in these trials."""
         where = "from cell where run = ? and trial >= ? and trial < ?"
         values = (run, trials.start, trials.stop)
         ((done, failed),) = self._db.read(f"select count(forecast), count(failure) {where}", values)
@@ -381,7 +381,7 @@ class RunStore:
         return done, failed, degraded
 
     def question(self, key: CellKey) -> Question | None:
-        """What a cell asks."""
+        """The question of a cell."""
         query = f"select {ROW_READERS['question'][0]} from question where run = ? and id = ? and due = ?"
         rows = self._db.read(query, key.row()[:3])
         return stored_row("question", rows[0], self._db.place) if rows else None
@@ -392,32 +392,32 @@ class RunStore:
         return bool(self._db.read(query, key.row()))
 
     def forget_failures(self, run: str) -> None:
-        """What failed is tried anew: until it has ended again it is open."""
+        """Delete failures, so that their cells are open again."""
         self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run,))
 
     def keep_rates(self, run: str, rates: Iterable[tuple[Question, str, float]]) -> None:
-        """Keep the base rates of a run's targets for machines that do not have its data set."""
+        """Store the base rates of a run's targets for machines without its data set."""
         rows = [(run, question.id, question.due.isoformat(), target, rate) for question, target, rate in rates]
         self._db.write_many("insert into rate values (?, ?, ?, ?, ?) on conflict do nothing", rows)
 
     def rates(self, run: str) -> dict[tuple[str, str, str], float]:
-        """Base rates by question, date of asking and target."""
+        """Base rates by question, due date and target."""
         query = "select question, due, target, rate from rate where run = ?"
         return {(question, due, target): rate for question, due, target, rate in self._db.read(query, (run,))}
 
     def model_calls(self, run: str, after: int) -> list[tuple[int, ModelCalled]]:
-        """Calls told after an event's number, with theirs; how a run's spending is followed from another machine."""
+        """Model calls after a given event number, to follow a run's spending from another machine."""
         query = "select run, id, kind, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
         return [(row[1], stored_row("event", row, self._db.place)) for row in self._db.read(query, (run, after))]
 
     def spent(self, run: str) -> float:
-        """Dollars that the replies of a run cost."""
+        """The cost of a run's replies in dollars."""
         value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
         query = f"select coalesce(sum({value}), 0.0) from event where run = ? and kind = 'ModelCalled'"
         return float(self._db.read(query, (run,))[0][0])
 
     def spent_on_answered(self, run: str) -> float:
-        """The same of the cells that have a forecast: they are not asked again."""
+        """The cost of the cells that have a forecast and are not asked again."""
         value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
         query = f"""
             select coalesce(sum({value}), 0.0) from event join cell using (run, question, due, trial)
@@ -429,7 +429,7 @@ class RunStore:
         return self._db.read("select coalesce(max(id), 0) from event")[0][0]
 
     def start_cell(self, key: CellKey, fence: CellFence | None = None) -> bool:
-        """Drop what an unfinished attempt left behind; False, and nothing done, where the fence says it is not ours."""
+        """Delete what an unfinished attempt left behind. Returns False and does nothing if the cell is not ours."""
         delete = "delete from event where run = ? and question = ? and due = ? and trial = ?"
         return self._write_fenced(key, delete, key.row(), fence)
 
@@ -451,7 +451,7 @@ class RunStore:
     def add_events(
         self, happened: Iterable[tuple[CellKey, TraceEvent]], fence: CellFence | None = None
     ) -> set[CellKey]:
-        """Append events of any cells in one transaction; which cells are not ours, by the fence, and were left out."""
+        """Append events of any cells in one transaction; returns the cells that are no longer ours, which it skips."""
         told = list(happened)
         rows = [_event_row(key, event) for key, event in told]
         keys = {key for key, _ in told}
@@ -471,7 +471,7 @@ class RunStore:
         fence: CellFence | None = None,
         told: Sequence[TraceEvent] = (),
     ) -> bool:
-        """Keep the answer of a cell and its last events; False, and nothing done, where the fence says not ours."""
+        """Store a cell's answer and its last events. Returns False and does nothing if the cell is not ours."""
         text = to_json(answer)
         pair = (text, None) if isinstance(answer, Forecast) else (None, text)
         degraded = isinstance(answer, Forecast) and answer.degraded
@@ -485,19 +485,19 @@ class RunStore:
             yield stored_answer(row, self._db.place)
 
     def answers_to(self, key: CellKey) -> list[Forecast | Failure]:
-        """Every answer of a run to the question of a cell, in the order of trials."""
+        """Every answer of a run to a cell's question, by trial."""
         query = f"select {_CELL} from cell where run = ? and question = ? and due = ? order by trial"
         return [stored_answer(row, self._db.place) for row in self._db.read(query, key.row()[:3])]
 
     def forget_answers(self, keys: Iterable[CellKey]) -> None:
-        """Take answers out: their cells are open again."""
+        """Delete answers, so that their cells are open again."""
         delete = "delete from cell where run = ? and question = ? and due = ? and trial = ?"
         self._db.write_many(delete, [key.row() for key in keys])
 
     def events(
         self, run: str, question: str | None = None, *, after: int = 0
     ) -> Iterator[tuple[int, CellKey, TraceEvent]]:
-        """Events of a run (of one question) in the order they happened; `after` continues a reading."""
+        """Events of a run, or of one of its questions, in order; `after` continues an earlier reading."""
         where = "run = ? and id > ?" + (" and question = ?" if question else "")
         query = f"select id, run, question, due, trial, kind, body from event where {where} order by id"
         parameters = (run, after, question) if question else (run, after)
@@ -566,29 +566,29 @@ class RunCell:
 
     @property
     def key(self) -> CellKey:
-        """Where the store keeps it."""
+        """Its key in the store."""
         return CellKey(run=self.run, question=self.question.id, due=self.question.due.isoformat(), trial=self.trial)
 
 
 def panel_cells(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunCell]:
-    """One cell per question, numbered after its trials, in which their reasons are read."""
+    """One cell per question, numbered after its trials, in which a panel reads their reasons."""
     return (RunCell(run=run, question=question, trial=trials) for question in questions)
 
 
 def cells_of(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunCell]:
-    """Every trial of every question; first trials first, so that an early stop leaves all questions answered once."""
+    """Every trial of every question, first trials first, so that an early stop leaves every question answered."""
     return (RunCell(run=run, question=question, trial=trial) for trial in range(trials) for question in questions)
 
 
 def find_run(store: "RunStore", start: str) -> str:
-    """The run that is called so, or whose id begins so."""
+    """The run with this name or with an id that starts like this."""
     rows = store.runs()
     found = [row.id for row in rows if row.name == start] or [row.id for row in rows if row.id.startswith(start)]
     if len(found) != 1:
         problem = (
-            f"no run begins with {start!r}, and none is called so"
+            f"no run is named {start!r}, and no run's id begins with it"
             if not found
-            else f"{len(found)} runs begin with {start!r}"
+            else f"the ids of {len(found)} runs begin with {start!r}"
         )
         raise InputError(problem, hint="foretell runs lists them")
     return found[0]

@@ -30,13 +30,13 @@ from foretell.runs.store import RunRow, RunStore
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DefaultByDay:
-    """The default rule as it stood on each day: every question is judged by what was known before it was asked."""
+    """The default rule as of each day: every question is combined by what was known before it was asked."""
 
     examples: Examples
     only_tested: bool = False
     """Answer only questions of a kind on which earlier outcomes have tested the rule."""
     training: Training = field(default_factory=Training)
-    """Empty: what is learnt differs from day to day and never reaches the day itself."""
+    """Empty: what is learnt differs from day to day and never includes the day itself."""
     _fitted: dict[np.datetime64, FittedDefault] = field(default_factory=dict[np.datetime64, FittedDefault], repr=False)
 
     @cached_property
@@ -44,7 +44,7 @@ class DefaultByDay:
         return forecast_past(self.examples)
 
     def on(self, day: np.datetime64) -> FittedDefault:
-        """The rule of a day; before there is any example it is the untaught one."""
+        """The rule of a day; without any example, the rule before it has learnt anything."""
         if day not in self._fitted:
             known = (self.examples.known_on < day) & (self.examples.rows.due < day)
             found = DefaultMethod().fit(self.examples.take(known), self._past[known]) if known.any() else UNTAUGHT
@@ -152,7 +152,7 @@ def past_trials(store: RunStore, runs: Iterable[str]) -> Examples | None:
 
 
 def _same(one: RunSpec, other: RunSpec) -> bool:
-    """Whether two runs show the skill of the same forecaster; one that saw the future shows nobody's."""
+    """Whether two runs show the skill of the same forecaster. A run that saw the future shows nobody's."""
     return (one.forecaster, one.models.get("agent"), one.clairvoyant) == (
         other.forecaster,
         other.models.get("agent"),
@@ -166,7 +166,7 @@ def _resolved(
     told: Mapping[tuple[str, datetime | None, str], Resolution],
     rates: Rates | None,
 ) -> Iterator[tuple[TrialRows, list[tuple[float, date]]]]:
-    """The trials on each question with an outcome that has a date, and the outcomes of its targets."""
+    """The trials on each question that has a dated outcome, and the outcomes of its targets."""
     trials: dict[tuple[str, object], list[Forecast]] = {}
     for answer in answers:
         if isinstance(answer, Forecast) and answer.forecaster != PANEL and not answer.degraded:

@@ -1,4 +1,4 @@
-"""The forecasters tree and thoughts by their options, opened with grounders, notebooks, served search and files."""
+"""Opens the forecasters `tree` and `thoughts` with their grounders, notebooks, served search and files."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -33,29 +33,29 @@ RESEARCH_SECONDS = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class GroundingOptions(GroundSettings):
-    """By whom leaves are examined, beside how: what a run needs to open."""
+    """Options for grounding leaves that need something opened by the run."""
 
     asks_models: ClassVar[bool] = True
     former_names: ClassVar[dict[str, str]] = {"at_once": "concurrency", "most_leaves": "max_leaves"}
 
     grounder: str = "search"
     deep_model: str | None = None
-    """A model that researches by itself, such as openai:gpt-6.1-sol."""
+    """A model that does research on its own, such as openai:gpt-6.1-sol."""
     kernels: int = 4
-    """Notebooks at work at the same time."""
+    """Number of notebooks running at the same time."""
     unsandboxed: bool = False
-    """Let notebooks run with all the rights of the user."""
+    """Run notebooks with all the rights of the user."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         load("grounders", self.grounder)
 
     def open(self, runtime: Runtime) -> AbstractAsyncContextManager[tuple[Forecaster, Runtime]]:
-        """The forecaster, with the grounders it needs open."""
+        """The forecaster, with its grounders open."""
         return open_forecaster(self, runtime)
 
     def limits(self, usual: ModelLimits | None = None) -> ModelLimits:
-        """What the provider is asked to bear: every leaf at once, and long researches."""
+        """Limits on the provider: every leaf at once, and long researches."""
         limits = usual or ModelLimits()
         limits = replace(limits, at_once=max(limits.at_once, 2 * self.concurrency))
         if self.deep_model is None:
@@ -65,25 +65,25 @@ class GroundingOptions(GroundSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions(GroundingOptions, TreeSettings):
-    """The options of the forecaster `tree`, as a run or the command line gives them."""
+    """Options of the forecaster `tree`, from a run or the command line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThoughtOptions(GroundingOptions, ThoughtSettings):
-    """The options of the forecaster `thoughts`: chains, trees, graphs and forests of thoughts."""
+    """Options of the forecaster `thoughts`: chains, trees, graphs and forests of thoughts."""
 
 
 SEARCH_SERVER_PORT = 8765
-"""Where the search is served when a tunnel leads to it; without one any free port will do."""
+"""Port of the search server when a tunnel leads to it; otherwise any free port is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeFolder:
-    """Where finished trees and their notebooks are put."""
+    """Where finished trees and their notebooks are stored."""
 
     folder: Path
     file: Path | None = None
-    """The one file for the one tree there is; None gives every tree a file of its own in the folder."""
+    """The file for a single tree; None gives every tree its own file in the folder."""
 
     def path(self, question: str, trial: int, target: str) -> Path:
         """The file of a tree."""
@@ -98,7 +98,7 @@ class TreeFolder:
         write_tree(path, tree)
 
     def notebook(self, leaf: Leaf, trial: int) -> Path:
-        """The file of a leaf's notebook, beside the tree's."""
+        """The file of a leaf's notebook, next to the tree's."""
         file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
         # Where all trials belong to one tree, each has a notebook of its own.
         again = f"-{trial}" if self.file is not None and trial else ""
@@ -107,9 +107,9 @@ class TreeFolder:
 
 @asynccontextmanager
 async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncGenerator[tuple[Forecaster, Runtime]]:
-    """The forecaster `tree` or `thoughts` and the runtime it works with; kernels and served search close with it.
+    """The forecaster `tree` or `thoughts` with its runtime; kernels and search server are closed with it.
 
-    Trees and notebooks are stored in the home, in a folder of the run, or in the one file named.
+    Trees and notebooks are stored in the run's folder in the home, or in the single file given.
     """
     spec, watch = runtime.spec, runtime.trees.watch
     kind = "trees" if isinstance(options, TreeOptions) else "thoughts"
@@ -145,7 +145,7 @@ async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncG
 async def _grounders(
     options: GroundingOptions, runtime: Runtime, folder: TreeFolder, stack: AsyncExitStack
 ) -> tuple[Runtime, Grounder, tuple[Grounder, ...]]:
-    """The grounder that is wanted, and those that take over where it fails."""
+    """The requested grounder, and those that take over if it fails."""
     from foretell.forecasters.tree.grounders.adaptive import FALL_BACKS, AdaptiveGrounder
 
     wanted = options.grounder
@@ -170,7 +170,7 @@ async def _grounders(
 async def _deep_research(
     options: GroundingOptions, runtime: Runtime, stack: AsyncExitStack
 ) -> tuple[Runtime, Grounder]:
-    """The grounder, and the runtime with a router that knows how to talk to models that research by themselves."""
+    """The grounder, and the runtime with a router that can talk to models that do research on their own."""
     from foretell.forecasters.tree.grounders.deep_research import (
         DeepResearchGrounder,
         is_deep_research_model,
@@ -235,7 +235,7 @@ async def _notebook(options: GroundingOptions, runtime: Runtime, folder: TreeFol
 
 
 def _endpoints(runtime: Runtime) -> "list[Endpoint]":
-    """Data for notebooks besides the search: series and prices, each answer kept in the journal."""
+    """Data for notebooks besides the search: series and prices, each answer stored in the journal."""
     from foretell.tools.notebook.endpoints import (
         days_ahead_endpoint,
         journaled_endpoint,

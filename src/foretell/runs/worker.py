@@ -1,4 +1,4 @@
-"""One of many: takes cells of any run from the queue, answers them as the embedded executor does, leaves in order."""
+"""A worker: takes cells of any run from the queue, answers them like the local executor, and leaves in order."""
 
 import asyncio
 import logging
@@ -29,13 +29,13 @@ from foretell.runs.store import CellKey, RunCell, RunRow, RunStore
 # The runs a worker has open: each with whatever answering its cells takes on this machine.
 
 PrepareRun = Callable[[RunRow], AbstractAsyncContextManager[AnswerCell]]
-"""Surroundings for one run on this machine; an error where something is missing."""
+"""Prepares a run on this machine, or raises an error if something is missing."""
 IDLE_SECONDS = 60.0
 """Seconds without a cell after which a run's connections are closed."""
 
 
 class OpenRun:
-    """Used with `with` around every cell, so that it is not closed under it."""
+    """A run opened by a worker; used with `with` around every cell, so that it is not closed underneath."""
 
     def __init__(self, answer: AnswerCell) -> None:
         self.answer = answer
@@ -43,23 +43,23 @@ class OpenRun:
         self._last = time.monotonic()
 
     def __enter__(self) -> "OpenRun":
-        """One cell more."""
+        """Count one more cell."""
         self._cells += 1
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """One cell less."""
+        """Count one cell less."""
         self._cells -= 1
         self._last = time.monotonic()
 
     @property
     def idle(self) -> bool:
-        """Whether nobody has used it for a while."""
+        """Whether it has been unused for a while."""
         return not self._cells and time.monotonic() - self._last > IDLE_SECONDS
 
 
 class OpenRuns:
-    """Opens a run when its first cell comes, each in a task of its own, and closes it when no more do."""
+    """Opens a run with its first cell, each in its own task, and closes it when no more cells come."""
 
     def __init__(self, store: RunStore, furnish: PrepareRun) -> None:
         self._store = store
@@ -69,7 +69,7 @@ class OpenRuns:
         self._closing = asyncio.Event()
 
     async def get(self, run: str) -> OpenRun:
-        """The open run; the same error for everybody where it cannot be opened."""
+        """The open run, or the same error for every caller if it cannot be opened."""
         if run not in self._ready:
             self._ready[run] = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._keep_open(run, self._ready[run]))
@@ -111,7 +111,7 @@ class OpenRuns:
 # Cells of workers that are gone are put back into the queue by those who live.
 
 MAX_TAKEOVERS = 5
-"""How often a cell is taken over before it counts as a failure: it may be what its workers die of."""
+"""How often a cell is taken over until it counts as a failure: it may be what kills its workers."""
 TAKEOVER_TABLES = ("create table takeover (workflow text primary key, times integer not null);",)
 _COUNT = """
 insert into takeover values (?, 1) on conflict (workflow) do update set times = takeover.times + 1"""
@@ -120,12 +120,12 @@ _reaper_log = logging.getLogger(__name__)
 
 
 def executor_name(life: int) -> str:
-    """A worker as the queue knows it."""
+    """The name of a worker in the queue."""
     return f"{life:016x}"
 
 
 class Reaper:
-    """Looks who holds cells and is not there any more. Calls wait for the server; any number may look."""
+    """Finds cells held by dead workers. Calls block on the server; any number of processes may do it."""
 
     def __init__(self, queue: CellQueue, store: RunStore, life: SessionLiveness) -> None:
         self._queue = queue
@@ -134,7 +134,7 @@ class Reaper:
         store.database.migrate("cluster", TAKEOVER_TABLES)
 
     def sweep(self) -> list[QueuedCell]:
-        """Put back what the dead hold; what the living do."""
+        """Put back cells of dead workers and return what the living hold."""
         held = self._queue.held()
         living = {executor_name(id) for id in self._life.living()}
         gone = {queued.executor for queued in held} - living
@@ -143,7 +143,7 @@ class Reaper:
         return [queued for queued in held if queued.executor in living]
 
     def put_back(self, executors: Sequence[str], why: str, *, counted: bool = True) -> int:
-        """Put back what these hold; what was taken over too often becomes a failure."""
+        """Put back the cells of these workers; a cell taken over too often becomes a failure."""
 
         def work(statements: Statements) -> int:
             # Alone: a second reaper with an old list would take cells from those who have them now.
@@ -180,11 +180,11 @@ def _count_takeover(statements: Statements, queued: QueuedCell) -> int:
 
 
 SWEEP_SECONDS = 2.0
-"""Seconds between two looks for workers that are gone."""
+"""Seconds between checks for dead workers."""
 SHUTDOWN_SECONDS = 10.0
-"""Seconds in which the engine should have noted what was finished."""
+"""Seconds for the engine to record finished cells at shutdown."""
 NOTED_SECONDS = 0.05
-"""Seconds after which the engine has noted that a cell has ended."""
+"""Seconds after which the engine has recorded the end of a cell."""
 WORKER_ROLE = "worker"
 
 T = TypeVar("T")
@@ -194,25 +194,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerCapacity:
-    """How many cells at once."""
+    """How many cells run at once."""
 
     here: int = 50
     everywhere: int | None = None
-    """Over all workers."""
+    """Limit over all workers."""
 
 
 @dataclass(kw_only=True)
 class WorkerSignals:
-    """What a worker is told from outside."""
+    """Signals to a worker from outside."""
 
     rest: asyncio.Event = field(default_factory=asyncio.Event)
-    """Take nothing new, finish what you have, and leave."""
+    """Take nothing new, finish running cells, and leave."""
     leave: asyncio.Event = field(default_factory=asyncio.Event)
-    """Leave now: what is unfinished goes back into the queue."""
+    """Leave now: unfinished cells go back into the queue."""
 
 
 class Worker:
-    """Serves until it is told to leave, or finds that it lacks what a run needs."""
+    """Works until told to leave or until it lacks something that a run needs."""
 
     def __init__(self, url: str, store: RunStore, life: SessionLiveness, furnish: PrepareRun) -> None:
         self._store = store
@@ -233,11 +233,11 @@ class Worker:
 
     @property
     def idle(self) -> float:
-        """Seconds without a cell at work."""
+        """Seconds without a running cell."""
         return 0.0 if self._at_work else time.monotonic() - self._last
 
     async def serve(self, capacity: WorkerCapacity, orders: WorkerSignals) -> None:
-        """Take cells until told otherwise. Raises what kept it from serving a run, after giving back its cells."""
+        """Take cells until told to stop. Raises what kept it from serving a run, after returning its cells."""
         self._unfit = asyncio.get_running_loop().create_future()
         async with self._at_the_queue(capacity), self._executor.noting():
             waiting = [asyncio.create_task(event.wait()) for event in (orders.rest, orders.leave)]
@@ -277,7 +277,7 @@ class Worker:
         self._store.database.together(join, alone="join")
 
     async def _work(self, key: CellKey) -> None:
-        """One cell, called by the engine."""
+        """Answer one cell; called by the engine."""
         task = asyncio.current_task()
         assert task is not None
         if key in self._at_work:  # Lost, put back by another, and now ours again.
@@ -292,7 +292,7 @@ class Worker:
             self._ended.set()
 
     async def _take(self, here: int) -> None:
-        """Have cells moved to us while there is room, at once when one has ended."""
+        """Move cells to this worker while there is capacity, immediately when one has ended."""
         while True:
             self._ended.clear()
             try:
@@ -327,7 +327,7 @@ class Worker:
         self.progress.degraded += isinstance(found, Forecast) and found.degraded
 
     async def _claimed(self, cell: RunCell, answer: AnswerCell) -> Forecast | Failure | None:
-        """The answer; None where another one gave it."""
+        """The answer; None if another worker gave it."""
         while True:
             try:
                 async with self._executor.claimed(cell.key) as ours:
@@ -344,7 +344,7 @@ class Worker:
             await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
 
     async def _leave_it(self, error: Exception) -> None:
-        """The cell stays ours, unfinished, until we give it back."""
+        """The cell stays ours, unfinished, until we return it."""
         if self._unfit is not None and not self._unfit.done():
             self._unfit.set_exception(error)
         await asyncio.Event().wait()
@@ -360,14 +360,14 @@ class Worker:
                 log.exception("looking for workers that are gone")
 
     def _let_go(self, lost: Mapping[CellKey, asyncio.Task[object]]) -> None:
-        """While the server could not see us, others took these over: two at one cell would tell everything twice."""
+        """Abandon cells that others took over while the server could not see us: each must be recorded once."""
         for key, task in lost.items():
             if self._at_work.get(key) is task:
                 log.warning("cell %s was taken over by another worker", key)
                 task.cancel()
 
     async def _finish(self, orders: WorkerSignals, unfit: asyncio.Future[None]) -> None:
-        """Until the cells at work are done, or there is no more time or no sense in that."""
+        """Wait until running cells are done, unless there is no time left or no point in waiting."""
         leave = asyncio.create_task(orders.leave.wait())
         while self._at_work and not orders.leave.is_set() and not unfit.done():
             await asyncio.wait([*self._at_work.values(), leave, unfit], return_when=asyncio.FIRST_COMPLETED)

@@ -195,9 +195,11 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
             f"{name} ({row.id[:6]})" if names.count(name) > 1 else name for name, row in zip(names, found, strict=True)
         ]
         for name, row, said in zip(names, found, answers, strict=True):
-            own, combined = scored_forecasts(store, row, said, questions)
-            forecasts += [{**one, "forecaster": name} for one in forecast_rows(own, questions)]
-            together += [{**one, "forecaster": f"{name}{COMBINED}"} for one in forecast_rows(combined, questions)]
+            # Its own questions: another run may have asked the same one with other options.
+            asked, _ = questions_of_runs(store, [row.id])
+            own, combined = scored_forecasts(store, row, said, asked)
+            forecasts += [{**one, "forecaster": name} for one in forecast_rows(own, asked)]
+            together += [{**one, "forecaster": f"{name}{COMBINED}"} for one in forecast_rows(combined, asked)]
     if decided and all(row["outcome"] is None for row in outcomes):
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}

@@ -1,4 +1,4 @@
-"""What an agent may call, and the fence that keeps the future out."""
+"""The tools an agent may call, and the fence that keeps the future out."""
 
 from foretell.interface import offer
 
@@ -17,6 +17,6 @@ HOMES = {
     "foretell.tools.web": "LookupUrl SEARCH_SPEC SummarizeResults WebSearch",
     "foretell.tools.wikipedia": "FetchWikipedia",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""The journal around a tool: what it brought is stored before it is used, and not fetched again after a crash."""
+"""The journal around a tool: its results are stored before they are used and not fetched again after a crash."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -17,18 +17,18 @@ _NOTED: ContextVar[list[TraceEvent] | None] = ContextVar("noted", default=None)
 
 
 def note_event(event: TraceEvent) -> None:
-    """Given as `emit` to a journalled tool: what it withheld is stored with its result and emitted each time."""
+    """Passed as `emit` to a journalled tool: what it withheld is stored with its result and emitted each time."""
     noted = _NOTED.get()
     if noted is not None:
         noted.append(event)
 
 
 class RecordedFailure(Exception):
-    """Stands, in a replay, for the failure that was the cause then."""
+    """In a replay, stands for the original failure."""
 
 
 def journal_scope(question: str, trial: int, engine: str | None) -> str:
-    """What a result depends on besides arguments and cutoff, as it enters the journal's key.
+    """What a result depends on besides arguments and cutoff, as part of the journal key.
 
     >>> journal_scope("fred/DGS10", 2, None)
     'fred/DGS10/trial 2/no engine'
@@ -43,7 +43,7 @@ async def stored_result(
     produce: Callable[[], Awaitable[dict[str, Any]]],
     emit: EmitEvent = ignore_event,
 ) -> dict[str, Any]:
-    """What `produce` brought, now or when this was first asked; a failure is stored and raised again as well."""
+    """The result of `produce`, now or from the journal. A failure is stored and raised again as well."""
 
     async def attempt() -> dict[str, Any]:
         events: list[TraceEvent] = []
@@ -67,7 +67,7 @@ async def stored_result(
 
 
 def raise_stored_failure(stored: Mapping[str, Any]) -> None:
-    """Raise what was stored in place of a result, if it was."""
+    """Raise the stored failure, if there is one."""
     if "layer" in stored:
         raise LeakRefused(stored["failed"], Refusal(layer=stored["layer"], reason=stored["reason"]))
     if "failed" in stored:
@@ -76,26 +76,26 @@ def raise_stored_failure(stored: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class JournaledTool:
-    """A tool that reaches off this machine, with its unchecked material in the journal.
+    """A tool that uses the network, with its unchecked material in the journal.
 
-    The fence stands outside and judges again in a replay, so a stricter fence can be tried on the same material.
+    The fence is outside and judges again in a replay, so a stricter fence can be tried on the same material.
     `SummarizeResults` needs no journal of its own: it only asks models, whose replies are journalled.
     """
 
     tool: Tool
     journal: Journal
     scope: str = ""
-    """Whatever the result depends on besides arguments and cutoff: the engine, the question, the trial."""
+    """What the result depends on besides arguments and cutoff: the engine, the question, the trial."""
     emit: EmitEvent = ignore_event
-    """Hears what the tool noted, also where its material comes from the journal."""
+    """Receives what the tool recorded, even if its material comes from the journal."""
 
     @property
     def spec(self) -> ToolSpec:
-        """That of the tool."""
+        """The spec of the tool."""
         return self.tool.spec
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """What the tool brought, now or when it was first asked. Failures are stored as well."""
+        """The tool's material, now or from the journal. Failures are stored as well."""
         asked = [self.spec.name, dict(arguments), as_of.at.isoformat(), as_of.mode, self.scope]
 
         async def produce() -> dict[str, Any]:
@@ -108,7 +108,7 @@ _MOMENTS = ("published", "captured")
 
 
 def material_to_json(material: ToolMaterial) -> dict[str, Any]:
-    """Material as JSON can hold it."""
+    """Material as JSON."""
     items = [dict(vars(item)) for item in material.items]
     for item in items:
         item["hops"] = list(item["hops"])
@@ -119,7 +119,7 @@ def material_to_json(material: ToolMaterial) -> dict[str, Any]:
 
 
 def material_from_json(stored: Mapping[str, Any]) -> ToolMaterial:
-    """The material that was stored, equal in every field, or the failure that took its place."""
+    """The stored material, equal in every field, or the failure that took its place."""
     raise_stored_failure(stored)
     items = [
         SourceItem(

@@ -24,7 +24,7 @@ from foretell.data.connections import (
     has_two_lengths,
     send_in_time,
 )
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, plain_problem
 from foretell.questions.storage_errors import StorageError
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
@@ -58,7 +58,7 @@ def _on_error(request: Request, error: Exception) -> Response:
         case RequestValidationError():
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-            message = str(first["msg"]).removeprefix("Value error, ")
+            message = plain_problem(first)
             return problem_response(request, 422, f"{field}: {message}" if field else message, field or None)
         case StorageError():
             return problem_response(request, 503, str(error))

@@ -1,6 +1,7 @@
 """The request to ask a question, and the fields that all requests that use models share."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from math import inf
 from typing import Annotated, Any
 
@@ -130,6 +131,8 @@ class ResearchRequest(OperationRequest):
     def _in_order(self) -> Any:
         from foretell.questions.as_of import instant
 
+        if self.as_of and instant(self.as_of) > datetime.now(UTC):
+            raise ValueError(f"{self.as_of} is in the future: --as-of, the `as_of` date, is a day that has been")
         if self.closes and self.as_of and instant(self.closes) <= instant(self.as_of):
             raise ValueError(
                 f"{self.closes} is not after the day of asking: --closes, the `closes` date, must be later"
@@ -189,6 +192,12 @@ class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # py
         if len(set(given)) < len(given):
             raise ValueError("an outcome is named twice")
         return given
+
+    @model_validator(mode="after")
+    def _several_options(self) -> Any:
+        if len(self.options) == 1 and self.exclusivity == "exactly one":
+            raise ValueError("one of how many? name at least two outcomes, or ask a question with the answer yes or no")
+        return self
 
     @model_validator(mode="after")
     def _number_has_a_range(self) -> Any:

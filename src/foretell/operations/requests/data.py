@@ -140,9 +140,9 @@ class PromptsRequest(OperationRequest):
     foretell prompts number --role agent
     """
 
-    kind: Literal["own", "market", "dates", "wikipedia", "options", "many", "separate", "number"] | None = setting(
-        None, "Kind of question.", argument=True, metavar="[KIND]"
-    )
+    kind: (
+        Literal["own", "market", "dates", "wikipedia", "options", "at-most-one", "many", "separate", "number"] | None
+    ) = setting(None, "Kind of question.", argument=True, metavar="[KIND]")
     role: (
         Literal["agent", "context", "filter", "summariser", "judge", "analyzer", "grounder", "synthesizer", "auditor"]
         | None

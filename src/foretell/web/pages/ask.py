@@ -1,7 +1,8 @@
 """Ask: an answer without a model at once and for free, or a researched one in the background, with the token."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.models.check import unknown_models
-from foretell.operations.ask import AskResult, prepare_ask, stored_answer
+from foretell.operations.ask import AskResult, prepare_ask, stated_prices, stored_answer
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.models import list_models
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
@@ -24,6 +25,7 @@ from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS
 from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
+from foretell.web.formatting import dollars, duration, some
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.home import MODEL_PROVIDERS, model_keys, usable_engines
 from foretell.web.rendering import html_page, link_to
@@ -36,6 +38,12 @@ MAX_MODELS, RECENT_RUNS = 8, 20
 """Models that can be picked, and runs in which those that were used lately are looked for."""
 PICK = "pick"
 """Of a form: the model that was picked, where none is typed."""
+TRIAL_CHOICES = (1, 3, 5, 9)
+"""Numbers of trials that have a button; any other can be typed."""
+OTHER_TRIALS = "other_trials"
+"""Of a form: a number of trials that was typed, which counts more than a button."""
+ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "variant", "steps", "model_price", "concurrency")
+"""What decides how much asking costs and how long it takes."""
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price", "network")
 """What the outside view needs; the rest does not go into an address."""
 router = APIRouter()
@@ -49,6 +57,22 @@ class StartedRun:
     question: str
     due: str
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskEstimate:
+    """What asking will cost and how long it will take, before anything is started."""
+
+    dollars: float | None
+    """None if the price is not known."""
+    seconds: float
+    text: str
+    basis: str
+    """Where the numbers come from, in words."""
+
+
+class EstimateQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in ESTIMATE_FIELDS))):
+    """The choices that decide what asking costs."""
 
 
 class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
@@ -102,6 +126,49 @@ def _is_usable(name: str, services: tuple[str, ...]) -> bool:
     """Whether a model that was used before can be asked here now: it needs no key, or there is one."""
     provider = name.partition(":")[0]
     return provider not in MODEL_PROVIDERS or provider in services
+
+
+@router.get("/api/ask/estimate", tags=["ask"])
+def read_estimate(here: CurrentState, chosen: Annotated[EstimateQuery, Query()]) -> AskEstimate:
+    """What asking with these choices will cost and how long it will take, or why that is not known. Starts nothing."""
+    return _estimate(here, chosen.model_dump(exclude_unset=True))
+
+
+def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:
+    """From trials like it on this machine, or roughly from the price of the model."""
+    try:
+        wish = AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given})
+        return _estimate_of(here, wish)
+    except InputError as error:
+        return AskEstimate(dollars=None, seconds=0.0, text="No estimate", basis=str(error))
+
+
+def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
+    if not isinstance(wish.model, str):
+        return AskEstimate(dollars=None, seconds=0.0, text="Choose a model", basis="")
+    models = {"agent": wish.model}
+    spec = RunSpec(
+        questions=QuestionsSpec(dataset="typed"),
+        models=models,
+        search=wish.search,
+        options=wish.changed("agent"),
+        prices=stated_prices(wish.model_price, models),
+    )
+    cost = cell_cost(spec, here.measured_costs())
+    seconds = cost.seconds * math.ceil(wish.trials / wish.concurrency)
+    basis = {
+        "measured": f"measured on {some(cost.cells, 'trial')} like this one on this machine",
+        "rough": "a rough guess: nothing like this has run on this machine yet",
+    }.get(cost.basis, "")
+    if cost.dollars is None:
+        return AskEstimate(
+            dollars=None, seconds=seconds, text=f"Price not known, about {duration(seconds)}", basis=basis
+        )
+    total = cost.dollars * wish.trials
+    money = f"About {dollars(total)}" if total else "Costs nothing"
+    over = wish.budget is not None and total > wish.budget
+    limit = f"; it will stop when {dollars(wish.budget)} is spent" if over else ""
+    return AskEstimate(dollars=total, seconds=seconds, text=f"{money}, about {duration(seconds)}{limit}", basis=basis)
 
 
 @router.get("/api/ask/outside", tags=["ask"])
@@ -163,6 +230,8 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
     picked = str(given.pop(PICK, ""))
     if picked and "model" not in given:
         given["model"] = picked
+    if typed := given.pop(OTHER_TRIALS, ""):
+        given["trials"] = typed
     if given.pop("outside", None):
         address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
         lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
@@ -184,6 +253,9 @@ def _ask_page(
     more: dict[str, Any] = {"given": {**given, "search": given.get("search", list(view["search"]))}, "picked": picked}
     if "question" in given and "search" not in given and request.method == "POST":
         more["given"]["search"] = []  # Nothing was ticked, and so it stays.
+    choices = {name: given[name] for name in ESTIMATE_FIELDS if name in given}
+    estimate = _estimate(here, {**choices, "model": typed or picked or NO_CHOICE, "search": more["given"]["search"]})
+    more |= {"estimate": estimate, "trial_choices": TRIAL_CHOICES}
     unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
     return html_page(
         request, "ask.html", view, status=status, problem=problem, answer=answer, unpriced=unpriced, **more

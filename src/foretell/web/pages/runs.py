@@ -260,6 +260,7 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
         ),
         "settings": {**_settings_of(row), **(given or {})},
         "problem": problem,
+        "permalink": str(request.base_url).rstrip("/") + link_to("run", row.id),
         "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
         **here.kept(
             ("figures", row.id),

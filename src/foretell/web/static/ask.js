@@ -1,30 +1,63 @@
-// What asking will cost and take, from what is chosen: the price of a trial of the model, times the trials.
+// What asking will cost and take, asked of the server whenever a choice changes, and the command that asks the same.
 const form = document.getElementById('ask');
-const told = document.getElementById('estimate');
+const text = document.getElementById('estimate');
 const basis = document.getElementById('estimate-basis');
+const share = document.getElementById('share');
+const command = document.getElementById('command');
+const FIELDS = ['search', 'variant', 'steps', 'model_price', 'concurrency'];
+const PAUSE = 200; // milliseconds without a change before the server is asked
 
-function minutes(seconds) {
-  return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
+function choices() {
+  const sent = new FormData(form), found = new URLSearchParams();
+  const set = (name, value) => { if (value) found.append(name, value); };
+  set('model', sent.get('model') || sent.get('pick') || 'none');
+  set('trials', sent.get('other_trials') || sent.get('trials'));
+  set('budget', sent.get('budget'));
+  for (const name of FIELDS) for (const value of sent.getAll(name)) set(name, value);
+  if (!found.has('search')) found.set('search', 'none');
+  return found;
 }
 
-function show() {
-  const model = form.querySelector('input[name=pick]:checked');
-  const trials = Math.max(1, Number(form.elements.trials?.value) || 1);
-  if (!model) { told.textContent = ''; return; }
-  const seconds = minutes(Number(model.dataset.seconds));
-  basis.textContent = model.dataset.basis ?? '';
-  if (model.dataset.dollars === undefined) { told.textContent = `Price not known; about ${seconds}`; return; }
-  const dollars = Number(model.dataset.dollars) * trials;
-  const money = dollars === 0 ? 'Costs nothing' : `About $${dollars < 0.01 ? dollars.toPrecision(1) : dollars.toFixed(2)}`;
-  const limit = Number(form.elements.budget?.value);
-  const over = limit && dollars > limit ? `; it will stop at the $${limit} it may spend` : '';
-  told.textContent = `${money}, about ${seconds}${over}`;
+async function estimate() {
+  const chosen = choices(), budget = Number(chosen.get('budget'));
+  if ([...form.elements].some(one => one.name !== 'question' && !one.validity.valid)) return; // The browser says why.
+  const answer = await fetch(`/api/ask/estimate?${chosen}`).catch(() => null);
+  if (!answer?.ok || String(choices()) !== String(chosen)) return; // Something else was chosen meanwhile.
+  const told = await answer.json();
+  text.textContent = told.text;
+  basis.textContent = told.basis;
+  share.hidden = !(budget && told.dollars);
+  if (!share.hidden) { share.max = budget; share.value = Math.min(told.dollars, budget); }
 }
 
-if (form && told) {
-  form.addEventListener('input', show);
-  form.elements.model?.addEventListener('input', () => {
-    if (form.elements.model.value) form.querySelector('input[name=pick][value=""]').checked = true;
-  });
-  show();
+function quoted(word) {
+  return /^[\w@%+=:,.\/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function showCommand() {
+  const sent = new FormData(form), question = sent.get('question').trim(), chosen = choices();
+  command.hidden = !question;
+  const words = ['foretell', 'ask', question];
+  for (const name of ['closes', 'price']) if (sent.get(name)) words.push(`--${name}`, sent.get(name));
+  for (const name of ['model', 'search', 'trials', 'budget'])
+    for (const value of chosen.getAll(name)) if (value !== 'none') words.push(`--${name}`, value);
+  command.querySelector('code').textContent = words.map(quoted).join(' ');
+}
+
+let waiting = 0;
+function changed(event) {
+  const { target } = event;
+  if (target.name === 'other_trials' && target.value)
+    for (const one of form.querySelectorAll('input[name=trials]')) one.checked = false;
+  if (target.name === 'trials') form.elements.other_trials.value = '';
+  if (target.name === 'model' && target.value) form.querySelector('input[name=pick][value=""]').checked = true;
+  showCommand();
+  clearTimeout(waiting);
+  waiting = setTimeout(estimate, PAUSE);
+}
+
+if (form && text) {
+  form.addEventListener('input', changed);
+  showCommand();
+  estimate();
 }
