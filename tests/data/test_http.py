@@ -264,3 +264,12 @@ def test_an_address_that_was_checked_is_the_one_connected_to() -> None:
         assert answer.hops == (f"http://nowhere.invalid:{port}/ok",)
 
     assert served(use).requests[0].headers["host"].startswith("nowhere.invalid")
+
+
+def test_a_body_in_an_encoding_nobody_asked_for_is_refused_and_not_read_as_text() -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        inject(server, lambda good: replace(good, headers={**good.headers, "Content-Encoding": "br-2"}))
+        with pytest.raises(SourceError, match="packed with br-2, which was not asked for"):
+            await client.get(f"{server.url}/ok")
+
+    served(use)

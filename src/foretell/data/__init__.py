@@ -24,6 +24,6 @@ HOMES = {
     ),
     "foretell.data.wikipedia": "ArticleRevision Wikipedia article_headings wikitext_to_text",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Bounds of every server here: how many connections, how large and slow requests and answers may be."""
+"""Limits of every server here: number of connections, and size and speed of requests and responses."""
 
 import asyncio
 from collections import Counter
@@ -11,22 +11,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 900
-"""Open at once: below the 1,024 files that a process may usually have open."""
+"""Maximum open connections: below the usual limit of 1,024 open files per process."""
 HEADER_SECONDS = 10.0
-"""From a connection's beginning, or the end of its last request, until the next request's header is there."""
+"""Seconds from the start of a connection, or the end of its last request, until the next header must have arrived."""
 KEEP_ALIVE_SECONDS = 5
-"""A connection without a request is closed after that."""
+"""Seconds after which an idle connection is closed."""
 MAX_HEADER_BYTES = 32_768
-"""Address, cookies and all other headers of a request together."""
+"""Maximum size of all headers of a request, with its address and cookies."""
 BACKLOG = 512
 BODY_SECONDS = 20.0
-"""In which the whole body of a request must be here."""
+"""Seconds in which the whole body of a request must arrive."""
 MAX_REPLY_BYTES = 64_000_000
-"""Bytes of the largest answer; event streams of runs, which go on for long, are bounded in number."""
+"""Maximum size of a response. Event streams, which last long, are limited in number instead."""
 READ_SECONDS = 60.0
-"""In which whoever asked must take in the next part of an answer."""
+"""Seconds in which the client must read the next part of a response."""
 MAX_STREAMS = 100
-"""Lines on which a server of tools may wait for something to tell."""
+"""Maximum number of streams on which a tool server may wait for something to send."""
 Peer = tuple[str, int]
 
 
@@ -45,17 +45,17 @@ FULL = _refusal("503 Service Unavailable", f"{MAX_CONNECTIONS} connections are o
 
 
 class OpenConnections:
-    """The connections of a server: those with a request under way, and those that wait for one or hold one half."""
+    """The connections of a server: those with a request in progress, and idle or half-open ones."""
 
     def __init__(self) -> None:
         self.half_open: dict[Peer, BoundedConnection] = {}
-        """Without a whole request, the one that has been so for longest first."""
+        """Connections without a complete request, oldest first."""
         self.busy: dict[Peer, BoundedConnection] = {}
         self._requests: Counter[Peer] = Counter()
-        """Of those that are busy: a pipelined one may begin before the one ahead of it has quite ended."""
+        """Requests per busy connection: a pipelined one may begin before the one ahead of it has ended."""
 
     def admits(self) -> bool:
-        """Whether there is room for one more; who has sent no whole request for longest makes room."""
+        """Whether there is room for one more connection; the oldest half-open one makes room."""
         if len(self.half_open) + len(self.busy) < MAX_CONNECTIONS:
             return True
         if not self.half_open:
@@ -64,7 +64,7 @@ class OpenConnections:
         return True
 
     def request_begins(self, peer: Peer | None) -> None:
-        """A whole header has come over the connection of a peer."""
+        """A complete header has arrived on a connection."""
         if peer is None:
             return
         if (connection := self.half_open.pop(peer, None)) is not None:
@@ -74,7 +74,7 @@ class OpenConnections:
             self._requests[peer] += 1
 
     def request_ends(self, peer: Peer | None) -> None:
-        """It was answered; the connection waits for the next request."""
+        """A request was answered; the connection waits for the next one."""
         if peer is None or peer not in self.busy:
             return
         self._requests[peer] -= 1
@@ -84,23 +84,23 @@ class OpenConnections:
             connection.wait_for_header()
 
     def forget_request(self, peer: Peer) -> None:
-        """Nothing is under way on that connection any more."""
+        """No request is in progress on that connection any more."""
         self.busy.pop(peer, None)
         self._requests.pop(peer, None)
 
 
 class BoundedConnection(H11Protocol):
-    """A connection of the server that ends where no whole request comes in time."""
+    """A server connection that is closed if no complete request arrives in time."""
 
     open_connections: OpenConnections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """It begins, unless there are too many."""
+        """Accept the connection unless there are too many."""
         super().connection_made(transport)
         self._peer: Peer | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._unsent: int | None = None
-        """Bytes of an answer that nobody took in at the last look."""
+        """Bytes of a response that were unread at the last check."""
         if not self.open_connections.admits():
             transport.write(FULL)
             transport.close()
@@ -112,23 +112,23 @@ class BoundedConnection(H11Protocol):
         self.wait_for_header()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It ended."""
+        """Forget the connection."""
         self._forget()
         super().connection_lost(exc)
 
     def wait_for_header(self) -> None:
-        """Give up after a while; bytes that drip in do not prolong it."""
+        """Start the time limit for a header; single bytes that drip in do not extend it."""
         self.stop_waiting()
         self._waiting = self.loop.call_later(HEADER_SECONDS, self._too_slow)
 
     def stop_waiting(self) -> None:
-        """A request is here, or none will come."""
+        """Stop the time limit."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
 
     def shed(self) -> None:
-        """Make room for another."""
+        """Close the connection to make room for another."""
         self._forget()
         self.transport.abort()
 
@@ -156,34 +156,34 @@ TWO_LENGTHS = "a request says how long it is in one way only"
 
 
 def has_two_lengths(scope: Scope) -> bool:
-    """Whether a request is as long as it says and ends where its parts do: who stands between may read it otherwise."""
+    """Whether a request has both a content length and chunks, which proxies may read differently."""
     return {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}
 
 
 class BodyTooLarge(HTTPException):
-    """A request that brings more than it may; as an HTTP error it is not taken for one of the reader's own."""
+    """The request's body is larger than allowed. An HTTP error, so that handlers do not take it for their own."""
 
     def __init__(self, most: int) -> None:
         super().__init__(413, f"a request may bring {most:,} bytes at most")
 
 
 class BodyTooSlow(HTTPException):
-    """A request whose body does not come."""
+    """The request's body does not arrive in time."""
 
     def __init__(self) -> None:
         super().__init__(408, f"the body of a request must be here within {BODY_SECONDS:g} seconds")
 
 
 class ReplyTooLarge(Exception):
-    """An answer that is longer than one may be."""
+    """The response is larger than allowed."""
 
 
 class ReaderTooSlow(OSError):
-    """Whoever asked does not take in the answer; like a line that broke."""
+    """The client does not read the response; treated like a broken connection."""
 
 
 class LimitedReceive:
-    """The body of a request, as long as it is neither too large nor too slow."""
+    """Receives a request's body as long as it is neither too large nor too slow."""
 
     def __init__(self, receive: Receive, most: int) -> None:
         self._receive = receive
@@ -193,7 +193,7 @@ class LimitedReceive:
         self._whole = False
 
     async def __call__(self) -> Message:
-        """Its next part; after the last one, that the line was closed, whenever that is."""
+        """The next part of the body; after the last one, the disconnect, whenever it comes."""
         if self._whole:
             return await self._receive()
         try:
@@ -209,7 +209,7 @@ class LimitedReceive:
 
 
 async def send_in_time(send: Send, message: Message) -> None:
-    """Send the next part of an answer, if somebody takes it in."""
+    """Send the next part of a response if the client reads it in time."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             await send(message)
@@ -218,9 +218,9 @@ async def send_in_time(send: Send, message: Message) -> None:
 
 
 class BoundedTools:
-    """A server of tools behind a token, within the bounds of all servers.
+    """A tool server behind a token, within the limits of all servers.
 
-    A request is here as a whole before a tool looks at it; without the token none of its body is read.
+    A request is received completely before a tool sees it; without the token, its body is not read.
     """
 
     def __init__(self, app: ASGIApp, *, max_body: int, knows_token: Callable[[bytes], bool]) -> None:
@@ -231,7 +231,7 @@ class BoundedTools:
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -247,7 +247,7 @@ class BoundedTools:
             self.connections.request_ends(scope.get("client"))
 
     def _refused(self, scope: Scope) -> tuple[int, str, str] | None:
-        """Status, words and a header of a request that is not let in."""
+        """Status, text and header with which a request is refused; None if it is allowed."""
         headers = dict(scope["headers"])
         if not self._knows_token(headers.get(b"authorization", b"")):
             return 401, "a valid token is needed", "WWW-Authenticate: Bearer"
@@ -294,7 +294,7 @@ class BoundedTools:
 
 
 async def _refuse(send: Send, status: int, words: str, header: str) -> None:
-    """An answer in plain words that says no."""
+    """Send a plain-text refusal."""
     name, _, value = header.partition(": ")
     head = [(b"content-type", b"text/plain; charset=utf-8")]
     head += [(name.lower().encode(), value.encode())] if name else []
@@ -303,7 +303,7 @@ async def _refuse(send: Send, status: int, words: str, header: str) -> None:
 
 
 def server_config(app: ASGIApp, connections: OpenConnections, **options: Any) -> uvicorn.Config:
-    """How an application is served: within bounds, without a log of addresses (the login link carries the token)."""
+    """Server configuration with these limits and without an access log (the login link contains the token)."""
     bounded = type("BoundedConnection", (BoundedConnection,), {"open_connections": connections})
     defaults: dict[str, Any] = {
         "log_level": "warning",

@@ -1,4 +1,4 @@
-"""Documents in one SQLite file with a full-text index."""
+"""Documents in an SQLite file with a full-text index."""
 
 import gzip
 import hashlib
@@ -63,7 +63,7 @@ BATCH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusDocument:
-    """A text with its dates. `published` is what it states of itself, `captured` when this version was stored."""
+    """A text with its dates: `published` as stated by itself, `captured` when this version was stored."""
 
     url: str
     title: str
@@ -74,13 +74,13 @@ class CorpusDocument:
 
     @property
     def hash(self) -> str:
-        """The same for the same content, wherever it was imported from."""
+        """Hash of the content, wherever it was imported from."""
         return hashlib.sha256("\0".join((self.url, self.title, self.text)).encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusHit:
-    """A document with the passage that matched."""
+    """A document with the matching passage."""
 
     document: CorpusDocument
     snippet: str
@@ -88,12 +88,12 @@ class CorpusHit:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusCounts:
-    """What an import brought."""
+    """Result of an import."""
 
     added: int = 0
     known: int = 0
     undated: int = 0
-    """Of all that were read, those with no date at all: a backtest will never see them."""
+    """Documents without any date: a backtest will never see them."""
 
     def __add__(self, other: "CorpusCounts") -> "CorpusCounts":
         return CorpusCounts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
@@ -141,7 +141,7 @@ class Corpus:
         return counts + self._store(batch)
 
     def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[CorpusHit]:
-        """The best matches; in a backtest only what is dated, and dated at or before the cutoff."""
+        """The best matches; in a backtest only documents dated at or before the cutoff."""
         words = _any_of(query)
         if not words:
             return []
@@ -179,12 +179,12 @@ class Corpus:
         return CorpusCounts(added=added, known=len(batch) - added, undated=undated)
 
     def _last_id(self) -> int:
-        """Grows by one with every new document, for none is ever taken out."""
+        """Grows by one with every new document, because none is ever deleted."""
         return self._db.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()[0]
 
 
 def _connected(path: str | Path) -> sqlite3.Connection:
-    """The file, made where it is missing; one that cannot be written to is only read."""
+    """Open the file, creating it if it is missing; read-only if it cannot be written to."""
     file = Path(path)
     if file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
         log = Path(f"{file}-wal")
@@ -214,7 +214,7 @@ def _row(one: CorpusDocument) -> tuple[str | None, ...]:
 
 
 def _date_to_text(moment: datetime | None) -> str | None:
-    """Of fixed width, so that text order is time order."""
+    """Fixed width, so that text order is time order."""
     return None if moment is None else moment.isoformat(timespec="microseconds")
 
 
@@ -237,12 +237,12 @@ def _any_of(query: str) -> str:
 # Web archive files (WARC): the pages that crawlers stored, each with the moment of its capture.
 
 MAX_RECORD = 20_000_000
-"""Larger records are passed over: they are not articles."""
+"""Larger records are skipped: they are not articles."""
 Headers = dict[str, str]
 
 
 def read_warc(path: Path) -> Iterator[CorpusDocument]:
-    """The readable pages of an archive. Skips what is not a page, has no text or was not answered with 200."""
+    """The readable pages of a web archive. Skips records without text, or with a status other than 200."""
     packed = path.name.lower().endswith(".gz")
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         try:
@@ -295,7 +295,7 @@ def _document(headers: Headers, block: bytes, source: str) -> CorpusDocument | N
 
 
 def _answered(block: bytes) -> tuple[bytes, str] | None:
-    """The body and its type of a stored HTTP answer with status 200."""
+    """Body and content type of a stored HTTP response with status 200."""
     head, _, body = block.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     if first.split(" ")[1:2] != ["200"]:
@@ -311,7 +311,7 @@ def _answered(block: bytes) -> tuple[bytes, str] | None:
 
 
 def _joined(body: bytes) -> bytes:
-    """The pieces of a chunked body; a body stored already joined is taken as it is."""
+    """The joined chunks of a body; a body stored without chunks is returned as it is."""
     parts: list[bytes] = []
     rest = body
     while rest:
@@ -338,7 +338,7 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
 
 
 def _inflated(body: bytes, window: int) -> bytes:
-    """Unpacked, but never to more than the largest record, so that a bomb in an archive cannot fill the memory."""
+    """The decompressed body, limited to the largest record, so that a zip bomb cannot fill the memory."""
     return zlib.decompressobj(window).decompress(body, MAX_RECORD)
 
 
@@ -354,7 +354,7 @@ _DATE_KEYS = ("published", "date", "updated", "modified")
 
 
 def read_documents(path: Path) -> Iterator[CorpusDocument]:
-    """Every document of a file, or of a folder with all that lies beneath it. An HTML page without text is left out."""
+    """Every document of a file, or of a folder and its subfolders. HTML pages without text are left out."""
     if path.is_dir():
         for one in sorted(path.rglob("*")):
             if one.is_file() and one.name.lower().endswith(KINDS):
@@ -376,7 +376,7 @@ def read_documents(path: Path) -> Iterator[CorpusDocument]:
 
 
 def _text(path: Path) -> CorpusDocument:
-    """A text, its date from the lines between --- at its head or from the beginning of its name."""
+    """A text file, dated by its front matter or by the beginning of its name."""
     content = path.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff")
     front, body = _front_matter(content, path)
     head = Row(path=path, number=0, fields=front)

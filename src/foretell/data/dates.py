@@ -1,4 +1,4 @@
-"""Dates as engines write them: read where they are stated, never guessed."""
+"""Dates as search engines write them: parsed if they are stated, never guessed."""
 
 import contextlib
 import json
@@ -11,10 +11,10 @@ from typing import Any
 from foretell.data.search.engine import Dating
 
 EARLIEST = date(2000, 1, 1)
-"""Where ranges begin for engines that ask for both ends."""
+"""Start of ranges for engines that need both ends."""
 
 _OLDEST_YEAR = 1900
-"""Zero dates such as 0001-01-01 stand for "unknown" in many databases."""
+"""Zero dates such as 0001-01-01 mean "unknown" in many databases."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _RELATIVE = re.compile(r"(just now|today|yesterday|(an?|\d+)\s*[a-z]+\.?\s+ago)", re.IGNORECASE)
@@ -49,7 +49,7 @@ def parse_stated_date(text: str | None) -> tuple[datetime | None, Dating]:
 
 
 def _moment(text: str) -> datetime | None:
-    """A moment as ISO, as in words, or as in mail; the first that fits."""
+    """A moment in ISO format, in words, or as in e-mail; the first format that matches."""
     for read in (datetime.fromisoformat, _written, parsedate_to_datetime):
         try:
             moment = read(text)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, a lock that ends with its holder, and a database that reads tables."""
+"""Atomic writes, a lock that ends with its holder, and a shared DuckDB."""
 
 import atexit
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 BINARY = getattr(os, "O_BINARY", 0)
-"""Where a system would else turn the ends of lines."""
+"""Prevents the conversion of line endings on some systems."""
 
 
 class LockHeld(Exception):
@@ -23,7 +23,7 @@ class LockHeld(Exception):
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Generator[None]:
-    """Hold the lock of this file, waiting for it or raising `LockHeld`. The file stays, empty."""
+    """Hold the lock of this file, waiting for it or raising `LockHeld`. The empty file remains."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_CREAT | os.O_RDWR | BINARY, 0o600)
     try:
@@ -81,7 +81,7 @@ def write_atomically(path: Path, body: bytes, *, private: bool = False) -> None:
 
 
 def open_duckdb() -> "DuckDBPyConnection":
-    """A connection whose temporary tables nobody else sees. All share one database: starting another takes 30 ms."""
+    """A connection with its own temporary tables. All share one database, because starting another takes 30 ms."""
     return _duckdb(os.getpid()).cursor()
 
 

@@ -1,4 +1,4 @@
-"""One way out to the web: bounded in time and size, at the pace each service bears, plain about what went wrong."""
+"""HTTP access to the web: limited in time and size, at the rate each service allows, with clear errors."""
 
 import asyncio
 import logging
@@ -40,11 +40,11 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 GOOD_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes received so far and the total, where the server told it."""
+"""Called with the bytes received so far and the total, if known."""
 
 
 class SourceError(Exception):
-    """A source off this machine could not be read. `status` is its HTTP answer, where there was one."""
+    """An external source could not be read. `status` is its HTTP status, if there was a response."""
 
     def __init__(self, problem: str, *, url: str, status: int | None = None) -> None:
         self.problem = problem
@@ -54,11 +54,11 @@ class SourceError(Exception):
 
 
 class NotFound(SourceError):
-    """The server has no such thing (404)."""
+    """The server has no such resource (404)."""
 
 
 class ServerBusy(SourceError):
-    """A failure worth another try, perhaps after the wait the server asked for."""
+    """A failure worth retrying, perhaps after the wait that the server asked for."""
 
     def __init__(self, problem: str, *, url: str, status: int | None = None, wait: float | None = None) -> None:
         super().__init__(problem, url=url, status=status)
@@ -67,20 +67,20 @@ class ServerBusy(SourceError):
 
 @dataclass(frozen=True, kw_only=True)
 class HttpLimits:
-    """How long and how much to put up with."""
+    """Limits on time and size."""
 
     connect_seconds: float = 10.0
     read_seconds: float = 30.0
-    """Longest silence between two pieces of an answer."""
+    """Longest silence between two pieces of a response."""
     total_seconds: float = 300.0
-    """Longest time for one answer, checked at every piece."""
+    """Longest time for one response, checked with every piece."""
     max_bytes: int = 200_000_000
     attempts: int = 5
     wait_seconds: float = 0.5
-    """First pause before another try; it doubles each time, with some jitter."""
+    """First pause before a retry; it doubles each time, with some jitter."""
     max_wait_seconds: float = 60.0
     max_pause_seconds: float = 120.0
-    """Longest time for a service that asked everybody to pause; where it is longer, the caller is told at once."""
+    """Longest pause of a service that we wait for; if it is longer, the caller is told at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +90,14 @@ class HttpResponse:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names in lower case."""
+    """Header values by lower-case name."""
     hops: tuple[str, ...] = ()
-    """Every address of the chain of redirects, the last being the one that answered."""
+    """Every address in the chain of redirects; the last one responded."""
 
 
 @cache
 def user_agent(contact: str = "", *, browser: bool = False) -> str:
-    """How we introduce ourselves to servers; to some in the form of a browser, as they answer nobody else.
+    """Our user agent; for some servers in the form of a browser's, because they answer nobody else.
 
     >>> user_agent("me@example.org").partition(" ")[2]
     '(+me@example.org)'
@@ -114,11 +114,11 @@ NO_CONTACT = (
 
 
 def retry_attempts(limits: HttpLimits) -> Any:
-    """Attempts that wait and repeat after a `ServerBusy`, to be walked by `async for`."""
+    """Attempts that wait and repeat after a `ServerBusy`, for use with `async for`."""
     import stamina
 
     def pause(error: Exception) -> bool | float:
-        """Whether to try again, and after which wait where the server named one that is bearable."""
+        """Whether to retry, and after which wait if the server named an acceptable one."""
         if not isinstance(error, ServerBusy):
             return False
         if error.wait is None:
@@ -136,7 +136,7 @@ def retry_attempts(limits: HttpLimits) -> Any:
 
 
 def check_status(response: "httpx2.Response", url: str, *, good: Container[int], explanation: str = "") -> None:
-    """Raise where the server's status is not a good one; `explanation` is what it says about it."""
+    """Raise an error unless the status is a success; `explanation` is the server's message."""
     status = response.status_code
     if status in good:
         return
@@ -148,21 +148,27 @@ def check_status(response: "httpx2.Response", url: str, *, good: Container[int],
 
 
 def _length(response: "httpx2.Response") -> int | None:
-    """Bytes that are still to come, where the server says so and does not pack them."""
+    """Number of bytes still to come, if the server states it and does not compress them."""
     length = response.headers.get("content-length", "")
     plain = "content-encoding" not in response.headers
     return int(length) if length.isdigit() and plain else None
 
 
+def _encodings(response: "httpx2.Response") -> list[str]:
+    """How an answer is packed, apart from not at all."""
+    names = [name.strip().lower() for name in response.headers.get("content-encoding", "").split(",")]
+    return [name for name in names if name not in ("", "identity")]
+
+
 def error_message(error: Exception) -> str:
-    """What an error says, or at least its kind."""
+    """The message of an error, or at least its type."""
     return str(error) or type(error).__name__
 
 
 class RequestRate:
-    """How fast a server may be asked: a token bucket with a little allowance for bursts.
+    """How often a server may be asked: a token bucket with a small burst.
 
-    Callers are let through in the order they came; nobody spins while waiting.
+    Callers are admitted in the order in which they came, without busy waiting.
 
     >>> now = [0.0]
     >>> pace = RequestRate(per_second=2.0, burst=2, clock=lambda: now[0])
@@ -179,32 +185,32 @@ class RequestRate:
         self._next = float("-inf")
 
     def reserve(self) -> float:
-        """Take the next free place and return the seconds until it."""
+        """Take the next free slot and return the seconds until it."""
         now = self._clock()
         place = max(self._next, now - self._slack)
         self._next = place + self._gap
         return max(0.0, place - now)
 
     async def wait(self) -> None:
-        """Return when it is this caller's turn."""
+        """Wait for this caller's turn."""
         if (seconds := self.reserve()) > 0:
             await asyncio.sleep(seconds)
 
 
 AdmitAddress = Callable[[str], Awaitable[str | None]]
-"""Asked before every hop: raises to refuse an address; may return the numeric host that must be connected to."""
+"""Called before every hop: raises to refuse an address; may return the numeric host to connect to."""
 
 REDIRECT_STATUS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 MAX_EXPLANATION = 200
 LEADS_INSIDE = "redirects from the public web into a private network"
 CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
-"""Headers that follow a redirect to another site; anything else could be a key."""
+"""Headers that may follow a redirect to another site; anything else could be a key."""
 
 
 @cache
 def _trusted(file: str | None, folder: str | None) -> "ssl.SSLContext":
-    """The authorities that this machine trusts, or that the environment names: read once, which takes its time."""
+    """The trusted certificate authorities, loaded once because it takes time."""
     import httpx2
 
     return httpx2.create_ssl_context()
@@ -233,9 +239,9 @@ class AsyncHttpClient:
         access: ServiceAccess | None = None,
         resolve: Resolve | None = None,
     ) -> None:
-        """`access` says who asks, and where the pace is kept that all processes share; else it is this client's own.
+        """`access` says who asks and where the shared rate limits are stored; without it they are this client's own.
 
-        `resolve` looks up where a redirect leads; through a transport of somebody's own nothing is looked up.
+        `resolve` looks up where a redirect leads; nothing is looked up with a custom transport.
         """
         import httpx2
 
@@ -262,13 +268,13 @@ class AsyncHttpClient:
             transport=transport, timeout=timeout, headers={"User-Agent": name}, verify=verify
         )
         self._dates: dict[str, tuple[str, float]] = {}
-        """By host: the moment that its first answer named, and the one that this machine's clock showed."""
+        """By host: the time stated in its first response, and this machine's time then."""
         logging.getLogger("httpx2").addFilter(self._veil)
         for secret in secrets:
             self.keep_secret(secret)
 
     async def __aenter__(self) -> "AsyncHttpClient":
-        """Use as a context manager to close connections at the end."""
+        """Use as a context manager, so that connections are closed."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -276,7 +282,7 @@ class AsyncHttpClient:
         await self.aclose()
 
     def clock_skew(self) -> float | None:
-        """Seconds that this machine's clock is ahead of the clocks of those who answered; None where nobody did."""
+        """Seconds by which this machine's clock is ahead of the servers' clocks; None if nobody has answered."""
         ahead: list[float] = []
         for told, here in self._dates.values():
             with suppress(ValueError, TypeError):
@@ -290,7 +296,7 @@ class AsyncHttpClient:
         await self._client.aclose()
 
     def keep_secret(self, secret: str) -> None:
-        """From now on this text is hidden in every error, address and log line of this client."""
+        """Hide this text in every error, address and log line of this client."""
         if secret and secret not in self._veil.secrets:
             self._veil.secrets.append(secret)
 
@@ -299,13 +305,13 @@ class AsyncHttpClient:
         return redacted(text, self._veil.secrets)
 
     def pace(self, url: str, *, per_second: float, burst: int = 1) -> None:
-        """Ask the host of this address no faster than that. The limits of known services are not changed by it."""
+        """Limit the request rate for the host of this address. Limits of known services are not changed."""
         parts = urlsplit(url)
         if self._services is not None and self._services.find(parts.netloc, parts.path) is None:
             self._paces[parts.netloc] = RequestRate(per_second=per_second, burst=burst)
 
     def stand_in(self, url: str, public: str) -> None:
-        """Whoever asks at an address asks the service at a public one: its limits hold there too."""
+        """Treat an address as that of a public service, so that its limits apply."""
         if self._services is not None:
             self._services.stand_in(url, public)
 
@@ -320,10 +326,10 @@ class AsyncHttpClient:
         progress: Progress | None = None,
         stored_mark: str = "",
     ) -> HttpResponse:
-        """The answer to a GET: 200, 304, or a redirect that is not to be followed. Else raises `SourceError`.
+        """The response to a GET: 200, 304, or a redirect that is not followed. Otherwise raises `SourceError`.
 
-        An answer with the header `stored_mark` is one that an archive stored: its status is that of the stored page,
-        and says nothing about the archive.
+        A response with the header `stored_mark` was stored by an archive: its status is that of the stored page and
+        says nothing about the archive.
         """
         request = self._request("GET", url, params=params, headers=headers)
         hops: list[str] = []
@@ -373,7 +379,7 @@ class AsyncHttpClient:
         return self._request("GET", target, headers=kept)
 
     async def _hop_address(self, came: "httpx2.URL", target: "httpx2.URL", shown: str) -> str | None:
-        """The number that another site's name stands for, to connect to; refused where it leads into a private network.
+        """The numeric address of another site's name; refused if it leads into a private network.
 
         A service within such a network may redirect within it.
         """
@@ -395,7 +401,7 @@ class AsyncHttpClient:
             return []  # Somebody between here and there may know the name.
 
     def _request(self, method: str, url: Any, *, headers: Mapping[str, str] | None, **content: Any) -> "httpx2.Request":
-        """A request under the name that its service answers to, unless the caller gives one."""
+        """A request with the user agent that its service accepts, unless the caller sets one."""
         request = self._client.build_request(method, url, headers=headers, **content)
         service = self._service(request)
         if service is not None and "user-agent" not in {name.lower() for name in headers or {}}:
@@ -407,7 +413,7 @@ class AsyncHttpClient:
         return self._services and self._services.find(request.url.netloc.decode(), request.url.path)
 
     def _cache_key(self, request: "httpx2.Request") -> str | None:
-        """The name under which an answer is kept: only where that is of use, and never what has a key in it."""
+        """The cache key of a response; None if caching is useless or the request contains a key."""
         service = self._service(request)
         url = str(request.url)
         if self._cache is None or service is None or not service.facts.cached or self.redact(url) != url:
@@ -417,7 +423,7 @@ class AsyncHttpClient:
     async def _kept_or_asked(
         self, key: str | None, request: "httpx2.Request", good: Container[int], **options: Any
     ) -> HttpResponse:
-        """The answer, from the cache while its server lets it be used, else asked for with what is known of it."""
+        """The response from the cache while it is fresh, else a conditional request."""
         if self._cache is None or key is None:
             return await self._with_retries(request, good, **options)
         known = self._cache.find(key)
@@ -462,7 +468,7 @@ class AsyncHttpClient:
         progress: Progress | None,
         mark: str,
     ) -> HttpResponse:
-        """Ask a known service when it is our turn; where it asks for a pause, everybody makes one."""
+        """Ask a known service when it is our turn; a pause it asks for applies to everyone."""
         nameless = not self._access.contact and not self._access.user_agent(service.name)
         if service.public and service.facts.needs_contact and nameless:
             problem = NO_CONTACT.format(service.facts.title)
@@ -524,6 +530,10 @@ class AsyncHttpClient:
     async def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
         body = bytearray()
         total = _length(response)
+        # httpx hands on what it cannot unpack; without this, packed bytes would be read as a page or as broken JSON.
+        asked = response.request.headers.get("accept-encoding", "")
+        if packed := [name for name in _encodings(response) if name not in asked]:
+            raise SourceError(f"the answer is packed with {packed[0]}, which was not asked for", url=url)
         async for part in response.aiter_bytes():
             body += part
             if len(body) > self.limits.max_bytes:
@@ -533,7 +543,7 @@ class AsyncHttpClient:
         return bytes(body)
 
     async def _explanation(self, response: "httpx2.Response") -> str:
-        """The beginning of what the server says about a failure, unless it is a web page."""
+        """The beginning of the server's message about a failure, unless it is a web page."""
         if "html" in response.headers.get("content-type", ""):
             return ""
         async for part in response.aiter_bytes():
@@ -543,14 +553,14 @@ class AsyncHttpClient:
 
 
 def _asks_to_pause(error: ServerBusy, *, spared: bool) -> bool:
-    """Whether everybody should pause; a practice server that names no time is only asked again a little later."""
+    """Whether everyone should pause; a practice server without a stated time is just retried a little later."""
     return error.wait is not None or (error.status == HTTPStatus.TOO_MANY_REQUESTS and not spared)
 
 
 def _pinned(request: "httpx2.Request", address: str) -> "httpx2.Request":
-    """The request sent to a given numeric address, so that a second look-up of the name cannot lead elsewhere.
+    """The request sent to a fixed numeric address, so that a second name lookup cannot lead elsewhere.
 
-    Its connection is not kept: another site at the same address must prove its own name.
+    Its connection is not reused: another site at the same address must prove its own name.
     """
     import httpx2
 
@@ -567,7 +577,7 @@ class _SecretLogFilter(logging.Filter):
         self.secrets: list[str] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let the line through, redacted."""
+        """Redact the line and let it through."""
         if self.secrets:
             record.msg, record.args = redacted(record.getMessage(), self.secrets), ()
         return True

@@ -1,8 +1,7 @@
-"""Answers of the web that are kept for as long as their server allows, in files of the home.
+"""HTTP responses, stored in the home for as long as their server allows.
 
-The whole request is the key of an answer, with the moment it is asked as of: what was answered to one cutoff is never
-served to another, and what is served is never newer than what the server would say. What was asked with a key, and what
-the server calls private, is not kept.
+The key contains the whole request and the cutoff: a response for one cutoff is never used for another, and a stored
+response is never newer than what the server would send. Requests with a key and private responses are not stored.
 """
 
 import hashlib
@@ -19,26 +18,26 @@ from pathlib import Path
 
 FOLDER = "http_cache"
 MAX_BYTES = 200_000_000
-"""Of all answers together; the ones used longest ago go first."""
+"""Maximum size of all responses; the least recently used are deleted first."""
 MAX_ANSWER = 20_000_000
 PLAIN_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "connection", "host", "user-agent"})
-"""A request with any other header may carry a key, or be conditional already."""
+"""A request with any other header may contain a key or already be conditional."""
 _FRESHNESS = ("age", "cache-control", "date", "etag", "expires", "last-modified")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedAnswer:
-    """An answer that was kept."""
+    """A stored response."""
 
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names in lower case."""
+    """Header values by lower-case name."""
     stored: float
     """Seconds since 1970."""
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Headers that ask for the answer only if it is another one by now."""
+        """Headers that request the response only if it has changed."""
         names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
         return {header: self.headers[name] for name, header in names.items() if self.headers.get(name)}
 
@@ -48,7 +47,7 @@ class CachedAnswer:
 
 
 def fresh_seconds(headers: Mapping[str, str]) -> float:
-    """How long an answer may be used without asking again.
+    """How long a response may be used without asking again.
 
     >>> fresh_seconds({"cache-control": "public, max-age=300", "age": "60"}), fresh_seconds({"etag": "x"})
     (240.0, 0.0)
@@ -66,13 +65,13 @@ def fresh_seconds(headers: Mapping[str, str]) -> float:
 
 
 def cache_rules(headers: Mapping[str, str]) -> dict[str, str]:
-    """What Cache-Control says, by the names of its rules in lower case."""
+    """The directives of Cache-Control by lower-case name."""
     parts = (part.partition("=") for part in headers.get("cache-control", "").lower().split(","))
     return {name.strip(): value.strip().strip('"') for name, _, value in parts if name.strip()}
 
 
 def may_be_kept(headers: Mapping[str, str]) -> bool:
-    """Whether the server lets an answer be kept, and it would be of use."""
+    """Whether the server allows storing a response and it would be useful."""
     rules = cache_rules(headers)
     if {"no-store", "private"} & set(rules) or headers.get("vary", "").strip() == "*" or "set-cookie" in headers:
         return False
@@ -88,7 +87,7 @@ def _aware(moment: datetime) -> datetime:
 
 
 class HttpCache:
-    """A folder of answers, one file each, that several processes may use at once."""
+    """A folder of responses, one file each, for several processes."""
 
     def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -97,7 +96,7 @@ class HttpCache:
         self._size: int | None = None
 
     def key(self, url: str, headers: Mapping[str, str]) -> str | None:
-        """The name under which a request's answer is kept; None where it is not to be kept."""
+        """The key of a request's response; None if it must not be stored."""
         given = {name.lower(): value for name, value in headers.items()}
         if not set(given) <= PLAIN_HEADERS:
             return None
@@ -105,7 +104,7 @@ class HttpCache:
         return hashlib.sha256(told.encode()).hexdigest()
 
     def find(self, key: str) -> CachedAnswer | None:
-        """The answer under a key; a damaged file is as good as none."""
+        """The response with this key; a damaged file counts as missing."""
         path = self._folder / key
         try:
             head, _, body = path.read_bytes().partition(b"\n")
@@ -118,7 +117,7 @@ class HttpCache:
             return None
 
     def keep(self, key: str, body: bytes, headers: Mapping[str, str]) -> None:
-        """Keep an answer where its server allows that; a disk that is full is no reason to fail."""
+        """Store a response if its server allows it; a full disk is ignored."""
         if not may_be_kept(headers) or len(body) > MAX_ANSWER:
             return
         facts = {"headers": dict(headers), "stored": self.now(), "sha256": hashlib.sha256(body).hexdigest()}
@@ -136,14 +135,14 @@ class HttpCache:
                 raise
 
     def renew(self, key: str, known: CachedAnswer, headers: Mapping[str, str]) -> CachedAnswer:
-        """The known answer is still the right one (304): it begins anew, with what the server says of it now."""
+        """The stored response is still valid (304): restart its lifetime with the server's new headers."""
         told = {name: headers[name] for name in _FRESHNESS if name in headers}
         again = CachedAnswer(body=known.body, headers={**known.headers, **told}, stored=self.now())
         self.keep(key, again.body, again.headers)
         return again
 
     def _make_room(self, size: int) -> None:
-        """Before a new answer of this size; files are looked through only when the folder may be full."""
+        """Make room for a response of this size; files are scanned only if the folder may be full."""
         if self._size is not None and self._size + size <= self._max_bytes:
             self._size += size
             return

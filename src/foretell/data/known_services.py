@@ -1,7 +1,7 @@
-"""What outside services ask of whoever reads them: how fast, under which name, and where these facts are from.
+"""What external services require: rates, user agents, and the sources of these facts.
 
-One table, `known_services.toml`. Others may change what it says about a service with settings; nothing else in the
-program knows a limit.
+The facts are in one table, `known_services.toml`. Settings can override them; no other part of the program knows a
+limit.
 """
 
 import re
@@ -21,16 +21,16 @@ RefusedUntil = Literal["the next hour", "midnight UTC"]
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLimit:
-    """At most so many requests in any span of so many seconds; without a span, so many under way at once."""
+    """A maximum number of requests per span of seconds or, without a span, in flight."""
 
     requests: int
     seconds: float
     what: str = "requests"
-    """Names the limit; a service may have several."""
+    """Name of the limit; a service may have several."""
     path: str = ""
-    """A regular expression that finds the limit's paths; empty: all of them."""
+    """Regular expression for the limit's paths; empty for all."""
     source: str = ""
-    """Who says so."""
+    """Where the limit is documented."""
 
     def __post_init__(self) -> None:
         if self.requests < 1 or self.seconds < 0:
@@ -45,35 +45,35 @@ class ServiceLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceFacts:
-    """What is known of a service. Several hosts can be one service, and one service can have several limits."""
+    """What is known about a service. A service may have several hosts and several limits."""
 
     title: str
     hosts: tuple[str, ...]
-    """One that begins with a dot stands for all hosts that end so."""
+    """A host that begins with a dot stands for all subdomains."""
     limits: tuple[ServiceLimit, ...] = ()
     pause: float = 5.0
-    """Seconds in which nobody asks after a refusal that names no time; it doubles while refusals go on."""
+    """Seconds to pause after a refusal without a stated time; doubles while refusals continue."""
     least_pause: float = 0.0
-    """Seconds that nobody asks after a refusal, whatever time it names."""
+    """Minimum seconds to pause after a refusal, whatever time it states."""
     refused_until: Mapping[str, RefusedUntil] | None = None
-    """What a refusal says → when the service may be asked again."""
+    """Text of a refusal and when the service may be asked again."""
     weigh: Callable[[Mapping[str, str]], int] | None = None
-    """From what a request asks for to the requests that the service counts it as; None: every request is one."""
+    """How many requests the service counts a request as; None if always one."""
     needs_contact: bool = False
-    """Whether it wants to be told who asks."""
+    """Whether it requires a contact address."""
     browser: bool = False
-    """Whether it turns away clients whose name does not begin like a browser's."""
+    """Whether it rejects clients whose user agent does not start like a browser's."""
     cached: bool = False
-    """Whether its answers are worth keeping for as long as it allows."""
+    """Whether its responses are worth caching as long as it allows."""
     example: str = ""
-    """A series that it has had for long, for trying it out."""
+    """A long-standing series for testing the service."""
     date: str = "2026-11-15"
-    """When these facts were last looked at."""
+    """When these facts were last checked."""
     source: str = ""
 
 
 def at_once(requests: int, source: str = "our own restraint") -> ServiceLimit:
-    """A limit on requests that are under way at the same time, from this machine."""
+    """A limit on requests in flight from this machine."""
     return ServiceLimit(what="at-once", requests=requests, seconds=0.0, source=source)
 
 
@@ -104,14 +104,14 @@ def _known_services() -> dict[str, ServiceFacts]:
 
 
 KNOWN_SERVICES: Mapping[str, ServiceFacts] = _known_services()
-"""Service → facts. The name is that of its plug-in, and of FORETELL_<NAME>_URL."""
+"""Facts by service, named like its plug-in and FORETELL_<NAME>_URL."""
 
 _WRITTEN = re.compile(r"(\d+)\s*/\s*(\d*\.?\d*)\s*(s|min|h|day)")
 _SPANS = {"s": SECOND, "min": MINUTE, "h": HOUR, "day": DAY}
 
 
 def parse_pace(text: str) -> dict[str, tuple[ServiceLimit, ...]]:
-    """Limits that replace those of the table, by service: `gdelt=1/10s, wayback/pages=100/min, kalshi=none`.
+    """Parse limits that replace those of the table: `gdelt=1/10s, wayback/pages=100/min, kalshi=none`.
 
     >>> {service: [str(one) for one in limits] for service, limits in parse_pace("gdelt=1/10s,manifold=none").items()}
     {'gdelt': ['1/10 s'], 'manifold': []}

@@ -1,11 +1,11 @@
-"""One pace for each outside service, kept by all processes of this machine together.
+"""Rate limits of external services, shared by all processes of this machine.
 
-A request takes a place of every limit it falls under before it leaves, and keeps it until a whole span of the limit
-has gone by since its *answer*. Whatever the network does, it reached the service between the two; so a service never
-counts more requests in a span than its limit says. A pause that a service asks for holds for everybody.
+A request takes a slot of every limit it falls under before it leaves and keeps it until a whole span has passed since
+its *response*. It reached the service between the two, so the service never counts more requests in a span than its
+limit allows. A pause requested by a service applies to everyone.
 
-The state is an SQLite file in the home. Nobody holds a lock while waiting, and a request of a process that is gone
-counts as answered.
+The state is an SQLite file in the home. Nobody holds a lock while waiting, and requests of a dead process count as
+answered.
 """
 
 import asyncio
@@ -31,20 +31,20 @@ log = logging.getLogger(__name__)
 
 STATE_FILE = "services.db"
 MARGIN = 1.01
-"""A span is taken a little longer: clocks do not run alike."""
+"""Spans are extended slightly because clocks differ."""
 LONGEST_PAUSE = 900.0
-"""Seconds that a pause grows to where refusals go on."""
+"""Longest pause, in seconds, while refusals continue."""
 POLL = 0.02
-"""Seconds between looks while others have requests under way."""
+"""Seconds between checks while others have requests in flight."""
 NOTE_INTERVAL = 10.0
-"""Seconds between two notes of success of a service without limits."""
+"""Seconds between records of success for a service without limits."""
 LOOK_INTERVAL = 0.5
-"""Seconds between two looks whether somebody else was told to leave a service without limits alone."""
+"""Seconds between checks whether another process was told to pause for a service without limits."""
 LONGEST_NOTE = 300
 PRACTICE_HEADER = "X-Foretell-Practice"
-"""With it a server on this machine says that it is there for practice and need not be spared."""
+"""Header with which a local server declares that it is for practice and has no limits."""
 LOCAL_POLL = 0.25
-"""Seconds between looks whether a server on this machine has said so to somebody else."""
+"""Seconds between checks whether a local server has declared that to another process."""
 
 
 # What is stored: the places that requests have taken, and how a service is.
@@ -65,34 +65,34 @@ SELECT 1 FROM service WHERE typeof(closed) || typeof(paused) || typeof(success) 
     <> 'realrealrealrealinteger' UNION ALL
 SELECT 1 FROM place WHERE typeof(at) <> 'real' OR typeof(until) NOT IN ('real', 'null') LIMIT 1"""
 UNDER_WAY = inf
-"""The moment of an answer that has not come yet."""
+"""Response time of a request that is still in flight."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceState:
-    """How a service is. Times are seconds since 1970; 0 for never."""
+    """The state of a service. Times are seconds since 1970; 0 means never."""
 
     closed: float = 0.0
-    """Nobody asks before."""
+    """Nobody asks before this time."""
     reason: str = ""
     """Why it is closed."""
     refusals: int = 0
-    """In a row."""
+    """Consecutive refusals."""
     paused: float = 0.0
-    """When the last pause began."""
+    """Start of the last pause."""
     success: float = 0.0
     error: float = 0.0
     problem: str = ""
-    """What the last error said."""
+    """Message of the last error."""
 
 
 class PaceStore:
-    """Places and states, in a file that several processes change one after the other, or in memory."""
+    """Slots and states, in a file shared by several processes, or in memory."""
 
     def __init__(
         self, path: Path | None, clock: Callable[[], float] = time.time, steady: Callable[[], float] | None = None
     ) -> None:
-        """`steady` is a clock that nobody sets; it notices that the other one was set."""
+        """`steady` is a clock that nobody can set; it reveals changes of the other one."""
         self._path = path
         self.now = clock
         self.steady = steady or (steady_seconds if clock is time.time else clock)
@@ -101,7 +101,7 @@ class PaceStore:
 
     @contextmanager
     def alone(self) -> Generator[sqlite3.Connection]:
-        """Change something while nobody else does."""
+        """Change something exclusively."""
         db = self._begun()
         try:
             self._follow_clock(db)
@@ -124,14 +124,14 @@ class PaceStore:
         return db
 
     def _jump(self, db: sqlite3.Connection) -> tuple[ClockReading | None, ClockReading, float]:
-        """The clocks when something was last written, now, and by how much the one that people set was set since."""
+        """The clocks at the last write and now, and by how much the wall clock was set in between."""
         row = db.execute("SELECT wall, steady FROM clock").fetchone()
         now = ClockReading(self.now(), self.steady())
         before = None if row is None else ClockReading(*row)
         return before, now, 0.0 if before is None else before.jump_to(now)
 
     def _follow_clock(self, db: sqlite3.Connection) -> None:
-        """Where the clock was set, all times that were noted are moved along: a wait is as long as it was."""
+        """If the clock was set, shift all recorded times by the same amount, so that waits keep their length."""
         before, now, jump = self._jump(db)
         if jump:
             log.warning("%s; waits for services stay as long as they were", jump_text(jump))
@@ -144,7 +144,7 @@ class PaceStore:
             db.execute("UPDATE clock SET wall = ?, steady = ?", (now.wall, now.steady))
 
     def _give_up(self, error: sqlite3.Error) -> None:
-        """A damaged file is begun anew; without any file there is still the pace of this process."""
+        """Replace a damaged file; without any file, limits hold for this process alone."""
         self.close()
         if self._path is not None and not isinstance(error, sqlite3.OperationalError):
             log.warning("%s is damaged and begun anew: %s", self._path, error)
@@ -179,10 +179,10 @@ class PaceStore:
     def take(
         self, service: str, limits: Sequence[ServiceLimit], longest: float, weight: int = 1
     ) -> tuple[list[int], float]:
-        """The places of a request that may leave now, or none and the seconds until it may, at the soonest.
+        """The slots of a request that may leave now, or none and the minimum seconds until it may.
 
-        A request that is not given back after `longest` seconds counts as answered then. One that the service counts as
-        several has a `weight`, and takes as many places.
+        A request that is not returned after `longest` seconds counts as answered. A request that the service counts as
+        several has a `weight` and takes as many slots.
         """
         places: list[int] = []
         with self.alone() as db:
@@ -197,9 +197,9 @@ class PaceStore:
         return places, wait
 
     def give_back(self, service: str, places: Sequence[int], *, free: bool = False, **notes: float | str) -> None:
-        """The request with these places was answered; `notes` is what is to be known of the service from now on.
+        """The request with these slots was answered; `notes` are facts to record about the service.
 
-        With `free` the places are free at once, as for a server that need not be spared.
+        With `free` the slots are free at once, as for a practice server.
         """
         with self.alone() as db:
             now = self.now()
@@ -209,13 +209,13 @@ class PaceStore:
                 _note(db, service, **notes)
 
     def is_practice(self, address: str) -> bool:
-        """Whether the server at an address said that it is there for practice."""
+        """Whether the server at an address has declared that it is for practice."""
         if self._open is None and (self._path is None or not self._path.exists()):
             return False
         return bool(self._connection().execute("SELECT 1 FROM practice WHERE address = ?", (address,)).fetchone())
 
     def set_practice(self, address: str, practice: bool) -> None:
-        """Remember that, or forget it."""
+        """Record or clear that declaration."""
         with self.alone() as db:
             if practice:
                 db.execute("INSERT OR IGNORE INTO practice VALUES (?)", (address,))
@@ -223,11 +223,11 @@ class PaceStore:
                 db.execute("DELETE FROM practice WHERE address = ?", (address,))
 
     def state(self, service: str) -> ServiceState:
-        """How a service is; as new where it was never asked."""
+        """The state of a service; a new one if it was never asked."""
         return self.states(service).get(service, ServiceState())
 
     def states(self, only: str = "") -> dict[str, ServiceState]:
-        """How all services are that were ever asked here, or only one."""
+        """The states of all services ever asked, or of one."""
         if self._open is None and (self._path is None or not self._path.exists()):
             return {}
         columns = tuple(ServiceState.__dataclass_fields__)
@@ -252,7 +252,7 @@ class PaceStore:
 
 
 def _alive(process: int) -> bool:
-    """Whether a process is still there; where that cannot be told, it is."""
+    """Whether a process exists; True if that cannot be determined."""
     if process == os.getpid() or os.name != "posix":
         return True
     try:
@@ -269,26 +269,26 @@ def _alive(process: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceAccess:
-    """How this machine asks outside services: who asks, at which pace, and where the state of it is kept."""
+    """How this machine accesses external services: who asks, at which rate, and where the state is stored."""
 
     home: Path | None = None
-    """None: nothing is kept, and the pace is that of one client alone."""
+    """None to store nothing and limit only this client."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By service: a mirror, a proxy or a test server instead of the public address."""
+    """By service: a mirror, proxy or test server instead of the public address."""
     contact: str = ""
-    """An e-mail address or web address of whoever runs this program."""
+    """E-mail or web address of whoever runs this program."""
     user_agents: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By service, or under "" for all: what we call ourselves instead of our own name."""
+    """User agent by service, or under "" for all."""
     pace: Mapping[str, tuple[ServiceLimit, ...]] = field(default_factory=dict[str, tuple[ServiceLimit, ...]])
-    """By service: limits that replace those of the table."""
+    """Limits by service that replace those of the table."""
 
     def user_agent(self, service: str = "") -> str:
-        """The name to use for a service instead of our own; empty where none is set."""
+        """The configured user agent for a service; empty if none is set."""
         return self.user_agents.get(service) or self.user_agents.get("", "")
 
     @property
     def state_file(self) -> Path | None:
-        """Where the state of services is kept."""
+        """The file with the state of services."""
         return None if self.home is None else self.home / STATE_FILE
 
 
@@ -300,22 +300,22 @@ class KnownService:
     facts: ServiceFacts
     limits: tuple[ServiceLimit, ...]
     base: str = ""
-    """The path before that of a request, where it is at an address of our own."""
+    """Path prefix if it is at a custom address."""
     address: str = ""
-    """Host, port and path where it is at an address of our own."""
+    """Host, port and path if it is at a custom address."""
     public: bool = True
-    """Whether it is asked over a network, and not on this machine."""
+    """Whether it is asked over a network instead of on this machine."""
     by_settings: bool = False
-    """Whether settings name its limits: these hold for practice too."""
+    """Whether its limits come from settings: these also apply to practice servers."""
 
     def limits_of(self, path: str) -> tuple[ServiceLimit, ...]:
-        """Those that a request to a path falls under."""
+        """The limits for a path."""
         inner = path.removeprefix(self.base)
         return tuple(limit for limit in self.limits if re.search(limit.path, inner))
 
 
 class ServiceAddresses:
-    """Finds the service that an address belongs to."""
+    """Finds the service for an address."""
 
     def __init__(self, access: ServiceAccess) -> None:
         self._own: list[tuple[SplitResult, str]] = []
@@ -331,14 +331,14 @@ class ServiceAddresses:
         self._own.sort(key=lambda one: -len(one[0].path))
 
     def stand_in(self, address: str, public: str) -> None:
-        """From now on an address counts as that of the service at a public address."""
+        """Treat an address as that of the service at a public address."""
         parts, other = urlsplit(public), urlsplit(address)
         service = self.find(parts.netloc, parts.path)
         if service is not None and self.find(other.netloc, other.path) is None:
             self._add(service.name, address)
 
     def find(self, host: str, path: str) -> KnownService | None:
-        """The service at a host (with its port, where it has one); None for any other address."""
+        """The service at a host (with its port, if it has one); None for any other address."""
         for address, name in self._own:
             if address.netloc == host and path.startswith(address.path):
                 return self._known(name, address)
@@ -348,7 +348,7 @@ class ServiceAddresses:
         return None if name is None else self._known(name)
 
     def by_name(self, name: str) -> KnownService | None:
-        """A service at the address where it is asked from here."""
+        """A service at the address at which it is asked from here."""
         return self._known(name, next((address for address, other in self._own if other == name), None))
 
     def _known(self, name: str, own: SplitResult | None = None) -> KnownService | None:
@@ -382,23 +382,23 @@ def _is_this_machine(host: str) -> bool:
 
 
 class ServiceClosed(Exception):
-    """The service may not be asked for longer than a caller waits. Nothing was sent."""
+    """The service must not be asked for longer than the caller waits. Nothing was sent."""
 
 
 @dataclass(kw_only=True)
 class ServiceTurn:
-    """A request that may leave. Whoever sends it says how it ended."""
+    """A request that may leave. Its sender reports how it ended."""
 
     sent: float
     problem: str | None = None
-    """What went wrong, empty where nothing did; None where that is nobody's business."""
+    """What went wrong; empty if nothing did, None if it should not be recorded."""
 
 
 class ServiceTurns:
-    """Lets the requests of one client through, at the pace that all clients of this machine keep together."""
+    """Admits the requests of one client at the rate shared by all clients of this machine."""
 
     def __init__(self, store: PaceStore, *, patience: float, longest: float) -> None:
-        """`patience` is how long a caller waits for a service that is closed, `longest` how long a request takes."""
+        """`patience` is how long a caller waits for a closed service, `longest` how long a request takes."""
         self.store = store
         self._patience = patience
         self._longest = longest
@@ -411,7 +411,7 @@ class ServiceTurns:
 
     @asynccontextmanager
     async def turn(self, service: KnownService, path: str, weight: int = 1) -> AsyncGenerator[ServiceTurn]:
-        """Wait until a request may leave, and hold its places while it is under way."""
+        """Wait until a request may leave, and hold its slots while it is in flight."""
         limits = () if self.spared(service) else service.limits_of(path)
         places: list[int] = []
         if limits:
@@ -429,7 +429,7 @@ class ServiceTurns:
             self._over(service, places, turn)
 
     def _closed(self, service: KnownService) -> float:
-        """Seconds that a service without limits is closed, looked up now and then: most never are."""
+        """Seconds for which a service without limits is closed, checked only now and then."""
         now, closed = self.store.steady(), 0.0
         looked = self._looked.get(service.name)
         if looked is not None:
@@ -465,7 +465,7 @@ class ServiceTurns:
                 await self._answered.wait()
 
     def _over(self, service: KnownService, places: Sequence[int], turn: ServiceTurn) -> None:
-        """Give the places back, and note how the request ended for whoever looks at the services."""
+        """Return the slots and record how the request ended."""
         now, steady = self.store.now(), self.store.steady()
         known = turn.problem is not None
         if not places and (
@@ -480,13 +480,13 @@ class ServiceTurns:
         self._answered.set()
 
     def refused(self, service: KnownService, turn: ServiceTurn, told: float | None, reason: str) -> None:
-        """The service said that it was asked too fast: nobody asks it for a while.
+        """The service refused because it was asked too fast: nobody asks it for a while.
 
         Args:
-            service: Which.
-            turn: The refused request; of many under way at once, only the first makes pauses longer.
-            told: Seconds that the service asked to wait, where it did.
-            reason: What it said.
+            service: Which service.
+            turn: The refused request; of many in flight, only the first makes pauses longer.
+            told: Seconds that the service asked to wait, if it did.
+            reason: Its message.
         """
         with self.store.alone() as db:
             now, state = self.store.now(), self.store.state(service.name)
@@ -506,7 +506,7 @@ class ServiceTurns:
             log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", for_log(reason))
 
     def spared(self, service: KnownService) -> bool:
-        """Whether a service is a practice server on this machine, which has no limits but those of settings."""
+        """Whether a service is a local practice server, which has no limits except those from settings."""
         if service.public or service.by_settings:
             return False
         if service.address not in self._practice:
@@ -514,13 +514,13 @@ class ServiceTurns:
         return self._practice[service.address]
 
     def answered_by(self, service: KnownService, *, practice: bool) -> None:
-        """What an answer says of a server on this machine: whether it is there for practice."""
+        """Record from a local server's response whether it is for practice."""
         if not service.public and not service.by_settings and self.spared(service) != practice:
             self._practice[service.address] = practice
             self.store.set_practice(service.address, practice)
 
     def say_once(self, service: KnownService, problem: str) -> None:
-        """Tell whoever watches why a service is not asked at all."""
+        """Log once why a service is not asked at all."""
         if service.name not in self._announced:
             self._announced[service.name] = 0.0
             log.warning("%s", for_log(problem))
@@ -531,12 +531,12 @@ class ServiceTurns:
 
 
 def _places(limit: ServiceLimit, weight: int) -> int:
-    """How many places of a limit a request takes; one that is heavier than the limit takes all of them."""
+    """How many slots of a limit a request takes; one that is heavier than the limit takes all of them."""
     return min(weight, limit.requests) if limit.seconds else 1
 
 
 def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], weight: int, now: float) -> float:
-    """Seconds until a request may leave, at the soonest; 0 for now."""
+    """Minimum seconds until a request may leave; 0 for now."""
     closed = db.execute("SELECT closed FROM service WHERE name = ?", (service,)).fetchone()
     waits = [closed[0] - now if closed else 0.0]
     for limit in limits:
@@ -555,7 +555,7 @@ def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], 
 
 
 def _forget_the_gone(db: sqlite3.Connection, what: str, now: float) -> None:
-    """Requests of processes that are gone, and those that nobody can still wait for, count as answered now."""
+    """Mark requests of dead processes and overdue requests as answered."""
     rows = db.execute("SELECT id, process, until FROM place WHERE what = ? AND at > 1e300", (what,)).fetchall()
     for place, process, until in rows:
         if until < now or not _alive(process):
@@ -569,7 +569,7 @@ def _note(db: sqlite3.Connection, service: str, **values: float | str) -> None:
 
 
 def _named_wait(service: KnownService, reason: str, now: float) -> float:
-    """Seconds until the moment that a refusal of this service stands for."""
+    """Seconds until the time that a refusal of this service implies."""
     ends = {"the next hour": HOUR, "midnight UTC": DAY}
     waits = [ends[until] for said, until in (service.facts.refused_until or {}).items() if said in reason]
     return max((span - now % span for span in waits), default=0.0)

@@ -1,4 +1,4 @@
-"""Pages as the Internet Archive kept them, at or before a cutoff."""
+"""Web pages, live and as stored by the Internet Archive at or before a cutoff."""
 
 import asyncio
 import json
@@ -25,21 +25,21 @@ class Page:
 
     url: str
     hops: tuple[str, ...]
-    """All addresses of a chain of redirects, the last being where the text came from."""
+    """All addresses of a chain of redirects; the text came from the last."""
     title: str
     text: str
     published: datetime | None
-    """What the page says of its own date; None where it says nothing that can be read."""
+    """The page's own date; None if it states none that can be parsed."""
     captured: datetime | None = None
-    """When this version was stored, for archives and revisions; such a version cannot have changed since."""
+    """When this version was stored, for archives and revisions; it cannot have changed since."""
 
 
 class PageUnavailable(Exception):
-    """The page could not be had, and why."""
+    """The page could not be fetched, and why."""
 
 
 class PageSource(Protocol):
-    """Fetches pages. What may be fetched at a cutoff is decided by the fence, not here."""
+    """Fetches pages. The fence decides what may be seen at a cutoff."""
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
         """The page, or `PageUnavailable`."""
@@ -47,10 +47,10 @@ class PageSource(Protocol):
 
 
 class PageHistory(Protocol):
-    """Knows how the page at an address behaves over time."""
+    """Knows how the page at an address changes over time."""
 
     async def is_rewritten(self, url: str) -> bool:
-        """Whether its versions tell different things."""
+        """Whether its versions differ in content."""
         ...
 
 
@@ -58,9 +58,9 @@ class PageHistory(Protocol):
 
 
 class PublicAddressGuard:
-    """Admits http and https addresses whose host lies on the public internet.
+    """Admits http and https addresses whose host is on the public internet.
 
-    The address that was checked is the one connected to, so a name cannot lead elsewhere between the two.
+    The connection goes to the address that was checked, so a name cannot lead elsewhere in between.
     """
 
     def __init__(self, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
@@ -68,7 +68,7 @@ class PublicAddressGuard:
         self._resolve = resolve or look_up
 
     async def admit(self, url: str) -> str | None:
-        """The numeric host to connect to, None for any; `PageUnavailable` where it may not be fetched."""
+        """The numeric host to connect to, None for any. Raises `PageUnavailable` if it may not be fetched."""
         parts = _web_address(url)
         if self._allow_private:
             return None
@@ -98,7 +98,7 @@ def _web_address(url: str) -> SplitResult:
 # From the bytes of a page to its title, its text and the date it states.
 
 MAX_BYTES = 5_000_000
-"""Beyond this, taking a page apart would take minutes."""
+"""Parsing a larger page would take minutes."""
 _TEXT_TYPES = (
     "text/",
     "application/xhtml",
@@ -119,7 +119,7 @@ class PageText:
 
 
 def read_page(body: bytes, content_type: str, url: str) -> PageText:
-    """The readable part of an answer, or `PageUnavailable` with the reason."""
+    """The readable part of a response, or `PageUnavailable` with the reason."""
     kind = content_type.split(";")[0].strip().lower()
     if len(body) > MAX_BYTES:
         raise PageUnavailable(f"{url}: larger than {MAX_BYTES:,} bytes, too large for an article")
@@ -133,7 +133,7 @@ def read_page(body: bytes, content_type: str, url: str) -> PageText:
 
 
 def read_html(body: bytes | str, url: str) -> PageText:
-    """The article in a page of HTML, without menus and adverts."""
+    """The article in an HTML page, without menus and advertisements."""
     try:
         import trafilatura
     except ImportError:
@@ -168,20 +168,20 @@ WAYBACK_URL = "https://web.archive.org"
 _STAMP = "%Y%m%d%H%M%S"
 _REPLAY = re.compile(r"/web/(?P<at>\d{14})[a-z_]*/(?P<url>.+)")
 STORED = "memento-datetime"
-"""The header of a stored page: when it was stored. What comes without it is the archive's own page."""
+"""Header with the time at which a page was stored. A response without it is the archive's own page."""
 EXCLUDED = b"This URL has been excluded from the Wayback Machine"
 SHOWN_STATUS = ("200", "-")
-"""What was shown to the archive's crawler, and what had not changed since an earlier visit (`warc/revisit`)."""
+"""Statuses of pages shown to the archive's crawler, and of unchanged ones (`warc/revisit`)."""
 COMPARED_AMONG = 40
-"""Newest captures of which the first and the last are compared."""
+"""Number of newest captures of which the first and the last are compared."""
 SAME_TEXT = 0.5
-"""Two versions are the same text where they share at least that part of their phrases of four words."""
+"""Share of common four-word phrases above which two versions count as the same text."""
 MOST_COMPARED = 5_000
-"""Words of a version that are compared."""
+"""Maximum number of words compared per version."""
 STABLE_FOR = timedelta(days=2)
-"""The day that a page states for itself may move so far."""
+"""How far a page's own date may move."""
 TRIES = 3
-"""How many captures are tried, from the newest back, where one cannot be replayed."""
+"""How many captures are tried, from the newest back, if one cannot be replayed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,13 +192,13 @@ class Capture:
     at: datetime
     url: str
     status: str
-    """`-` where nothing had changed since an earlier capture."""
+    """`-` if nothing had changed since an earlier capture."""
 
 
 class WaybackPages:
-    """Fetches the newest archived version that is not younger than the cutoff.
+    """Fetches the newest archived version at or before the cutoff.
 
-    The archive answers with a neighbour where it cannot replay what was asked for, so every step is checked again.
+    The archive may answer with a neighbouring capture, so every step is checked again.
     """
 
     facts = "recorded answers of 2020 to 2024, EDGI's client of July 2026"
@@ -209,7 +209,7 @@ class WaybackPages:
         client.stand_in(base_url, WAYBACK_URL)
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
-        """The archived page with the moment of its capture, or `PageUnavailable`."""
+        """The archived page with its capture time, or `PageUnavailable`."""
         if not url.startswith(("http://", "https://")):
             raise PageUnavailable(f"{url}: only http and https addresses are archived")
         refused: PageUnavailable | None = None
@@ -221,9 +221,9 @@ class WaybackPages:
         raise refused or PageUnavailable(f"{url}: no version is archived at or before {as_of.at:%Y-%m-%d}")
 
     async def is_rewritten(self, url: str) -> bool:
-        """Whether stored versions of an address tell different things, or state different days.
+        """Whether stored versions of an address differ in content or in their stated date.
 
-        False where the archive has no two versions of different days: then nobody can tell.
+        False if the archive has no two versions of different days, because then nobody can tell.
         """
         if not url.startswith(("http://", "https://")):
             return False
@@ -276,7 +276,7 @@ class WaybackPages:
 
 
 def versions_differ(old: Page, new: Page) -> bool:
-    """Whether two versions of a page are no longer the same text: a correction leaves it so, a new list does not."""
+    """Whether two versions of a page are different texts: a correction is not, a new list is."""
     if old.published is not None and new.published is not None and abs(new.published - old.published) > STABLE_FOR:
         return True
     before, after = _phrases(old.text), _phrases(new.text)
@@ -289,7 +289,7 @@ def _phrases(text: str) -> set[tuple[str, ...]]:
 
 
 def stored_at(answer: HttpResponse, url: str) -> datetime:
-    """When the archive stored this answer; `PageUnavailable` where it holds no page: an error, or the archive's own."""
+    """When the archive stored this response; `PageUnavailable` if it contains no stored page."""
     if STORED not in answer.headers:
         reason = "excluded from the archive" if EXCLUDED in answer.body else "the archive sent no stored page"
         raise PageUnavailable(f"{url}: {reason}")
@@ -302,11 +302,11 @@ def stored_at(answer: HttpResponse, url: str) -> datetime:
 
 
 CDX_COLUMNS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
-"""What a line of the index holds where nobody chose columns."""
+"""Columns of the index if none were chosen."""
 
 
 def read_captures(answer: HttpResponse) -> list[Capture]:
-    """The index's lines, as a JSON table with a heading or as plain text; a line that cannot be read is left out."""
+    """The lines of the index, as a JSON table with a header or as plain text; unreadable lines are skipped."""
     body = answer.body.decode("utf-8", "replace").strip()
     if not body:
         return []
@@ -350,7 +350,7 @@ def _step(hop: str) -> tuple[datetime, str]:
 class WebPages:
     """Fetches a page as it is now, wherever it leads, but never from a private network.
 
-    It always brings today's text, in a backtest too: whether that may be shown is for the fence to say.
+    It always returns today's text, even in a backtest: the fence decides whether it may be shown.
     """
 
     def __init__(self, client: AsyncHttpClient, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:

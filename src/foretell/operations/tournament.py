@@ -586,7 +586,7 @@ class TournamentVisit:
         questions, given_up = questions_to_ask(listing, state, self.request, self._sent(), now)
         self.notes += [f"given up after {ATTEMPTS} visits: {one}" for one in given_up]
         questions = questions[: self.request.limit]
-        self.tell(f"{self.slug}: {len(listing.questions)} questions are open, {len(questions)} to forecast")
+        self.tell(f"{self.slug}: {len(listing.questions)} open, {len(questions)} to forecast")
         if self.request.plan:
             return self._planned(questions, listing, before)
         requests: tuple[Row, ...] | None = () if self.request.dry_run else None

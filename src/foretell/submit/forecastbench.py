@@ -62,7 +62,9 @@ class BucketFolder:
         found = _FOLDER.fullmatch(written.strip().replace(ROUND, day)[:2000])
         if found is None or ".." in found[2].split("/"):
             raise InputError(
-                f"{written[:200]!r} is not a folder in a bucket", column="--bucket", hint="gs://BUCKET/FOLDER"
+                f"{written[:200]!r} is not a folder in a bucket",
+                column="--bucket",
+                hint="e.g. gs://my-bucket/my-team, in lower case",
             )
         return cls(bucket=found[1], folder=found[2].strip("/"))
 
