@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes.markets import FakeManifold
+from foretell.data.http import HttpLimits, SourceError
 from foretell.data.series import SeriesUnavailable
 from foretell.forecasters import Context
 from foretell.forecasters.base_rates import CrowdForecaster
@@ -41,3 +42,15 @@ def test_a_crowd_is_as_fresh_as_its_markets_history(tmp_path: Path) -> None:
     words, p = asyncio.run(crowd())
     assert p == 0.45, "neither the frozen price nor one of after the due date"
     assert "1 day old" in words
+
+
+def test_a_source_that_cannot_be_reached_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def read() -> None:
+        settings = Settings(home=tmp_path, addresses={"dbnomics": "http://127.0.0.1:9/v22"})
+        async with SeriesOnDemand(settings, HttpLimits(attempts=1)) as source:
+            for name in ("AMECO/ZUTN/a", "AMECO/ZUTN/b"):
+                with pytest.raises((SourceError, SeriesUnavailable)):
+                    await source.fetch(SeriesRef(provider="dbnomics", id=name), AsOf.day("2026-02-10"))
+
+    asyncio.run(read())
+    assert [record.message.startswith("dbnomics could not be read") for record in caplog.records] == [True]

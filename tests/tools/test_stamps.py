@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF
 
 from foretell.questions import AsOf
+from foretell.studies.leaks import ASKED
+from foretell.tools import FenceRules, SourceItem
 from foretell.tools.dates import (
     age_stamp,
     find_dates,
@@ -182,3 +184,21 @@ def test_what_is_told_is_found_where_it_was_written_in_long_lines_too(text: str)
     """Places of the folded form are found again in the text itself, also behind many accents and entities."""
     assert late_stamp(text, CUTOFF) is not None
     assert late_stamp("Ñandú &amp; señor: más allá. " * 200 + text, CUTOFF) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        ("Bollettino neve del 4 maggio 2026, ore 8. Al passo sono stati misurati 212 cm.", True),
+        ("চট্টগ্রাম, ২৮ মে ২০২৬: গতকাল নগরীর নিম্নাঞ্চল প্লাবিত হয়েছে।", True),
+        ("The cable car reopened on Good Friday 2026.", True),
+        ("The cable car will reopen on Good Friday 2026.", False),
+        ("원서 접수: 2026년 5월 13일 ~ 6월 1일.", False),
+        ("Parts list: M6x2026 threaded rod, hinge no. 4.", False),
+    ],
+)
+def test_months_in_any_case_seasons_feasts_and_headings_are_dates(text: str, late: bool) -> None:
+    published = CUTOFF.at - timedelta(days=20)
+    item = SourceItem(title="", url="https://a.example/b", text=text, published=published, dating="published")
+    admitted = FenceRules(as_of=CUTOFF, question=ASKED).admit(item, "web_search")
+    assert isinstance(admitted, SourceItem) != late

@@ -242,7 +242,7 @@ Headers = dict[str, str]
 
 
 def read_warc(path: Path) -> Iterator[CorpusDocument]:
-    """The readable pages of an archive. Skips what is not a page, has no text or was not answered with 200."""
+    """The readable pages of a web archive. Skips records without text, or with a status other than 200."""
     packed = path.name.lower().endswith(".gz")
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         try:

@@ -1,6 +1,7 @@
 """All external services, created from settings: search engines, pages, series, prices, events."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from foretell.data.search.engine import SearchEngine
 from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable, series_of
 from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_service
 from foretell.data.settlements.settlement import SettlementSource
+from foretell.data.untrusted import for_log
 from foretell.data.wikipedia import Wikipedia
 from foretell.plugins import Names, exists, load, load_object, names, variables_in_words
 from foretell.questions.as_of import AsOf
@@ -24,6 +26,7 @@ from foretell.runs.settings import Settings
 from foretell.tools.tool import Tool
 
 SEARCH_ENGINES = Names("search_engines")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +136,7 @@ class SeriesOnDemand:
         self._markets: dict[str, PriceSource] = {}
         self._read: dict[tuple[str, str, AsOf], asyncio.Task[Series]] = {}
         self._failures: dict[str, list[SourceError]] = {}
+        self._unreachable: set[str] = set()
 
     async def __aenter__(self) -> "SeriesOnDemand":
         """Use as a context manager, so that connections are closed."""
@@ -166,6 +170,10 @@ class SeriesOnDemand:
             found = await self._sources.fetch_with_provenance(ref, as_of)
         except SourceError as error:
             failures.append(error)
+            if ref.provider not in self._unreachable:
+                self._unreachable.add(ref.provider)
+                text = "%s could not be read, so forecasts may rest on older values: %s"
+                log.warning(text, ref.provider, for_log(str(error)))
             raise
         failures.clear()
         if found.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:

@@ -21,7 +21,15 @@ Interval = tuple[float, float]
 # Days that have a name.
 
 _FEASTS = re.compile(r"\b(white christmas|christmas eve|christmas|new year(?:['’]s)?|halloween)\b", re.IGNORECASE)
-_SOON = re.compile(r"\b(tomorrow|today)\b", re.IGNORECASE)
+_SOON = re.compile(r"\b(tomorrow|today|tonight)\b", re.IGNORECASE)
+_AHEAD = re.compile(
+    r"\b(in|within)\s+(an?|one|two|three|four|five|six|\d{1,3})\s+(day|week|month|year)s?\b", re.IGNORECASE
+)
+_COUNTS = {word: n for n, word in enumerate(("one", "two", "three", "four", "five", "six"), start=1)} | {
+    "a": 1,
+    "an": 1,
+}
+_DAYS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}
 _BEFORE = re.compile(r"\b(before|by|until|till)\s+(?:the\s+end\s+of\s+)?$", re.IGNORECASE)
 _WITHIN = re.compile(r"\b(?:in|during|throughout|over|on)\s+(?:the\s+)?$", re.IGNORECASE)
 _FROM = re.compile(r"\b(?:between|from)\s+$", re.IGNORECASE)
@@ -48,6 +56,8 @@ def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
     AskedSpan(first=datetime.date(2026, 11, 16), last=datetime.date(2026, 12, 24))
     >>> asked_span("Will it snow in Oslo in January 2027?", date(2026, 11, 16), None)
     AskedSpan(first=datetime.date(2027, 1, 1), last=datetime.date(2027, 1, 31))
+    >>> asked_span("Will it snow in Oslo in two weeks?", date(2026, 11, 16), None)
+    AskedSpan(first=datetime.date(2026, 11, 30), last=datetime.date(2026, 11, 30))
     """
     text = text[:LONGEST]
     if feast := _FEASTS.search(text):
@@ -55,6 +65,10 @@ def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
         if _BEFORE.search(text[: feast.start()]):
             return AskedSpan(first=due, last=day - timedelta(days=1))
         return AskedSpan(first=day, last=day)
+    if ahead := _AHEAD.search(text):
+        word, count = ahead[1].lower(), ahead[2].lower()
+        day = due + timedelta(days=round(_DAYS[ahead[3].lower()] * (_COUNTS.get(count) or int(count))))
+        return AskedSpan(first=due if word == "within" else day, last=day)
     if soon := _SOON.search(text):
         day = due + timedelta(days=1 if soon[1].lower() == "tomorrow" else 0)
         return AskedSpan(first=day, last=day)

@@ -84,6 +84,7 @@ _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
 _THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
 _THAI_LETTER = re.compile("[\u0e01-\u0e2e]")
+_MONGOLIAN = re.compile(r"(?P<y>20\d\d) оны (?P<m>\d{1,2})(?:-?\w{1,7})? сарын (?P<d>\d{1,2})")
 _YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n,]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
@@ -103,7 +104,8 @@ _FILLERS = frozenset(
     _WORD.findall(
         "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
         "gada m men ga ta ste ого го η ος της του bv an vom la el en do em ad ce nam i fundit ko oni оны พศ ศ พ ค สน "
-        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al "
+        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al წლის жылғы жылдың жылы թվականի թ godine godini "
+        "leta metų evi yilinin ilin il cu ci yilning "
         "الاخر الاول الثانی الاولی الاخرة"
     )
 )
@@ -168,7 +170,8 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
             year = _ERA_START[one["era"]] + (1 if one["n"] == "元" else int(one["n"]))
             yield _signed(one, year)
     vietnamese = _VIETNAMESE_SEEN.search(low) is not None and any(map(low.__contains__, _VIETNAMESE_MONTHS))
-    for pattern in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * vietnamese:
+    mongolian = " сарын " in low
+    for pattern in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * vietnamese + (_MONGOLIAN,) * mongolian:
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
     for one in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():
@@ -314,7 +317,7 @@ def _day_and_month(
             day = int(word)
         elif not month and (numbers := month_numbers(word)):
             month = numbers
-        elif not month and word in _ROMAN:
+        elif not month and word in _ROMAN and not low[start - 1 : start].isalnum():
             month, roman = (_ROMAN[word],), True
         elif word in _FILLERS or (len(word) <= 3 and not word.isascii()):
             continue
@@ -345,17 +348,21 @@ def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[st
     return near
 
 
+def month_names() -> Iterator[str]:
+    """Every name of a month, folded and in lower case."""
+    return chain(months(), _MORE_MONTHS)
+
+
 @lru_cache(maxsize=4096)
 def month_numbers(word: str) -> tuple[int, ...]:
     """The months that a folded word in lower case may mean; Persian ones count from 101, Islamic ones from 201."""
     table = months()
-    if (numbers := table.get(word)) is not None:
+    # The cases come first: without its vowel signs the June of India is also a short January.
+    if (numbers := _MORE_MONTHS.get(word) or table.get(word)) is not None:
         return numbers
     if (number := _OTHER_MONTHS.get(word)) is not None:
         return (number,)
-    if (numbers := _MORE_MONTHS.get(word)) is not None:
-        return numbers
-    # Hebrew "in June" is one word; Latvian and Basque have cases.
+    # Hebrew "in June" and Khmer "month of June" are one word; Latvian and Basque have cases.
     for base in _bases(word):
         if (numbers := table.get(base)) is not None:
             return numbers
@@ -366,7 +373,7 @@ def month_numbers(word: str) -> tuple[int, ...]:
 
 
 def _bases(word: str) -> Iterator[str]:
-    if word[:1] == "ב":
+    if word[:1] in ("ב", "ខ"):
         yield word[1:]
     if word.endswith(("ija", "ila", "ta")):
         yield f"{word[:-1]}s"
@@ -421,6 +428,48 @@ _CASES = (
     "- - - - - - - - सितम्बर अक्तूबर नवम्बर दिसम्बर",
     "იანვრის თებერვლის მარტის აპრილის მაისის ივნისის ივლისის აგვისტოს სექტემბრის ოქტომბრის ნოემბრის დეკემბრის",
     "იანვარს თებერვალს მარტს აპრილს მაისს ივნისს ივლისს - სექტემბერს ოქტომბერს ნოემბერს დეკემბერს",
+    "იანვარში თებერვალში მარტში აპრილში მაისში ივნისში ივლისში აგვისტოში სექტემბერში ოქტომბერში ნოემბერში დეკემბერში",
+    "январе феврале марте апреле мае июне июле августе сентябре октябре ноябре декабре",
+    "січні лютому березні квітні травні червні липні серпні вересні жовтні листопаді грудні",
+    "студзені лютым сакавіку красавіку маі чэрвені ліпені жніўні верасні кастрычніку лістападзе снежні",
+    "јануару фебруару марту априлу мају јуну јулу августу септембру октобру новембру децембру",
+    "қаңтарда ақпанда наурызда сәуірде мамырда маусымда шілдеде тамызда қыркүйекте қазанда қарашада желтоқсанда",
+    "қаңтардың ақпанның наурыздың сәуірдің мамырдың маусымның шілденің тамыздың қыркүйектің қазанның қарашаның "
+    "желтоқсанның",
+    "styczniu lutym marcu kwietniu maju czerwcu lipcu sierpniu wrześniu październiku listopadzie grudniu",
+    "lednu únoru březnu dubnu květnu červnu červenci srpnu září říjnu listopadu prosinci",
+    "januári februári marci apríli máji júni júli auguste septembri októbri novembri decembri",
+    "siječnju veljači ožujku travnju svibnju lipnju - kolovozu rujnu - studenom prosincu",
+    "januaru februaru martu aprilu - junu julu avgustu septembru oktobru novembru decembru",
+    "januarju februarju - - - juniju juliju - - - - -",
+    "sausį vasarį kovą balandį gegužę birželį liepą rugpjūtį rugsėjį spalį lapkritį gruodį",
+    "jaanuaris veebruaris märtsis aprillis - juunis juulis augustis septembris oktoobris novembris detsembris",
+    "- - márciusi áprilisi májusi júniusi júliusi augusztusi szeptemberi októberi novemberi decemberi",
+    "Ιανουάριο Φεβρουάριο Μάρτιο Απρίλιο Μάιο Ιούνιο Ιούλιο Αύγουστο Σεπτέμβριο Οκτώβριο Νοέμβριο Δεκέμβριο",
+    "- - - - মে জুন - - - - - -",
+    "- - - - मे जून - - - - - -",
+    "- - - - મે જૂન - - - - - -",
+    "- - - - - ਜੂਨ - - - - - -",
+    "- - - - மே ஜூன் - - - - - -",
+    "- - - - మే జూన్ - - - - - -",
+    "- - - - ಮೇ ಜೂನ್ - - - - - -",
+    "- - - - - ජූනි - - - - - -",
+    "ဇန်နဝါရီလ ဖေဖော်ဝါရီလ မတ်လ ဧပြီလ မေလ ဇွန်လ ဇူလိုင်လ ဩဂုတ်လ စက်တင်ဘာလ အောက်တိုဘာလ နိုဝင်ဘာလ ဒီဇင်ဘာလ",
+    "հունվարին փետրվարին մարտին ապրիլին մայիսին հունիսին հուլիսին օգոստոսին սեպտեմբերին հոկտեմբերին նոյեմբերին "
+    "դեկտեմբերին",
+    "יאנואר פעברואר מערץ - מיי - - אויגוסט סעפטעמבער אקטאבער נאוועמבער דעצעמבער",
+    "جانفي فيفري - أفريل - جوان جويلية - - - - -",
+    "- فبروري - - - - جولای اګست سپتمبر - - -",
+    "Eanáir Feabhra - Aibreán Bealtaine Meitheamh Iúil Lúnasa - - Samhain Nollaig",
+    "- - - - - - - - - - Shamhna Nollag",
+    "Jannar Frar Marzu - Mejju Ġunju Lulju Awwissu Settembru Ottubru - Diċembru",
+    "januaro februaro marto aprilo majo - - aŭgusto septembro oktobro - -",
+    "Janairu Faburairu - Afirilu Mayu Yuni Yuli - Satumba - Nuwamba Disamba",
+    "Januwari Februwari - Ephreli - - Julayi Agasti Septhemba Okthoba - Disemba",
+    "Janaayo Febraayo Maarso Abriil - Juun Luuliyo - Sebtembar Oktoobar Nofembar Desembar",
+    "Ianuarii Februarii Martii - Maii Iunii Iulii Augusti - Octobris - -",
+    "yanvarın fevralın martın aprelin mayın iyunun iyulun avqustun sentyabrın oktyabrın noyabrın dekabrın",
+    "yanvarda fevralda martda aprelda mayda iyunda iyulda avqustda sentyabrda oktyabrda noyabrda dekabrda",
 )
 """Names of months in cases and spellings that the CLDR does not have."""
 _MORE_MONTHS = {

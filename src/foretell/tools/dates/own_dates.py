@@ -33,13 +33,14 @@ def dates_its_text(place: DatePlace) -> bool:
     """Whether the date is that of the text or of a part of it."""
     if NUMBER_BEFORE.search(place.before, max(0, len(place.before) - LONGEST_LEAD)):
         return False
-    if heads_a_mail(place) or has_stamp_word_before(place) or is_labelled(place) or is_as_of(place) or is_keyed(place):
+    edge = _SPAN_EDGE_AFTER.match(place.after) or _SPAN_EDGE_BEFORE.search(place.before)
+    labelled = is_labelled(place) and not edge
+    if heads_a_mail(place) or has_stamp_word_before(place) or labelled or is_as_of(place) or is_keyed(place):
         return True
     if place.found.precision != "day" or place.far:
         return False
     if dates_a_deed(place) or names_a_build(place) or is_noted(place):
         return True
-    edge = _SPAN_EDGE_AFTER.match(place.after) or _SPAN_EDGE_BEFORE.search(place.before)
     if not edge and (
         names_a_file(place) or (_is_laid_out(place) and not (place.heading_plans or is_edge(*place.written_place)))
     ):

@@ -2,7 +2,7 @@
 """Results of weeks, quarters, halves, seasons and years that were not over at the cutoff: "Q2 2024 results"."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -11,6 +11,7 @@ from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, written
 from foretell.tools.dates.places import DatePlace
+from foretell.tools.dates.seasons import season_or_feast
 from foretell.tools.dates.stamps import is_after, is_far
 from foretell.tools.dates.tenses import is_plan, is_told_as_done
 from foretell.tools.dates.words import FUTURE_SIGN, PLANNED, SCHEDULED, TOKEN, WILL
@@ -94,17 +95,15 @@ _NUMBERS = (
     "iv 4e 4eme last",
 )
 _ORDINALS = {word: place for place, words in enumerate(_NUMBERS, start=1) for word in lower(fold(words)).split()}
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _FISCAL = re.compile(r"fiscal|\bfy|financial year|geschaftsjahr|exercice|ejercicio|esercizio|年度")
 _YEARS = re.compile(
     r"\b(?:fy ?|fiscal (?:year )?|full[- ]year |annual (?:report|results) |geschaftsjahr |exercice |ejercicio |esercizio )"
-    r"(?P<y1>(?:20)?[2-4]\d)\b|\b(?:season|saison) (?P<y2>20\d\d)[/-]\d\d|\b(?P<s>spring|summer|autumn|fall|winter) (?:of )?"
-    r"(?P<y3>20\d\d)\b|\b(?P<y4>20\d\d)(?= results\b)|(?<=results )(?P<y5>20\d\d)\b|(?<=champions )(?P<y6>20\d\d)\b"
+    r"(?P<y1>(?:20)?[2-4]\d)\b|\b(?:season|saison) (?P<y2>20\d\d)[/-]\d\d"
+    r"|\b(?P<y4>20\d\d)(?= results\b)|(?<=results )(?P<y5>20\d\d)\b|(?<=champions )(?P<y6>20\d\d)\b"
     r"|(?<=winner )(?P<y7>20\d\d)\b|(?<=winners )(?P<y8>20\d\d)\b|(?<=bilanz )(?P<y9>20\d\d)\b"
 )
 _YEAR_NAMES = (
-    "fy", "fiscal", "full", "annual", "jahr", "exerc", "ejerc", "eserc", "season", "saison", "spring", "summer", "autumn",
-    "fall", "winter", "result", "champion", "winner", "bilanz",
+    "fy", "fiscal", "full", "annual", "jahr", "exerc", "ejerc", "eserc", "season", "saison", "result", "champion", "winner", "bilanz",
 )  # fmt: skip
 """One of them is in each of these."""
 _EAST_ASIAN = re.compile(
@@ -329,13 +328,27 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
                 else:
                     yield from _part(*span, number, length, count)
                 return
-    window = low[left : year.end() + 9]
-    if not any(map(window.__contains__, _YEAR_NAMES)):
+    season = _season(low, year, number, (before[-_BESIDE:], after[:_BESIDE]))
+    if season is not None or not any(map(low[left : year.end() + 9].__contains__, _YEAR_NAMES)):
+        yield from filter(None, (season,))
         return
     if (named := _YEARS.search(low, left, year.end() + 9)) is not None and named.start() <= year.start() < named.end():
         yield _year(named, number)
 
 
+def _season(low: str, year: re.Match[str], number: int, beside: Sequence[list[tuple[str, int, int]]]) -> _Period | None:
+    """The season or feast that words beside a year name."""
+    split = _SPLIT_YEAR.match(low, year.end()) is not None
+    for words in beside:
+        for place, (_, start, end) in enumerate(words):
+            if (days := season_or_feast([word for word, _, _ in words[place:]], number, split=split)) is not None:
+                return _Period(min(start, year.start()), max(end, year.end()), *days)
+    return None
+
+
+_SPLIT_YEAR = re.compile(r"[/-](?:20)?[2-4][0-9](?![0-9-])")
+_BESIDE = 4
+"""Words next to a year among which the name of a season or a feast is looked for."""
 _NUMBER_ENDS = frozenset(("e", "er", "eme", "o", "a", "nd", "rd", "th", "st", "и", "м", "го"))
 
 
@@ -366,9 +379,6 @@ def _later(day: date, months: int) -> date:
 
 
 def _year(one: re.Match[str], year: int) -> _Period:
-    if one["s"]:
-        first = date(year, _SEASONS[one["s"]], 1)
-        return _Period(one.start(), one.end(), first, _later(first, 3))
     if one["y2"]:
         return _Period(one.start(), one.end(), date(year, 7, 1), date(year + 1, 7, 1))
     if one["y1"]:

@@ -98,7 +98,8 @@ _NAME_BEFORE = re.compile(
 _CLOCK_AND_COLON = re.compile(r"^,? (?:à|a|at|um|a las|alle|om|kl\.?|o|в)? ?\d{1,2}[:.h]\d\d(?: ?[ap]m| uhr)? ?:\s")
 """Who wrote a comment, before its date, and the time of day behind it."""
 _DATED = re.compile(
-    r"[†✝]\s{0,2}$|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
+    r"[†✝]\s{0,2}$|(?<=; )d\. $|\b(?:19|20)\d\d[^\n\d]{0,30}[,;(] ?d\.? $"
+    r"|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
     r"|\b(?:fait|done|given|hecho|dado|dato|fatto|feito|geschehen|gedaan|sporzadzono|dano) (?:a|at|en|zu|te|em|w|v|in)"
     r" [a-z][\w .'-]{2,30}, (?:le |on |this |el |am |den |op |il |dne |dnia |em )?$"
 )
@@ -106,9 +107,9 @@ _DATED = re.compile(
 _REPORT_OF = re.compile(
     r"^\W{0,4}(?:(?:[\w-]+ ){1,2}results?,|(?:approved |draft |official )?"
     r"(?:minutes|transcript|results?|recap|proceedings|resultats|compte rendu"
-    r"|resultados|acta|ata|risultati|verbale|protokoll|niederschrift|ergebnisse?|notulen|uitslagen|protokol|wyniki|zapis|vysledky"
+    r"|resultados|acta|ata|risultati|verbale|protokoll|niederschrift|ergebnisse?|notulen|uitslagen|protokol|wyniki|zapis|vysledky|bollettino|boletin|bulletin|raporto"
     r"|(?:climate|daily|weekly|situation|market|weather|status|auction|sale) report for|sale of|auction of"
-    r"|протокол|результаты|итоги|sonuclari|tutanak|referat|poytakirja|jegyzokonyv)\b)[^\n\d]{0,60}$"
+    r"|протокол|результаты|итоги|sonuclari|tutanak|referat|poytakirja|jegyzokonyv)\b)[^\n\d]{0,90}$"
 )
 
 

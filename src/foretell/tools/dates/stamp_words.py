@@ -46,13 +46,16 @@ _ORDERED_AHEAD = re.compile(
     r"\bpre-?order|\bcalendar|\bagenda|\bschedule|kalender|calendrier|calendario|vorbestell|precommand"
 )
 _SPAN_AFTER = re.compile(r"^,? ?(?:to|until|till|and|through|bis|und|au|et|al|hasta|e|ate|tot|en|do|a|-) ")
-_ASIAN_EDGE = re.compile(r"^(?:\([^)]{1,4}\))?\s?(?:부터|까지|から|まで|まて|至|起|で満了|て満了)")
+_ASIAN_EDGE = re.compile(r"^(?:\([^)]{1,4}\))?\s?(?:[~〜]|부터|까지|から|まで|まて|至|起|で満了|て満了)")
+_RUN_ON = re.compile(r"(?<=[^\W\d]{4})[.!?] (?=[^\Wa-z])")
 _ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dnia", "at", "in", "the"))
 
 
 def has_stamp_word_before(place: DatePlace) -> bool:
     """Whether a stamp word stands before the date, with nothing but weekday, clock and small words between."""
     start = max(0, place.found.start - 60)
+    # What was published in the sentence before has its own date, if any.
+    start = max((end.end() for end in _RUN_ON.finditer(place.plain, start, place.found.start)), default=start)
     before = place.low[start : place.found.start]
     if not before.isascii() and ASIAN_STAMP.search(before[-14:]):
         return not _ASIAN_EDGE.match(place.after) and not FUTURE_SIGN.search(

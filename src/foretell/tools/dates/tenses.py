@@ -122,8 +122,14 @@ _SCRIPTS = (
     ("[\uac00-\ud7af]", "ko"),
     ("[\u4e00-\u9fff]", "zh"),
     ("[\u0e00-\u0e7f]", "th"),
-    ("[\u0590-\u05ff]", "he"),
-    ("[\u0900-\u097f]", "hi ne"),
+    ("[\u0590-\u05ff]", "he yi"),
+    ("[\u0900-\u097f]", "hi ne mr"),
+    ("[\u0a00-\u0a7f]", "pa"),
+    ("[\u0a80-\u0aff]", "gu"),
+    ("[\u0c80-\u0cff]", "kn"),
+    ("[\u0d00-\u0d7f]", "ml"),
+    ("[\u0d80-\u0dff]", "si"),
+    ("[\u1780-\u17ff]", "km"),
     ("[\u1000-\u109f]", "my"),
     ("[\u1200-\u137f]", "am"),
     ("[\u0980-\u09ff]", "bn"),
@@ -132,7 +138,7 @@ _SCRIPTS = (
     ("[\u10a0-\u10ff]", "ka"),
     ("[\u0530-\u058f]", "hy"),
     ("[\u0370-\u03ff]", "el"),
-    ("[\u0400-\u04ff]", "ru uk bg sr"),
+    ("[\u0400-\u04ff]", "ru uk bg sr be mk kk mn"),
     ("[\u0600-\u06ff]", "ar fa ur"),
 )
 _LETTERS_BY_SCRIPT = tuple((re.compile(letters), codes.split()) for letters, codes in _SCRIPTS)
@@ -208,7 +214,7 @@ def _latin() -> list[str]:
 _SENTENCE_END = re.compile(
     r"(?<=[^\W\d]{3}[.!?;])\s+(?=[^\Wa-z]|[\"'(\[«„“¿¡])"
     r"|(?<=\d[ap]m\.)\s+(?=[A-Z\"“'])|(?<=[%)\]\"»”][.!?])\s+(?=[A-ZÀ-ÝА-Я\"'«„“])"
-    r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|(?<=\d{4}\.)\s+(?=[^\Wa-zà-öø-ÿа-яё])"
+    r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|(?<=\d{4}\.)\s+(?=[^\Wa-zà-öø-ÿа-яё]|[\"'(«„“”])"
     r"|\n|[。！？।؟۔።]|(?<=[!?])\s|[·•]\s"
 )
 _END_SIGN = re.compile(r"[.!?;]\s|[\n。！？।؟۔።·•]")
@@ -232,6 +238,8 @@ def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> b
     told = _told(text, before, text[start:end], after, edges=edges)
     if told is None and not text[end + len(after) :].strip() and _SIGNATURE.search(before) and not _WORD.search(after):
         return True
+    if told is None and _told_below(text, start - len(before), end + len(after), before, after):
+        return True
     if (
         told is not None
         or _SPAN_HEAD.search(before)
@@ -244,9 +252,21 @@ def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> b
     if start < _HEAD and text[rest : rest + 1] not in ("", "\n"):
         follows = _sentence_from(text, rest + 1)
         return bool(_told(text, "", "", follows))
-    if lead > 0 and text[lead - 1] != "\n" and not text[rest:].strip():
+    if lead > 0 and text[lead - 1] != "\n" and not _WORD.search(after.strip(" .")):
         return bool(_told(text, _sentence_up_to(text, lead - 1), "", ""))
     return False
+
+
+def _told_below(text: str, first: int, last: int, before: str, after: str) -> bool:
+    """Whether the date stands in a heading without a verb, and the sentence right behind it tells what happened."""
+    if first > 0 and text[first - 1] != "\n":
+        return False
+    if not 1 <= len(_WORD.findall(before)) + len(_WORD.findall(after)) <= _LONGEST_HEADING or after.endswith(
+        ("?", ":")
+    ):
+        return False
+    follows = _sentence_from(text, last + 1) if text[last : last + 1] not in ("", "\n") else ""
+    return bool(follows) and not _YEAR.search(follows) and bool(_told(text, "", "", follows))
 
 
 def is_plan(text: str, start: int, end: int, *, edges: bool = True) -> bool:
@@ -283,7 +303,7 @@ _SIGNATURE = re.compile(
 """Before a date at the very end: a name or a place and a comma."""
 _SPAN_HEAD = re.compile(r"\d\.? ?[-–—] ?$")
 """A span of days is one of events, never a dateline."""
-_LONGEST_REST, _HEAD = 3, 300
+_LONGEST_REST, _HEAD, _LONGEST_HEADING = 3, 300, 12
 """Words behind the date, and characters before it."""
 _YEAR = re.compile(r"(?<!\bthe )\b(?:19|20)\d\d\b(?!-[eoö]s)")
 """A year that may be that of another date; "the 2026 final" and Hungarian "2026-os" are names."""
@@ -369,7 +389,32 @@ _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]"
 """A clause where words are not set apart."""
 
 
-_POSTPOSED = frozenset(("fi", "et", "hu", "tr", "hi", "bn", "ta", "te", "ka", "hy", "ur"))
+_POSTPOSED = frozenset(
+    (
+        "fi",
+        "et",
+        "hu",
+        "tr",
+        "hi",
+        "bn",
+        "ta",
+        "te",
+        "ka",
+        "hy",
+        "ur",
+        "kk",
+        "mn",
+        "az",
+        "uz",
+        "mr",
+        "gu",
+        "pa",
+        "ml",
+        "kn",
+        "si",
+        "eu",
+    )
+)
 """Languages that say "6 June until"."""
 _BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
 _NIGHT = frozenset(

@@ -275,7 +275,7 @@ PLAN_LABEL = AnyOf(
         r"|край|следващ|рок\b|sista|förfall|nästa|start|slut|giltig|sidste|næste|frist|gyldig|neste|utløp|eräpäivä|seuraava|alkaa|päättyy|voimassa"
         r"|son tarih|son gün|vade|bitiş|başlangıç|sonraki|geçerli|λήξη|προθεσμία|επόμεν|έναρξη|batas|jatuh tempo|berikutnya|mulai|berakhir|hạn|hết|bắt đầu"
         r"|tiếp theo|kết thúc|موعد|انتهاء|القادم|مهلت|انقضا|بعدی|מועד|הבא|תוקף|अंतिम तिथि|अगली|समाप्ति|締切|期限|満期|予定|次回|開始|終了|有効|截止|到期|下次|有效"
-        r"|vest|lock|settlement|coupon|payment|payable|record date|ex-|option|notice|term\b|terms|warranty|lease|rent\b|policy|sunset|retire|guarant"
+        r"|taksit|instal?lment|ratenplan|cuota|mensualit|splátk|рассрочк|vest|lock|settlement|coupon|payment|payable|record date|ex-|option|notice|term\b|terms|warranty|lease|rent\b|policy|sunset|retire|guarant"
         r"|freeze|exam|interview|appointment|booking|travel|trip\b|flight|wedding|concert|show\b|gig\b|match|game|race|session|meeting|conferen|workshop"
         r"|class\b|course|lecture|webinar|vote|ballot|runoff|primary|debate|summit|auction|tender|bid\b|submission|applica|abstract|registration"
         r"|early bird|holiday|vacation|festival|fair\b|expo\b|tour|konzert|sitzung|tagung|spiel\b|messe|wahl|urlaub|reise|réunion|séance|élection|salon"

@@ -1,4 +1,4 @@
-"""Days without a year ("Updated June 5", "on 7 June the union accepted"): which year they mean, and whether it is late.
+"""Days and months without a year ("Updated June 5", "in June prices fell"): which year they mean, if it is a late one.
 
 An honest text that tells of "7 June" as past means the last 7 June before it appeared. Where that day lies many months
 back, the text was more likely written after the next one.
@@ -7,9 +7,10 @@ back, the text was more likely written after the next one.
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.dates.find import FoundDate, find_in_folded, month_numbers
+from foretell.tools.dates.find import FoundDate, find_in_folded, month_names, month_numbers
 from foretell.tools.dates.folding import fold, lower, written
 from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamp_words import has_stamp_word_before
@@ -22,6 +23,13 @@ _OTHER_YEAR_AFTER = re.compile(r",? (?:de |del |a\. ?d\. )?\d{3,4}(?![\d:.,]?\d)
 """A year before those of the web, which belongs to the day: "fought on 21 October 1600"."""
 _MONTH_BEFORE = re.compile(r"(?<![\w-])([^\W\d_]{3,12})\.? (?:the )?$")
 _ASIAN_DAY = re.compile(r"(?P<m>[0-9]{1,2})[月월] ?(?P<d>[0-9]{1,2})[日号號일]")
+_ASIAN_MONTH = re.compile(r"(?<![0-9年년])(?P<m>[0-9]{1,2})[月월](?!\s?[0-9])")
+_NAME_GOES_ON = re.compile(r"[\w-]|\.? [0-9]")
+_IN_BEFORE = re.compile(r"\b(?:in|im|en|em|a|au|since|early|late|mid|until|w|v|i) $|\bmid-$")
+_OTHER_NAMES = "march mars august marca marci marco mart augusta kova наурыз listopadu"
+_OTHER_WORDS = frozenset(_OTHER_NAMES.split())
+"""Months that are also words of another kind, and count only behind a word such as "in"."""
+_NO_MONTH_BEFORE = re.compile(r"[0-9](?:st|nd|rd|th|\.|er)?(?: (?:de|of|di))? ?$|\b(?:last|each|every|previous) $")
 _NO_DAY_BEFORE = frozenset("-/.,:$€£")
 _JOINED = frozenset("בלמה")
 """Hebrew "on", "to", "from" and "the", which a hyphen joins to the number."""
@@ -30,6 +38,7 @@ _SHORT_MONTHS = frozenset(_SHORT_NAMES.split())
 """Other short names ("set", "des", "ago") are too often words of another kind."""
 _LONGEST_LAG, _LONGEST_NAMED_LAG = 240, 100
 """Days back from publication that a writer leaves the year out for, and after having named the next year."""
+_MONTH_LENGTH = 30
 _YEAR = re.compile(r"(?<![\d.,])1[5-9]\d\d(?![\d.,]\d)|(?<![\d.,])20\d\d(?![\d.,]\d)")
 _YEAR_REACH = 400
 _LAST_YEAR = re.compile(
@@ -80,6 +89,13 @@ def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
         meant = _meant(low, start, published, month, day)
         if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
             return _shown(plain, start, end)
+    if any(one.precision == "day" for one in find_in_folded(low)):
+        # Who writes whole dates names the year where it matters.
+        return None
+    for start, end, month in _months(low):
+        meant = _meant(low, start, published, month)
+        if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
+            return _shown(plain, start, end)
     return None
 
 
@@ -112,6 +128,41 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
             yield one.start(), one.end(), int(one["m"]), int(one["d"])
 
 
+def _months(low: str) -> Iterator[tuple[int, int, int]]:
+    """Where the name of a month stands without a day and a year, and which it is."""
+    named = _names().keys() & low.replace(",", " ").replace(".", " ").split()
+    places = [(*place, _names()[name]) for name in sorted(named) for place in _places(low, name)]
+    if "月" in low or "월" in low:
+        places += [(*one.span(), int(one["m"])) for one in _ASIAN_MONTH.finditer(low) if 1 <= int(one["m"]) <= 12]
+    dated = [(one.start, one.end) for one in find_in_folded(low)] if places else []
+    for start, end, month in places:
+        if not any(a < end and start < b for a, b in dated):
+            yield start, end, month
+
+
+def _places(low: str, name: str) -> Iterator[tuple[int, int]]:
+    """Where a name stands as a word that no number makes a day of."""
+    end = 0
+    while (start := low.find(name, end)) >= 0:
+        end = start + len(name)
+        if _NAME_GOES_ON.match(low, end) or (start and (low[start - 1].isalnum() or low[start - 1] == "-")):
+            continue
+        first = max(0, start - 14)
+        if name in _OTHER_WORDS:
+            fits = _IN_BEFORE.search(low, first, start) is not None
+        else:
+            fits = _NO_MONTH_BEFORE.search(low, first, start) is None
+        if fits:
+            yield start, end
+
+
+@cache
+def _names() -> dict[str, int]:
+    """The months by their names; short ones are too often words of another kind."""
+    known = {name: month_numbers(name) for name in month_names() if len(name) > 3 and name.isalpha()}
+    return {name: numbers[0] for name, numbers in known.items() if len(numbers) == 1 and numbers[0] <= 12}
+
+
 def _month(name: str) -> int:
     if len(name) < 4 and name.isascii() and name not in _SHORT_MONTHS:
         return 0
@@ -119,11 +170,11 @@ def _month(name: str) -> int:
     return numbers[0] if len(numbers) == 1 and numbers[0] <= 12 else 0
 
 
-def _meant(low: str, start: int, published: date, month: int, day: int) -> date | None:
-    """The day that is meant, if it is not simply the last one before publication."""
-    days = [found for year in (published.year, published.year - 1) for found in _valid(year, month, day)]
+def _meant(low: str, start: int, published: date, month: int, day: int = 0) -> date | None:
+    """The day that is meant, or the first of the month, if it is not simply the last one before publication."""
+    days = [found for year in (published.year, published.year - 1) for found in _valid(year, month, day or 1)]
     last = next((found for found in days if (found - published).days <= 3), None)
-    meant = _following(published, month, day)
+    meant = _following(published, month, day or 1)
     if last is None or meant is None:
         return None
     named = [int(one[0]) for one in _YEAR.finditer(low, max(0, start - _YEAR_REACH), start)]
@@ -133,7 +184,8 @@ def _meant(low: str, start: int, published: date, month: int, day: int) -> date 
         # A year that follows is that of the day only if no other one is there: "on 9 November ... (c) 2023".
         behind = {int(one[0]) for one in _YEAR.finditer(low, start, start + _YEAR_REACH)}
         named = [meant.year] if behind == {meant.year} else []
-    return meant if (published - last).days > (_LONGEST_NAMED_LAG if named else _LONGEST_LAG) else None
+    lag = (published - last).days - (0 if day else _MONTH_LENGTH)
+    return meant if lag > (_LONGEST_NAMED_LAG if named else _LONGEST_LAG) else None
 
 
 def _told(text: str, plain: str, low: str, start: int, end: int) -> bool:
