@@ -25,7 +25,13 @@ from foretell.questions.errors import InputError, plain_problem
 class OperationRequest(BaseModel):
     """What a user asks for. Frozen; unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, str_strip_whitespace=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        str_strip_whitespace=True,
+        allow_inf_nan=False,
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -113,7 +113,7 @@ def test_compare_errors_and_plan(run: Callable[..., Ended], tables: tuple[Path, 
     assert run("errors", "A", *both, "--reference", "B", "--out", "errors.html").returncode == 0
     assert (tmp_path / "errors.html").exists()
     planned = run("plan", "--gain", "1", "--sd", "0.1")
-    assert "targets to see 1 points" in planned.stdout
+    assert "a gain of 1 point of Brier index" in planned.stdout
     assert run("plan", "--gain", "1").returncode == 2
 
 

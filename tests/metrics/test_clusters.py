@@ -58,7 +58,7 @@ def test_warnings_say_few_and_dominant():
     assert factorise(np.arange(100)).warning is None
     assert "only 10 clusters" in (factorise(np.arange(10)).warning or "")
     lopsided = np.concatenate([np.zeros(100), np.arange(1, 100)])
-    assert "holds 50% of the rows" in (factorise(lopsided).warning or "")
+    assert "holds 50 % of the rows" in (factorise(lopsided).warning or "")
     assert factorise(["x", "x"]).warning == "only 1 cluster: intervals from fewer than 30 tend to be too short"
 
 

@@ -247,3 +247,129 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
     assert [t.id for t in read_questions(built.files[0]).questions[0].targets] == ["higher", "lower"]
     with pytest.raises(InputError, match="holds no question"):
         asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "history": 5000})))
+
+
+def rows_of(p: dict[str, list[float]], outcomes: list[int], **columns: list[Any]) -> tuple[Any, Any]:
+    forecasts = [
+        {"forecaster": name, "question": f"q{i}", "target": "yes", "p": one}
+        for name, said in p.items()
+        for i, one in enumerate(said)
+    ]
+    known = [
+        {"question": f"q{i}", "target": "yes", "outcome": one, **{name: values[i] for name, values in columns.items()}}
+        for i, one in enumerate(outcomes)
+    ]
+    return forecasts, known
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_a_few_questions_prove_nothing_however_well_they_agree(n: int):
+    """No resample leaves the range of its clusters, so below six their percentiles alone would be far too short."""
+    found = score.score(request(rows_of({"me": [0.7 + 0.05 * (i % 2) for i in range(n)]}, [1] * n)))
+    assert isinstance(found, score.ScoreResult)
+    own = found.board.scores[0].metrics["bi"]
+    student = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}[n] * np.sqrt(n / (n - 1)) * own.se
+    assert own.estimate - own.low == pytest.approx(student, rel=1e-3)
+    assert own.high == pytest.approx(min(100.0, own.estimate + student), rel=1e-3)
+    if n == 2:
+        assert "this could be chance" in str(found)
+
+
+def test_an_overall_interval_is_as_uncertain_as_its_smaller_kind():
+    rng = np.random.default_rng(2)
+    kinds = ["market"] * 60 + ["dataset"] * 7
+    p = [*rng.uniform(0.7, 0.8, 60), *rng.uniform(0.1, 0.9, 7)]
+    found = score.score(request(rows_of({"me": p}, [1] * 67, kind=kinds), anchors=False))
+    assert isinstance(found, score.ScoreResult)
+    overall, market, dataset = (found.board.group(kind=k)[0].metrics["bi"] for k in ("overall", "market", "dataset"))
+    spread = [(one.se / 2) ** 2 for one in (market, dataset)]
+    freedom = sum(spread) ** 2 / (spread[0] ** 2 / 59 + spread[1] ** 2 / 6)
+    assert overall.n_clusters == 1 + int(freedom) < 10, "Satterthwaite's degrees of freedom, not 66"
+    single = score.score(request(rows_of({"me": p[:61]}, [1] * 61, kind=kinds[:61]), anchors=False))
+    assert isinstance(single, score.ScoreResult)
+    assert np.isnan(single.board.group(kind="overall")[0].metrics["bi"].low), "nobody knows how far one question is off"
+
+
+def test_details_are_those_of_the_board_also_for_two_kinds(tables: Any):
+    kinds = [dict(row, kind="market" if i < 15 else "dataset") for i, row in enumerate(tables[1])]
+    found = score.score(request((tables[0], kinds), metrics="all"))
+    assert isinstance(found, score.ScoreResult)
+    board = {one.forecaster: one.metrics for one in found.board.group(kind="overall")}
+    for one in found.details:
+        assert (one.peer, one.adjusted) == (board[one.forecaster]["peer"], board[one.forecaster]["adjusted_brier"])
+
+
+def test_files_of_comparisons_hold_two_sided_and_corrected_p_values(tables: Any):
+    found = score.compare(CompareRequest.read({
+        "forecasters": (*NAMES[1:], "good"), "forecasts": tables[0], "outcomes": tables[1], "by": "source",
+        "draws": 200,
+    }))  # fmt: skip
+    rows = [row for row in found.rows() if row.get("kind") == "overall"]
+    assert [row["p"] for row in rows] == list(found.p_values)
+    assert [row["p_corrected"] for row in rows] == list(found.corrected)
+    assert found.pairs[0].rows()[0]["p"] == found.p_values[0], "the table in Python is two-sided too"
+
+
+def test_a_difference_of_nothing_but_rounding_has_no_star():
+    p = [0.5] * 20 + [0.9] * 10
+    board = score.score(request(rows_of({"half": [0.5] * 30, "me": p}, [1] * 20 + [1, 0] * 5), reference="half"))
+    assert isinstance(board, score.ScoreResult)
+    for one in board.board.differences:
+        assert not one.comparison.stars or one.comparison.low > 0 or one.comparison.high < 0
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"gain": 0.0, "sd": 0.1}, "gain of nothing"),
+        ({"gain": float("nan"), "sd": 0.1}, "finite"),
+        ({"gain": 1.0, "sd": float("inf")}, "finite"),
+        ({"gain": 80.0, "sd": 0.1}, "cannot exceed 100"),
+        ({"gain": 1.0}, "the spread is unknown"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused_in_one_line(given: dict[str, Any], problem: str):
+    with pytest.raises(InputError, match=problem):
+        score.plan(PlanRequest.read(given))
+
+
+def test_a_plan_counts_shared_days_and_kinds_as_a_comparison_does():
+    rng = np.random.default_rng(3)
+    days = [f"2026-01-{1 + i % 12:02}" for i in range(240)]
+    shock = dict(zip(sorted(set(days)), rng.uniform(-0.3, 0.3, 12), strict=True))
+    outcomes = [1] * 240
+    p = {"a": [0.6 + shock[day] for day in days], "b": [0.6] * 240}
+    request_of = {"gain": 1.0, "pilot": ("a", "b")}
+    forecasts, known = rows_of(p, outcomes)
+    plain = score.plan(PlanRequest.read({**request_of, "forecasts": forecasts, "outcomes": known}))
+    dated = rows_of(p, outcomes, resolved_on=days)[1]
+    shared = score.plan(PlanRequest.read({**request_of, "forecasts": forecasts, "outcomes": dated}))
+    assert plain.design_effect == pytest.approx(1.0)
+    assert shared.design_effect == pytest.approx(240 / 12, rel=0.2), "all targets of a day move together"
+    # A kind with other differences on average is not spread: kinds are not drawn by chance.
+    kinds = ["market"] * 120 + ["dataset"] * 120
+    steady = {"a": [0.7, 0.72] * 60 + [0.5, 0.52] * 60, "b": [0.6] * 240}
+    apart = rows_of(steady, outcomes, kind=kinds)
+    planned = score.plan(PlanRequest.read({**request_of, "forecasts": apart[0], "outcomes": apart[1]}))
+    assert planned.sd < 0.02
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        (b"forecaster,question,target,p,p\nme,q0,yes,0.7,0.3\n", "column 'p' appears twice"),
+        (b"forecaster,question,target,p\nJos\xe9,q0,yes,0.7\n", "not encoded in UTF-8"),
+        (b"forecaster,question,target,p\nme,q0,yes,\n", "the value is missing"),
+    ],
+)
+def test_a_table_that_cannot_be_meant_is_refused(tmp_path: Path, written: bytes, problem: str):
+    path = tmp_path / "f.csv"
+    path.write_bytes(written)
+    with pytest.raises(InputError, match=problem):
+        score.score(request((path, [{"question": "q0", "target": "yes", "outcome": 1}])))
+
+
+@pytest.mark.parametrize("source", [{"a": 1}, object(), iter(()), []])
+def test_something_that_is_no_table_is_refused_in_one_line(source: Any):
+    with pytest.raises(InputError, match=r"as a table|no rows"):
+        score.score(request((source, [{"question": "q0", "target": "yes", "outcome": 1}])))

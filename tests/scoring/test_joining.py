@@ -150,7 +150,7 @@ def test_scoring_nothing_raises(tmp_path: Path):
 def test_unresolved_targets_are_counted_and_not_scored(tmp_path: Path):
     table = read_table(*written(tmp_path, forecasts=FORECASTS + "B,q3,yes,0.5\n"))
     assert len(table.p) == 3
-    assert any("1 forecasts of targets that have not resolved" in note for note in table.notes)
+    assert any("has not resolved: 1 forecast." in note for note in table.notes)
 
 
 def test_due_separates_rounds_and_is_asked_for_when_needed(tmp_path: Path):

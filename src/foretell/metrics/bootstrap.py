@@ -95,6 +95,35 @@ def expanded_p(p: float, n_clusters: int) -> float:
     return 2 * float(stdtr(n_clusters - 1, -z))
 
 
+Bounds = tuple[float, float]
+"""The lowest and the highest value a statistic can have."""
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+
+
+def student_margin(se: float, level: float, n_clusters: int) -> float:
+    """How far an interval must reach to either side if too few clusters leave percentiles too short, else 0.
+
+    No resample lies outside the range of its clusters, and the range of n values contains the centre of a symmetric
+    distribution with probability 1 − 2^(1 − n): below six clusters that is less than 95 %, however far out percentiles
+    are taken. Student's t has no such limit.
+
+    >>> student_margin(1.0, 0.95, 6), round(student_margin(1.0, 0.95, 3), 2)
+    (0.0, 5.27)
+    """
+    from scipy.special import stdtrit
+
+    if n_clusters < 2 or 1 - 2.0 ** (1 - n_clusters) >= level:
+        return 0.0
+    return -float(stdtrit(n_clusters - 1, (1 - level) / 2)) * math.sqrt(n_clusters / (n_clusters - 1)) * se
+
+
+def reach_out(low: float, high: float, estimate: float, margin: float, bounds: Bounds = UNBOUNDED) -> Bounds:
+    """An interval widened to `estimate ± margin`, but not beyond what the statistic can be."""
+    if not margin > 0:
+        return low, high
+    return min(low, max(estimate - margin, bounds[0])), max(high, min(estimate + margin, bounds[1]))
+
+
 Statistic = Callable[[Floats], Floats]
 """Takes an array (..., K) of sums and returns (...); K = 2 holds (Σ weight·score, Σ weight)."""
 
@@ -206,6 +235,7 @@ def summarise(
     *,
     n_clusters: int,
     warning: str | None = None,
+    bounds: Bounds = UNBOUNDED,
 ) -> Interval:
     """The `Interval` of an estimate and its replicates; draws without a value are left out and told.
 
@@ -218,6 +248,9 @@ def summarise(
     level = expanded_level(resampling.level, n_clusters) if resampling.expanded else resampling.level
     low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level)
     se = float(np.std(finite, ddof=1)) if len(finite) > 1 else float("nan")
+    if resampling.expanded:
+        margin = student_margin(se, resampling.level, n_clusters)
+        low, high = reach_out(low, high, estimate, margin, bounds)
     if n_clusters < 2:
         low = high = se = float("nan")
     return Interval(

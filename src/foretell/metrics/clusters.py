@@ -45,10 +45,12 @@ class Clusters:
     def warning(self) -> str | None:
         """A sentence when the clusters are too few or too unequal for a trustworthy interval, else None."""
         sizes = self.sizes
-        return cluster_warning(self.n, float(sizes.max()) / float(sizes.sum()), self.labels[int(sizes.argmax())])
+        return cluster_warning(
+            self.n, float(sizes.max()) / float(sizes.sum()), f"cluster {self.labels[int(sizes.argmax())]}"
+        )
 
 
-def cluster_warning(n_clusters: int, largest: float, name: object) -> str | None:
+def cluster_warning(n_clusters: int, largest: float, name: str) -> str | None:
     """The warning for that many clusters, of which `name` holds the share `largest` of the rows."""
     doubts: list[str] = []
     if n_clusters < FEW_CLUSTERS:
@@ -57,7 +59,7 @@ def cluster_warning(n_clusters: int, largest: float, name: object) -> str | None
             f"intervals from fewer than {FEW_CLUSTERS} tend to be too short"
         )
     if largest > max(DOMINANT_SHARE, 2 / n_clusters):
-        doubts.append(f"cluster {name} holds {largest:.0%} of the rows and decides much of the result")
+        doubts.append(f"{name} holds {100 * largest:.0f} % of the rows and decides much of the result")
     return "; ".join(doubts) or None
 
 
@@ -269,5 +271,5 @@ class ResamplingStratum:
             share = float(held.max() / held.sum())
             if share > largest:
                 largest, name = share, part.labels[int(held.argmax())]
-        message = cluster_warning(self.n_clusters(present), largest, name)
+        message = cluster_warning(self.n_clusters(present), largest, f"cluster {name}")
         return f"{self.label}: {message}" if message and self.label else message

@@ -110,13 +110,16 @@ def comparison_of(interval: Interval, replicates: Floats, n: int, resampling: Re
     p = expanded_p(p, interval.n_clusters) if resampling.expanded else p
     # Draws tell a p-value to about one in their number; within that, the interval has the last word.
     edge = round(1 - resampling.level, 12)
-    misses_zero = interval.low > 0 or interval.high < 0
+    # Scores are exact only to rounding: an end that is zero but for that does not miss it.
+    dust = 1e-12 * max(1.0, abs(interval.low), abs(interval.high))
+    low, high = (0.0 if abs(end) < dust else end for end in (interval.low, interval.high))
+    misses_zero = low > 0 or high < 0
     p = min(p, float(np.nextafter(edge, 0))) if misses_zero else max(p, edge)
     return Comparison(
         diff=interval.estimate,
         se=interval.se,
-        low=interval.low,
-        high=interval.high,
+        low=low,
+        high=high,
         p=one_sided_p(interval.estimate, finite),
         p_two_sided=p,
         stars=stars(p) if interval.estimate else "",

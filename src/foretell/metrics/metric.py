@@ -14,6 +14,7 @@ of one column. To add a metric, write the score of a row and one line in `METRIC
     "accuracy": mean_metric("accuracy", right_side, label="Accuracy", meaning="share of forecasts on the right side"),
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, Ints, as_pairs, as_vector, as_weights, same_shape
-from foretell.metrics.bootstrap import brier_index_from_sums, mean_from_sums
+from foretell.metrics.bootstrap import UNBOUNDED, Bounds, brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.decisions import TaskDecisions
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe_from_sums
@@ -31,6 +32,7 @@ from foretell.metrics.scores import brier, log_score, metaculus_baseline
 LOG_FLOOR = 0.001
 """Least probability of what happened in `log`, `ms` and `peer`, that of Metaculus: one −inf would hide all else."""
 CALIBRATION_BINS = 10
+SHARE: Bounds = (0.0, 1.0)
 GAMMAS = (0.0, 0.5, 1.0)
 """Risk aversions of the bettors whose returns have a row of their own in `METRICS`."""
 
@@ -133,6 +135,7 @@ class Metric:
     """Score of each row where the metric is a mean of such scores, NaN where a row has none; else None."""
     needs: Literal["", "prices", "fees", "peers", "difficulty", "payoffs"] = ""
     """What the rows must carry besides forecasts and outcomes."""
+    bounds: Bounds = UNBOUNDED
     version: str = "1"
     """Changes whenever the number for the same rows changes, so that old and new are not compared."""
 
@@ -199,6 +202,7 @@ def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
     decimals: int = 3,
     needs: Literal["", "peers", "difficulty"] = "",
     gaps: bool = True,
+    bounds: Bounds = UNBOUNDED,
 ) -> Metric:
     """Metric that is the weighted mean of a per-row score; rows whose score is NaN have no weight.
 
@@ -214,6 +218,7 @@ def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
         meaning=meaning,
         decimals=decimals,
         needs=needs,
+        bounds=bounds,
     )
 
 
@@ -236,6 +241,7 @@ def _murphy_metric(name: str, better: Literal["low", "high"], place: int, label:
         better=better,
         label=label,
         meaning=meaning,
+        bounds=SHARE,
     )
 
 
@@ -362,6 +368,7 @@ def _decision_metric(name: str, column: str, label: str, meaning: str) -> Metric
         label=label,
         meaning=meaning,
         needs="payoffs",
+        bounds=SHARE,
     )
 
 
@@ -415,6 +422,7 @@ _ROWS: Sequence[Metric] = (
         label="Brier",
         meaning="mean squared error of the probabilities; 0.25 is always-0.5",
         gaps=False,
+        bounds=SHARE,
     ),
     Metric(
         name="bi",
@@ -424,6 +432,7 @@ _ROWS: Sequence[Metric] = (
         label="BI",
         meaning="Brier index 100·(1 − √Brier); 50 is always-0.5, 100 is perfect",
         decimals=1,
+        bounds=(0.0, 100.0),
     ),
     mean_metric(
         "ms",
@@ -432,6 +441,7 @@ _ROWS: Sequence[Metric] = (
         meaning="Metaculus baseline score; 0 is always-0.5, 100 is perfect",
         decimals=1,
         gaps=False,
+        bounds=(-math.inf, 100.0),
     ),
     mean_metric(
         "log",
@@ -439,6 +449,7 @@ _ROWS: Sequence[Metric] = (
         label="Log",
         meaning="mean log of the probability given to what happened, never less than 0.001; 0 is perfect",
         gaps=False,
+        bounds=(-math.inf, 0.0),
     ),
     Metric(
         name="ece",
@@ -447,6 +458,7 @@ _ROWS: Sequence[Metric] = (
         better="low",
         label="ECE",
         meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect",
+        bounds=SHARE,
     ),
     return_metric(),
     sharpe_metric(),
@@ -480,6 +492,7 @@ _ROWS: Sequence[Metric] = (
         label="Accuracy",
         meaning="share of forecasts on the right side of 0.5; a forecast of 0.5 counts half",
         gaps=False,
+        bounds=SHARE,
     ),
     _murphy_metric(
         "reliability",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, same_shape
-from foretell.metrics.clusters import factorise
+from foretell.metrics.clusters import cross_clusters, factorise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,16 +98,27 @@ class PilotStudy:
     """Intraclass correlation of the differences (one-way analysis of variance); may be negative by chance."""
     inflation: float
     """Clustered variance of the mean difference over the variance if all rows were independent."""
+    index: float = math.nan
+    """Mean Brier index of the two methods, if the scores are Brier scores."""
 
     def questions_needed(self, gain: float | None = None, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:
         """Questions needed to see `gain` (by default the pilot's own), clustered like the pilot."""
         return questions_needed(self.gain if gain is None else gain, self.sd, aim, inflation=max(1.0, self.inflation))
 
 
-def plan_from_pilot(score_a: npt.ArrayLike, score_b: npt.ArrayLike, cluster: npt.ArrayLike | None = None) -> PilotStudy:
+def plan_from_pilot(
+    score_a: npt.ArrayLike,
+    score_b: npt.ArrayLike,
+    cluster: npt.ArrayLike | None = None,
+    crossed: npt.ArrayLike | None = None,
+    stratum: npt.ArrayLike | None = None,
+) -> PilotStudy:
     """Standard deviation and design effect of the paired differences of a pilot; NaN rows are left out.
 
-    The inflation is measured, not modelled: [C/(C−1)·Σ_c(Σ_{i∈c} d_i − d̄)²/n²] / [s²/n] (Liang & Zeger 1986).
+    The inflation is measured, not modelled: [C/(C−1)·Σ_c(Σ_{i∈c} d_i − d̄)²/n²] / [s²/n] (Liang & Zeger 1986). With a
+    second way of clustering, such as the day of resolution, the variances of both are added and that of their
+    intersection is subtracted (Cameron, Gelbach & Miller 2011), as in the intervals of a comparison. Strata, such as
+    kinds of questions, are not drawn by chance: what differs between them is no spread.
     """
     first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
     same_shape(score_a=first, score_b=second)
@@ -117,12 +128,18 @@ def plan_from_pilot(score_a: npt.ArrayLike, score_b: npt.ArrayLike, cluster: npt
     d, n, count = d[common], int(common.sum()), clusters.n
     if count < 2:
         raise ValueError("cluster must hold at least two clusters that both methods answered")
-    centred = d - d.mean()
-    variance = float(centred @ centred) / (n - 1)
+    strata = factorise(np.zeros(n, np.int64) if stratum is None else np.asarray(stratum)[common])
+    centred = d - (strata.sums(d[:, None])[:, 0] / strata.sizes)[strata.codes]
+    variance = float(centred @ centred) / max(1, n - strata.n)
     if not variance > 0:
         raise ValueError("score_a and score_b differ by a constant: there is no spread to plan from")
     totals = clusters.sums(centred[:, None])[:, 0]
-    clustered = count / (count - 1) * float(totals @ totals) / n**2
+    clustered = _variance_of_mean(totals, n)
+    if crossed is not None:
+        other = factorise(np.asarray(crossed)[common])
+        cells = cross_clusters(clusters, other)
+        second, both = (_variance_of_mean(one.sums(centred[:, None])[:, 0], n) for one in (other, cells))
+        clustered, count = max(clustered, second, clustered + second - both), min(count, other.n)
     return PilotStudy(
         gain=float(d.mean()),
         sd=math.sqrt(variance),
@@ -131,6 +148,12 @@ def plan_from_pilot(score_a: npt.ArrayLike, score_b: npt.ArrayLike, cluster: npt
         icc=_intraclass(totals, clusters.sizes.astype(np.float64), variance),
         inflation=clustered * n / variance,
     )
+
+
+def _variance_of_mean(totals: Floats, n: int) -> float:
+    """Variance of the mean of n rows from the centred totals of their clusters; 0 for a single cluster."""
+    count = len(totals)
+    return count / (count - 1) * float(totals @ totals) / n**2 if count > 1 else 0.0
 
 
 def _intraclass(totals: Floats, sizes: Floats, variance: float) -> float:

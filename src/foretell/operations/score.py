@@ -12,15 +12,14 @@ from rich.console import Console
 
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.metrics.calibration import calibration_line, murphy_decomposition
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import benjamini_hochberg, holm
+from foretell.metrics.calibration import calibration_line
+from foretell.metrics.comparison import benjamini_hochberg, holm, stars
 from foretell.metrics.decisions import hard_score_variance
-from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, market_difficulty, question_difficulty
+from foretell.metrics.difficulty import market_difficulty, question_difficulty
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
-from foretell.metrics.scores import brier_index, metaculus_baseline_options, metaculus_peer, peer_points
+from foretell.metrics.scores import metaculus_baseline_options, peer_points
 from foretell.operations.requests.scoring import (
     CompareRequest,
     ErrorsRequest,
@@ -32,6 +31,7 @@ from foretell.operations.requests.scoring import (
 from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, interval_text, score_numbers
 from foretell.questions.errors import InputError
+from foretell.report.numbers import percent
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
 from foretell.scoring.breakdown import ErrorAnalysis, error_analysis
@@ -171,7 +171,7 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
         table=table,
         title=request.title or (f"Scores of {Path(named).name}" if named else "Leaderboard"),
         costs=costs,
-        details=score_details(table, options) if request.metrics == "all" else (),
+        details=score_details(table, board) if request.metrics == "all" else (),
         options=option_scores(table, options.resampling) if request.metrics == "all" else (),
         variance=trial_variance(request) if table.targets.options.any() else {},
     )
@@ -214,7 +214,7 @@ def scoring_options(request: ScoringRequest) -> ScoringOptions:
     )
 
 
-Scoring = TypeVar("Scoring", bound=ScoringRequest)
+Scoring = TypeVar("Scoring", ScoreRequest, CompareRequest, PlanRequest)
 
 
 def with_runs(request: Scoring, settings: Settings | None = None) -> Scoring:
@@ -283,40 +283,28 @@ def with_difficulty(table: ForecastTable) -> ForecastTable:
     return replace(table, targets=replace(table.targets, groups={**table.targets.groups, DIFFICULTY: labels}))
 
 
-def score_details(table: ForecastTable, options: ScoringOptions) -> tuple[ScoreDetails, ...]:
-    """Peer score, adjusted Brier score, Murphy's parts and the recalibration line of every forecaster."""
-    targets = table.targets
-    p = np.array([table.p_of(name) for name in table.forecasters])
-    peer = metaculus_peer(p, targets.outcome, floor=LOG_FLOOR)
-    gamma = target_difficulty(table)
-    constant = difficulty_anchor(gamma[np.isfinite(gamma)], targets.weight[np.isfinite(gamma)])
+def score_details(table: ForecastTable, board: Scoreboard) -> tuple[ScoreDetails, ...]:
+    """The board's own peer and adjusted Brier scores and Murphy's parts, and the recalibration line."""
     found: list[ScoreDetails] = []
-    for name, own, points in zip(table.forecasters, p, peer, strict=True):
-        answered = np.isfinite(own)
-        outcome, weight = targets.outcome[answered], targets.weight[answered]
-        parts = murphy_decomposition(own[answered], outcome, weight, bins=10)
-        line = calibration_line(own[answered], outcome)
-        adjusted = adjusted_brier((own[answered] - outcome) ** 2, gamma[answered], constant)
+    for row in board.sections()[0].rows:
+        if row.anchor:
+            continue
+        p, metrics = table.p_of(row.name), row.score.metrics
+        answered = np.isfinite(p)
+        line = calibration_line(p[answered], table.targets.outcome[answered])
         found.append(
             ScoreDetails(
-                forecaster=name,
-                peer=_mean(points[answered], table, answered, options),
-                adjusted=_mean(adjusted, table, answered, options),
-                reliability=parts.reliability,
-                resolution=parts.resolution,
-                uncertainty=parts.uncertainty,
+                forecaster=row.name,
+                peer=metrics["peer"],
+                adjusted=metrics["adjusted_brier"],
+                reliability=metrics["reliability"].estimate,
+                resolution=metrics["resolution"].estimate,
+                uncertainty=metrics["uncertainty"].estimate,
                 slope=line.slope,
                 intercept=line.intercept,
             )
         )
     return tuple(sorted(found, key=lambda one: -one.peer.estimate))
-
-
-def _mean(scores: Floats, table: ForecastTable, rows: Any, options: ScoringOptions) -> Interval:
-    """The weighted mean of scores with an interval over clusters."""
-    cluster = table.targets.groups.get("cluster", table.targets.question).codes[rows]
-    design = ResamplingDesign(cluster=cluster, weight=table.targets.weight[rows])
-    return bootstrap_score(scores, design, resampling=options.resampling)
 
 
 # Metaculus scores of questions with options of which one came true.
@@ -400,9 +388,12 @@ class CompareResult(Result):
 
     @cached_property
     def corrected(self) -> tuple[float, ...]:
-        """Corrected p-values."""
+        """Corrected p-values of the first difference of every pair."""
+        return self._correct(self.p_values)
+
+    def _correct(self, p: Sequence[float]) -> tuple[float, ...]:
         how = {"holm": holm, "bh": benjamini_hochberg}.get(self.correction)
-        return self.p_values if how is None else tuple(map(float, how(list(self.p_values))))
+        return tuple(p) if how is None else tuple(map(float, how(list(p))))
 
     def to_dict(self) -> Any:
         """The comparison of two forecasters, or a list of comparisons."""
@@ -415,12 +406,21 @@ class CompareResult(Result):
         return {"reference": self.reference, "correction": self.correction, "pairs": pairs}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each pair and group."""
+        """One row for each pair and group; p-values are corrected for the number of pairs within each group."""
+        lines = [(pair, found) for pair in self.pairs for found in pair.differences]
+        groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
+        for place, (_, found) in enumerate(lines):
+            groups.setdefault(tuple(found.group.items()), []).append(place)
+        corrected: dict[int, float] = {}
+        for places in groups.values():
+            p = self._correct([lines[place][1].comparison.p_two_sided for place in places])
+            corrected |= dict(zip(places, p, strict=True))
         return [
             {"first": pair.first, "second": pair.second, **found.group, "metric": found.metric}
-            | asdict(found.comparison)
-            for pair in self.pairs
-            for found in pair.differences
+            | {name: getattr(found.comparison, name) for name in ("diff", "se", "low", "high")}
+            | {"p": found.comparison.p_two_sided, "p_corrected": corrected[place], "stars": stars(corrected[place])}
+            | {name: getattr(found.comparison, name) for name in ("n", "n_clusters", "warning")}
+            for place, (pair, found) in enumerate(lines)
         ]
 
     def print(self, console: Console) -> None:
@@ -575,19 +575,26 @@ class PlanResult(Result):
     source: str
 
     def __str__(self) -> str:
+        points = "1 point" if abs(self.gain) == 1 else f"{abs(self.gain):g} points"
         return (
-            f"{self.targets:,} targets to see {abs(self.gain):g} points of Brier index with {self.power:.0%} chance "
-            f"around {self.index:.1f} (alpha {self.alpha:g}, two-sided).\n"
-            f"Paired Brier differences: sd {self.sd:.3f}, design effect {self.design_effect:.2f} ({self.source})."
+            f"You need {self.targets:,} targets to detect a gain of {points} of Brier index around {self.index:.1f} "
+            f"with {percent(self.power)} probability (two-sided test, alpha {self.alpha:g}).\n"
+            f"Paired Brier differences: standard deviation {self.sd:.3f}, design effect {self.design_effect:.2f} "
+            f"({self.source})."
         )
 
 
-def plan(request: PlanRequest) -> PlanResult:
+def plan(request: PlanRequest, settings: Settings | None = None) -> PlanResult:
     """Compute how many targets are needed to detect a gain."""
-    # Around index I the Brier score is b = (1 − I/100)², so a small gain of g points is worth g·√b/50 of Brier score.
-    sd, inflation, level, source = _spread(request)
-    index = level if request.index is None else request.index
-    brier_gain = abs(request.gain) * (1 - index / 100) / 50
+    sd, inflation, level, source = _spread(request, settings)
+    index, gain = level if request.index is None else request.index, abs(request.gain)
+    if not gain:
+        raise InputError("no number of targets shows a gain of nothing", column="--gain", hint="e.g. --gain 1")
+    if index + gain / 2 > PERFECT_INDEX:
+        hint = f"around {index:.1f}, at most {2 * (PERFECT_INDEX - index):.1f}"
+        raise InputError(f"a Brier index cannot exceed {PERFECT_INDEX:g}", column="--gain", hint=hint)
+    # From index I − g/2 to I + g/2 the Brier score (1 − I/100)² falls by exactly g·(1 − I/100)/50.
+    brier_gain = gain * (1 - index / 100) / 50
     needed = questions_needed(
         brier_gain, sd, PowerTarget(power=request.power, alpha=request.alpha), inflation=inflation
     )
@@ -597,26 +604,24 @@ def plan(request: PlanRequest) -> PlanResult:
 
 USUAL_INDEX = 70.0
 """Brier index to plan with if there is no pilot."""
+PERFECT_INDEX = 100.0
 
 
-def _spread(request: PlanRequest) -> tuple[float, float, float, str]:
+def _spread(request: PlanRequest, settings: Settings | None) -> tuple[float, float, float, str]:
     """Standard deviation, design effect and Brier index to plan with, and where they come from."""
     if request.sd is not None:
-        return request.sd, 1.0, USUAL_INDEX, "as given, targets taken as independent"
-    if len(request.pilot) != 2 or request.forecasts is None or request.outcomes is None:
-        raise InputError("the spread is unknown", hint="give --sd, or two forecasters FIRST SECOND with both tables")
+        return request.sd, 1.0, USUAL_INDEX, "as given; targets are assumed independent"
+    if len(request.pilot) != 2 or (request.forecasts is None and not request.runs):
+        hint = "give --sd, or two forecasters FIRST SECOND with -f and -o, or with --run"
+        raise InputError("the spread is unknown", hint=hint)
     first, second = request.pilot
-    table = read_table(request.forecasts, request.outcomes)
+    given = with_runs(request, settings)
+    table = read_table(given.forecasts, given.outcomes, ReadOptions(drop_unknown=given.drop_unknown))
     for name in (first, second):
         table.require(name)
     found = pilot_of(table, first, second)
     if found is None:
-        raise InputError(f"{first} and {second} never differ: there is no spread to plan from")
-    source = f"from {found.n} targets in {found.n_clusters} clusters"
-    return found.sd, max(1.0, found.inflation), _pilot_level(table, first, second), source
-
-
-def _pilot_level(table: ForecastTable, first: str, second: str) -> float:
-    """Mean Brier index of two forecasters on the targets that both answered."""
-    squared = [(table.p_of(name) - table.targets.outcome) ** 2 for name in (first, second)]
-    return brier_index(float(np.nanmean(np.where(np.isfinite(squared[0] + squared[1]), squared, np.nan))))
+        problem = f"{first} and {second} never differ, or share fewer than two clusters"
+        raise InputError(f"{problem}: there is no spread to plan from")
+    source = f"from {found.n:,} targets in {found.n_clusters} clusters"
+    return found.sd, max(1.0, found.inflation), found.index, source

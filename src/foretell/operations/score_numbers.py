@@ -1,5 +1,6 @@
 """Score forecasts of numbers: quantiles or samples against the actual value."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -110,7 +111,8 @@ class NumberScores(Result):
 
 def interval_text(found: Interval) -> str:
     """A score that may be positive or negative, with its interval."""
-    return f"{found.estimate:+.1f} [{found.low:+.1f}, {found.high:+.1f}]"
+    interval = "" if math.isnan(found.low) else f" [{found.low:+.1f}, {found.high:+.1f}]"
+    return f"{found.estimate:+.1f}{interval}"
 
 
 def _share(value: float | None) -> str:

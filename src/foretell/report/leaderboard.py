@@ -9,6 +9,7 @@ import numpy as np
 
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.calibration import calibration_line
+from foretell.metrics.clusters import FEW_CLUSTERS
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
@@ -91,8 +92,8 @@ def _notes(board: Scoreboard) -> list[str]:
     draws = f", {settings['draws']} draws" if "draws" in settings else ""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     intervals = f"Intervals {level_text(board)}, resampled by {settings.get('cluster', 'cluster')}{draws}{seed}."
-    gaps = f"Differences to {board.reference} on shared targets, two-sided, Holm over the rows"
-    return [f"{intervals} {gaps}: {STARS}", *board.notes]
+    gaps = f"Differences from {board.reference} on the targets both answered; p-values are two-sided"
+    return [f"{intervals} {gaps} and corrected for the number of forecasters (Holm): {STARS}", *board.notes]
 
 
 def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] = ANCHORS) -> None:
@@ -621,7 +622,11 @@ def _verdict(margin: Comparison, decimals: int, level: str) -> str:
     interval = bracket(margin.low, margin.high, decimals)
     if not interval:
         return "; there are too few questions for an interval."
-    sure = margin.low > 0 or margin.high < 0
-    text = f"{'more than chance' if sure else 'this could be chance'} ({level} interval {interval})"
-    care = f"; only {plural(margin.n_clusters, 'cluster')}: take it with care" if margin.warning else ""
-    return f"; {text}{care}."
+    # On a board, stars are corrected for the number of forecasters, and the sentence must not say more than they do.
+    uncorrected = margin.p_two_sided < 0.05 and not margin.stars
+    sure = (margin.low > 0 or margin.high < 0) and not uncorrected
+    before = " before correction for the number of forecasters" if uncorrected else ""
+    text = f"{'more than chance' if sure else 'this could be chance'} ({level} interval {interval}{before})"
+    few = f"only {plural(margin.n_clusters, 'cluster')}: take it with care"
+    care = few if margin.n_clusters < FEW_CLUSTERS else margin.warning
+    return f"; {text}{f'; {care}' if care else ''}."

@@ -15,8 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling, expanded_level, mean_from_sums, summarise
-from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, resample_counts
+from foretell.metrics.bootstrap import (
+    UNBOUNDED,
+    Bounds,
+    Interval,
+    Resampling,
+    expanded_level,
+    mean_from_sums,
+    reach_out,
+    student_margin,
+    summarise,
+)
+from foretell.metrics.clusters import (
+    FEW_CLUSTERS,
+    ResamplingDesign,
+    ResamplingStratum,
+    cluster_warning,
+    resample_counts,
+)
 from foretell.metrics.comparison import Comparison, comparison_of
 from foretell.metrics.metric import Metric
 from foretell.questions.errors import InputError
@@ -69,13 +85,26 @@ class Support:
     warning: str | None = None
 
     @classmethod
-    def of(cls, parts: Sequence["Support"]) -> "Support":
-        """What stands behind a number made of several parts."""
+    def of(cls, parts: Sequence["Support"], variances: Sequence[float]) -> "Support":
+        """What stands behind a sum of independent parts, given the variance of each.
+
+        The sum is as well known as its least certain parts are: Satterthwaite's degrees of freedom (1946), which lie
+        between those of the smallest part and their total. If one part has a single cluster, the uncertainty of the
+        sum is as unknown as that of the part.
+        """
+        counts = [part.n_clusters for part in parts]
+        n_clusters = sum(counts)
+        if min(counts) < 2:
+            n_clusters = 1
+        elif sum(variances) > 0:
+            spread = sum(v**2 / (n - 1) for v, n in zip(variances, counts, strict=True))
+            n_clusters = 1 + int(sum(variances) ** 2 / spread)
+        uneven = [part.warning for part in parts if part.warning and part.n_clusters >= FEW_CLUSTERS]
         return cls(
             n=sum(part.n for part in parts),
             questions=sum(part.questions for part in parts),
-            n_clusters=sum(part.n_clusters for part in parts),
-            warning=next((part.warning for part in parts if part.warning), None),
+            n_clusters=n_clusters,
+            warning="; ".join(filter(None, [cluster_warning(n_clusters, 0.0, ""), *uneven])) or None,
         )
 
 
@@ -89,6 +118,7 @@ class MetricDraws:
     replicates: Floats
     """Draws × forecasters."""
     support: tuple[Support, ...]
+    bounds: Bounds = UNBOUNDED
 
     def intervals(self, resampling: Resampling) -> dict[str, Interval]:
         """Each number that exists, with its uncertainty."""
@@ -102,6 +132,7 @@ class MetricDraws:
                     resampling,
                     n_clusters=self.support[i].n_clusters,
                     warning=self.support[i].warning,
+                    bounds=self.bounds,
                 )
                 for i in exists
             }
@@ -110,6 +141,9 @@ class MetricDraws:
         replicates = np.where(counts > 1, replicates, np.nan)
         low, high = _percentiles(replicates, counts, resampling)
         se = np.std(replicates, axis=0, ddof=1)
+        for k, i in enumerate(exists) if resampling.expanded else ():
+            margin = student_margin(se[k], resampling.level, counts[k])
+            low[k], high[k] = reach_out(low[k], high[k], self.estimate[i], margin, self.bounds)
         return {
             self.names[i]: Interval(
                 estimate=float(self.estimate[i]),
@@ -150,11 +184,17 @@ def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None =
     places = [[part.names.index(name) for name in shared] for part in parts]
     pairs = list(zip(parts, places, strict=True))
     estimate = np.tensordot(weight, np.stack([part.estimate[at] for part, at in pairs]), axes=1)
+    replicates = np.stack([part.replicates[:, at] for part, at in pairs])
+    variances = weight[:, None] ** 2 * np.stack([_spread(part) for part in replicates])
     return MetricDraws(
         names=tuple(shared),
         estimate=estimate,
-        replicates=np.tensordot(weight, np.stack([part.replicates[:, at] for part, at in pairs]), axes=1),
-        support=tuple(Support.of([part.support[at[i]] for part, at in pairs]) for i in range(len(shared))),
+        replicates=np.tensordot(weight, replicates, axes=1),
+        support=tuple(
+            Support.of([part.support[at[i]] for part, at in pairs], variances[:, i].tolist())
+            for i in range(len(shared))
+        ),
+        bounds=parts[0].bounds,
     )
 
 
@@ -179,7 +219,9 @@ class ResampledSums:
         if self.crossed is not None:
             second, cells = (metric.from_sums(one[:, :, at]) for one in self.crossed)
             replicates = two_way_replicates(estimate, replicates, second, cells)
-        return MetricDraws(names=self.names, estimate=estimate, replicates=replicates, support=self.support)
+        return MetricDraws(
+            names=self.names, estimate=estimate, replicates=replicates, support=self.support, bounds=metric.bounds
+        )
 
 
 def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
@@ -314,7 +356,7 @@ class TargetBlock:
             n=len(at),
             questions=int(np.count_nonzero(np.bincount(self.questions[at]))),
             n_clusters=n_clusters,
-            warning=cluster_warning(n_clusters, float(sizes[fewest].max() / len(at)), f"of {fewest}"),
+            warning=cluster_warning(n_clusters, float(sizes[fewest].max() / len(at)), f"one value of {fewest}"),
         )
 
 
@@ -372,7 +414,7 @@ class TargetLayer:
 
 def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -> list[TargetLayer]:
     """The layer of the kinds (one block named overall where there is one kind), and that of `by`, if any."""
-    ways = _ways(targets, cluster)
+    ways = cluster_columns(targets, cluster)
     kinds = TargetLayer(blocks=tuple(_kinds(targets, ways)))
     if not by or (tuple(by) == ("kind",) and len(kinds.blocks) > 1):  # asked for by name they would be listed twice
         return [kinds]
@@ -397,7 +439,8 @@ def _parts(targets: Targets, by: tuple[str, ...], ways: dict[str, Labels]) -> It
         yield _block(targets, group, np.flatnonzero(cell_of == i), ways, 0)
 
 
-def _ways(targets: Targets, cluster: tuple[str, ...]) -> dict[str, Labels]:
+def cluster_columns(targets: Targets, cluster: tuple[str, ...] = ()) -> dict[str, Labels]:
+    """The columns whose values are resampled as wholes, one or two; unless told, the clusters and days they share."""
     if not cluster:
         first = "cluster" if "cluster" in targets.groups else "question"
         day = _shared_days(targets, _column(targets, first))
@@ -483,7 +526,7 @@ def draw_differences(
         return metric.from_sums(sums[..., :half]) - metric.from_sums(sums[..., half:])
 
     of_reference = [replace(part, names=tuple(REFERENCE + name for name in part.names)) for part in metric.sums]
-    both = replace(metric, sums=(*metric.sums, *of_reference), from_sums=difference)
+    both = replace(metric, sums=(*metric.sums, *of_reference), from_sums=difference, bounds=UNBOUNDED)
     return [[found[metric.name] for found in blocks] for blocks in _draw(table, layers, others, [both], resampling)]
 
 
@@ -538,6 +581,7 @@ def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
         estimate=np.concatenate([part.estimate for part in parts]),
         replicates=np.concatenate([part.replicates for part in parts], axis=1),
         support=tuple(one for part in parts for one in part.support),
+        bounds=parts[0].bounds,
     )
 
 

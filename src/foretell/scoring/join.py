@@ -82,11 +82,17 @@ def read_table(
     place = matched["place"]
     unknown, still_open = int(np.ma.getmaskarray(place).sum()), int((np.ma.filled(place, 0) < 0).sum())
     notes = [quarantine_note(quarantined)] if quarantined else []
-    notes += [f"{still_open} forecasts of targets that have not resolved are not scored"] if still_open else []
-    notes += [f"{unknown} forecasts of targets that the outcomes do not mention are left out"] if unknown else []
+    if still_open:
+        notes.append(f"Not scored, because the target has not resolved: {_forecasts(still_open)}.")
+    if unknown:
+        notes.append(f"Left out, because the outcomes do not mention the target: {_forecasts(unknown)}.")
     if len(table.p) < len(place) - unknown - still_open:
         notes.append(f"trials of one forecaster are combined by {reading.trials}")
     return replace(table, notes=tuple(notes))
+
+
+def _forecasts(n: int) -> str:
+    return f"{n:,} forecast{'s' * (n != 1)}"
 
 
 def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from foretell.questions.resolution import Resolution
 from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
+    cluster_columns,
     draw_differences,
     draw_metrics,
     layers_of,
@@ -272,13 +273,14 @@ class PairComparison:
         return asdict(self)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per group: the difference, its interval and its p value."""
+        """A row per group: the difference, its interval and its two-sided p-value."""
         return [
             {
                 **one.group,
                 "difference": f"{self.first} − {self.second}",
                 "metric": one.metric,
-                **{name: getattr(one.comparison, name) for name in ("n", "diff", "low", "high", "p")},
+                **{name: getattr(one.comparison, name) for name in ("n", "diff", "low", "high")},
+                "p": one.comparison.p_two_sided,
             }
             for one in self.differences
         ]
@@ -360,12 +362,20 @@ def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
 
 
 def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None:
-    """What the pair says about how many questions the next comparison needs."""
+    """What the pair says about how many questions the next comparison needs; None where they never differ."""
     targets = table.targets
-    scores = [(table.p_of(name) - targets.outcome) ** 2 for name in (first, second)]
+    scores = np.stack([(table.p_of(name) - targets.outcome) ** 2 for name in (first, second)])
+    common = np.flatnonzero(np.isfinite(scores.sum(axis=0)))
+    scores = scores[:, common]
+    ways = [labels.codes[common] for labels in cluster_columns(targets).values()]
+    # The overall index is the mean over kinds: a row counts by its kind, not by how many rows the kind has, and a
+    # difference in Brier score moves the index of its kind by 50 over the root of that kind's Brier score.
+    kinds = targets.groups["kind"].codes[common] if "kind" in targets.groups else np.zeros(len(common), np.int64)
+    _, kind, rows = np.unique(kinds, return_inverse=True, return_counts=True)
+    root = np.sqrt(np.bincount(kind, scores.mean(axis=0)) / rows)
     gap = scores[0] - scores[1]
-    cluster = targets.groups.get("cluster", targets.question).codes
-    common = np.isfinite(gap)
-    if len(np.unique(cluster[common])) < 2 or np.ptp(gap[common]) == 0:
+    if all(np.ptp(gap[kind == k]) == 0 for k in range(len(rows))) or len(np.unique(ways[0])) < 2:
         return None
-    return plan_from_pilot(scores[0], scores[1], cluster)
+    share = (root.mean() / np.maximum(root, np.finfo(float).eps) * len(common) / (len(rows) * rows))[kind]
+    found = plan_from_pilot(scores[0] * share, scores[1] * share, *ways, stratum=kind)
+    return replace(found, index=100 * (1 - float(root.mean())))

@@ -1,5 +1,6 @@
 """What each column of the long tables must hold, as SQL conditions that find the rows which do not."""
 
+import gzip
 import json
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -89,12 +90,19 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
     if isinstance(source, str | Path):
         yield _from_query(_file_query(Path(source)), str(source), name, con)
     elif isinstance(source, Sequence):
+        if not source:
+            raise InputError("the table has no rows", path=name)
         with tempfile.TemporaryDirectory(prefix="foretell-") as folder:
             path = Path(folder) / "rows.jsonl"
             path.write_text("".join(json.dumps(row, default=str) + "\n" for row in _records(source, name)))  # type: ignore[reportUnknownArgumentType]
             yield _from_query(_file_query(path), name, name, con)
     else:
-        con.register(f"{name}_frame", source)
+        try:
+            con.register(f"{name}_frame", source)
+        except Exception:  # DuckDB raises whatever the object makes it stumble over.
+            problem = f"cannot read {type(source).__name__} as a table"
+            hint = "use a file, a data frame, an Arrow table or a list of dictionaries"
+            raise InputError(problem, path=name, hint=hint) from None
         yield _from_query(f"{name}_frame", name, name, con)
 
 
@@ -118,8 +126,7 @@ def table_columns(source: TableSource) -> set[str]:
             try:
                 return {row[0] for row in con.execute(f"describe select * from {_file_query(Path(source))}").fetchall()}
             except duckdb.Error as error:
-                hint = "is it a well-formed table?"
-                raise InputError(str(error).splitlines()[0], path=str(source), hint=hint) from None
+                raise _unreadable(error, str(source)) from None
     if isinstance(source, Sequence):
         return set(map(str, source[0])) if source and isinstance(source[0], Mapping) else set()
     return set(map(str, getattr(source, "columns", ())))
@@ -142,6 +149,8 @@ def _file_query(path: Path) -> str:
         )
     if path.stat().st_size == 0:
         raise InputError("the file is empty", path=path, hint="it needs a header and at least one row")
+    if suffix in (".csv", ".tsv"):
+        _refuse_repeated_columns(path)
     return READERS[suffix].format(path="'" + str(path).replace("'", "''") + "'")
 
 
@@ -156,12 +165,32 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
         else:
             con.execute(f"create or replace temp table {table} as select row_number() over () as _row, * from {query}")
     except duckdb.Error as error:
-        raise InputError(str(error).splitlines()[0], path=shown, hint="is it a well-formed table?") from None
+        raise _unreadable(error, shown) from None
     types = {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=shown)
     padded = query.startswith(("read_csv", "read_json"))
     return InputTable(con=con, table=table, name=shown, types=types, padded=padded)
+
+
+def _unreadable(error: Exception, shown: str) -> InputError:
+    """What is wrong with a file that DuckDB cannot read."""
+    text = str(error)
+    if "utf-8" in text.lower() or "unicode" in text.lower():
+        return InputError("the file is not encoded in UTF-8", path=shown, hint="save it again as UTF-8")
+    first = text.splitlines()[0].removeprefix("Invalid Input Error: ")
+    return InputError(first, path=shown, hint="is it a well-formed table?")
+
+
+def _refuse_repeated_columns(path: Path) -> None:
+    """DuckDB renames the second column of a name; which of the two is meant, only the author of the file knows."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+        header = file.readline().rstrip("\r\n")
+    names = [name.strip().strip('"') for name in max((header.split(mark) for mark in ",;\t|"), key=len)]
+    for name in names:
+        if name and names.count(name) > 1:
+            raise InputError(f"column {name!r} appears twice", path=path, column=name, hint="remove or rename one")
 
 
 def quoted(column: str) -> str:
@@ -209,6 +238,9 @@ def unit_rules(table: InputTable, column: str, *, optional: bool) -> Iterator[Co
     number, present = table.number(column), f"{table.text(column)} is not null and " if optional else ""
     missing, nan = f"{present}{number} is null", f"isnan({number})"
     beyond = f"{number} < 0 or {number} > 1"
+    if not optional:
+        hint = "leave the row out if there is no forecast"
+        yield ColumnRule(column=column, bad=f"{table.text(column)} is null", problem="the value is missing", hint=hint)
     yield ColumnRule(column=column, bad=missing, problem="{value} is not a number", hint="write a decimal such as 0.25")
     yield ColumnRule(
         column=column, bad=nan, problem="the value is NaN", hint="leave the row out if there is no forecast"

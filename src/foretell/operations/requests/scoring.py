@@ -156,6 +156,8 @@ class PlanRequest(OperationRequest):
 
       foretell plan mine base --gain 1 -f forecasts.csv -o outcomes.csv
 
+      foretell plan autumn winter --gain 1 --run autumn --run winter
+
       foretell plan --gain 1 --sd 0.12
     """
 
@@ -169,6 +171,11 @@ class PlanRequest(OperationRequest):
     sd: float | None = setting(None, "Standard deviation of the paired Brier differences.", gt=0)
     forecasts: Any = setting(None, "Table of the pilot's forecasts.", flag="-f/--forecasts", metavar="FILE")
     outcomes: Any = setting(None, "Table of the pilot's outcomes.", flag="-o/--outcomes", metavar="FILE")
+    runs: tuple[ShortText, ...] = setting(
+        (), "A stored run of the pilot, by name or by the beginning of its id; may be repeated.", flag="--run",
+        metavar="RUN",
+    )  # fmt: skip
+    drop_unknown: bool = _DROP_UNKNOWN
     power: float = setting(0.8, "Probability of detecting the gain.", ge=0.05, le=0.999)
     alpha: float = setting(0.05, "Probability of a false alarm.", ge=0.0001, le=0.5)
 

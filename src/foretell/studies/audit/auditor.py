@@ -83,7 +83,7 @@ def clustered_rate(hits: Sequence[bool], clusters: Sequence[str]) -> ClusteredRa
         cluster_low=cluster_low,
         cluster_high=cluster_high,
         n_clusters=groups.n,
-        warning=cluster_warning(groups.n, float(groups.sizes[largest]) / len(x), groups.labels[largest]),
+        warning=cluster_warning(groups.n, float(groups.sizes[largest]) / len(x), f"cluster {groups.labels[largest]}"),
     )
 
 
