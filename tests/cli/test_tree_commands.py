@@ -88,7 +88,7 @@ def test_every_form_is_written(form: str, tmp_path: Path):
 
 
 def test_a_tree_that_is_no_bayes_net_is_refused_unless_scaled():
-    with pytest.raises(InputError, match=r"node P1\.1, link: is not a valid conditional probability"):
+    with pytest.raises(InputError, match=r"node P1\.1, link: is no conditional probability"):
         run(tree, "export", NVDA, "--to", "problog")
     scaled = run(tree, "export", NVDA, "--to", "problog", "--scaling", "min-max")
     assert "query(p0)." in scaled.stdout

@@ -113,7 +113,7 @@ def test_linear_rule_is_its_bayes_net_is_its_program(weights: dict[str, float], 
 def test_other_weights_are_refused_and_scaling_is_offered(weights: dict[str, float], intercept: float, reason: str):
     tree = evaluated(linear_tree(weights, intercept))
     for export in (to_problog, to_bif):
-        with pytest.raises(InvalidTree, match=f"node P0, link: is not a valid conditional probability: .*{reason}") as caught:
+        with pytest.raises(InvalidTree, match=f"node P0, link: is no conditional probability: .*{reason}") as caught:
             export(tree)
         assert "min-max, softmax" in str(caught.value)
     for how in SCALINGS:

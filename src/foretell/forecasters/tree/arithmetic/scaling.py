@@ -83,7 +83,7 @@ def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
     """Linear links, not pinned, that are not conditional probabilities, so that the tree is not a Bayes net."""
     hint = f"scale the weights: {', '.join(SCALINGS)}"
     return [
-        TreeProblem(node=id, field="link", text=f"is not a valid conditional probability: {'; '.join(faults)}", hint=hint)
+        TreeProblem(node=id, field="link", text=f"is no conditional probability: {'; '.join(faults)}", hint=hint)
         for id, node in tree.nodes.items()
         if node.pinned is None and (form := node.linear_form) is not None and (faults := bayes_net_faults(form))
     ]
