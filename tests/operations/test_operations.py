@@ -3,12 +3,14 @@
 import asyncio
 import csv
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import foretell
 from foretell.operations import (
     ClaimsRequest,
     CompareRequest,
@@ -247,3 +249,30 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
     assert [t.id for t in read_questions(built.files[0]).questions[0].targets] == ["higher", "lower"]
     with pytest.raises(InputError, match="holds no question"):
         asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "history": 5000})))
+
+
+def test_a_yes_no_table_need_not_name_its_target() -> None:
+    board = foretell.score(
+        [{"forecaster": "me", "question": "rain", "p": 0.7}], [{"question": "rain", "outcome": 1}], anchors=False
+    )
+    assert board.scores[0].metrics["brier"].estimate == pytest.approx(0.09)
+    with pytest.raises(InputError, match="did you mean 'targt'"):
+        foretell.score([{"forecaster": "me", "question": "rain", "targt": "yes", "p": 0.7, "outcome": 1}])
+    with pytest.raises(InputError, match="a dict is not a table"):
+        foretell.score({"rain": 0.7}, {"rain": 1})
+    with pytest.raises(InputError, match="forecasts: the table has no rows"):
+        foretell.score([], [])
+
+
+def test_python_calls_read_as_in_any_library() -> None:
+    assert {"HOMES", "offer", "interface"}.isdisjoint(dir(foretell))
+    assert foretell.ask.__name__ == "ask"
+    assert "    closes: When the answer will be known." in (foretell.ask.__doc__ or "")
+    with pytest.raises(TypeError, match=r"ask\(\) got an unexpected keyword argument 'modle'; did you mean 'model'"):
+        foretell.ask("Will it rain?", modle="none")  # pyright: ignore[reportCallIssue]
+    answer = foretell.ask("Will it rain?", closes=date(2099, 1, 1), price=0.4, model="none", search="local")
+    assert repr(answer) == str(answer)
+    with pytest.raises(InputError, match="field model: should be a valid string or callable"):
+        foretell.ask("Will it rain?", model=3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="'Will it rain\\?' is not a Question"):
+        foretell.backtest("prior", ["Will it rain?"])  # pyright: ignore[reportArgumentType]
