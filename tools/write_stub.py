@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import Parameter
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import foretell
 from foretell.interface import offered_names
@@ -21,6 +21,7 @@ HEAD = '''"""The Python interface with its types. Made by tools/write_stub.py: d
 # ruff: noqa
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -92,8 +93,6 @@ def _default(value: Any) -> str:
 
 def _type(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _type(arguments[0])
     if origin in (Union, UnionType):
         return " | ".join(dict.fromkeys(_type(one) for one in arguments))
     if origin is Literal:

@@ -2,6 +2,7 @@
 # ruff: noqa
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,6 @@ from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
-from foretell.operations.runs import stop_run as stop_run
 from foretell.operations.studies import study as study
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
@@ -129,8 +129,8 @@ __all__ = [
 def ask(
     question: str,
     *,
-    closes: str | None = None,
-    as_of: str | None = None,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
     criteria: str = "",
     model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
@@ -444,8 +444,8 @@ def expand_leaf(
     tree: str | Path,
     claim: str,
     *,
-    closes: str | None = None,
-    as_of: str | None = None,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
     criteria: str = "",
     model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
@@ -525,8 +525,8 @@ def ground_leaves(
     tree: str | Path,
     claims: Sequence[str] = (),
     *,
-    closes: str | None = None,
-    as_of: str | None = None,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
     criteria: str = "",
     model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
@@ -599,8 +599,8 @@ def ground_leaves(
 def grow_tree(
     claim: str,
     *,
-    closes: str | None = None,
-    as_of: str | None = None,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
     criteria: str = "",
     model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
@@ -770,8 +770,8 @@ def resynthesize_tree(
     tree: str | Path,
     claims: Sequence[str] = (),
     *,
-    closes: str | None = None,
-    as_of: str | None = None,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
     criteria: str = "",
     model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
@@ -858,7 +858,7 @@ def show(
     run: str,
     question: str | None = None,
     *,
-    as_of: str | None = None,
+    as_of: str | None | date = None,
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> ShowResult:
@@ -869,6 +869,19 @@ def show(
         question: One question, with every step.
         as_of: For a report on a question that was asked on several dates: which one (default: the newest).
         limit: Maximum number of answers, and of steps for each trial.
+    """
+
+def stop_run(
+    run: str,
+    *,
+    pause: bool = False,
+    settings: Settings | None = None,
+) -> StoppedRun:
+    """Stop a run early, whichever process is running it, and use what there is.
+
+    Args:
+        run: Name or id of the run; the beginning of the id is enough.
+        pause: Record nothing for trials in progress; `foretell runs resume` continues them.
     """
 
 def tournament_results(

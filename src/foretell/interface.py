@@ -20,7 +20,10 @@ def offered_names(homes: Mapping[str, str]) -> dict[str, str]:
 
 
 def offer(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package whose names live in other modules."""
+    """The `__getattr__` and the `__dir__` of a package whose names live in other modules.
+
+    Tab completion shows the offered names and loaded subpackages, but not the machinery behind them.
+    """
     offered = offered_names(homes)
 
     def load(name: str) -> Any:
@@ -28,4 +31,7 @@ def offer(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any],
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(offered[name]), name)
 
-    return load, lambda: [*vars(sys.modules[package]), *offered]
+    def public() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *offered} - {"HOMES", "interface", "offer", "offered_names"})
+
+    return load, public

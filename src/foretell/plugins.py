@@ -292,7 +292,13 @@ class KeyVariables(Mapping[str, tuple[str, ...]]):
 
     def __getitem__(self, service: str) -> tuple[str, ...]:
         for kind in KEYED_KINDS:
-            if exists(kind, service) and (variables := getattr(load(kind, service), "key_variables", ())):
+            if not exists(kind, service):
+                continue
+            try:
+                variables = getattr(load(kind, service), "key_variables", ())
+            except InputError:
+                continue  # A broken plug-in is reported when it is used; it must not stop the others.
+            if variables:
                 return tuple(variables)
         raise KeyError(service)
 

@@ -9,6 +9,7 @@ import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import date
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
@@ -36,11 +37,19 @@ class OperationRequest(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_environment(cls, values: Any) -> Any:
-        """Fill what is not given from the field's environment variable."""
+        """Fill what is not given from the field's environment variable, and read what Python programs may write."""
         if not isinstance(values, dict):
             return values
         given = cast("dict[str, Any]", values)
-        return {**environment_values(cls), **given}
+        return {**environment_values(cls), **{name: cls._as_written(name, value) for name, value in given.items()}}
+
+    @classmethod
+    def _as_written(cls, name: str, value: Any) -> Any:
+        """A date as text, and a single text as a list of one, where the field takes these."""
+        info = cls.model_fields.get(name)
+        if info is not None and isinstance(value, date) and hints(info).get("metavar") == "DATE":
+            return value.isoformat()
+        return (value,) if info is not None and isinstance(value, str) and is_list(info) else value
 
     def changed(self, group: str) -> dict[str, Any]:
         """The fields of a group that are not at their default, by name: what a run spec has to say about them."""
@@ -59,7 +68,17 @@ class OperationRequest(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
+            found = error.errors(include_url=False)
+            first = found[0]
+            info = cls.model_fields.get(str(first["loc"][0])) if first["loc"] else None
+            if info is not None and get_origin(plain_type(info)) is Union:
+                # One error for each type of the union, with the type's own name in its place.
+                reasons = [
+                    one["msg"].removeprefix("Input should be ") for one in found if one["loc"][0] == first["loc"][0]
+                ]
+                raise InputError(
+                    f"should be {' or '.join(dict.fromkeys(reasons))}", column=str(first["loc"][0])
+                ) from None
             column = ".".join(str(part) for part in first["loc"]) or None
             hint = f"there are {', '.join(cls.model_fields)}" if first["type"] == "extra_forbidden" else None
             problem = "there is no such option" if hint else plain_problem(first)

@@ -3,12 +3,14 @@
 import asyncio
 import csv
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import foretell
 from foretell.operations import (
     ClaimsRequest,
     CompareRequest,
@@ -373,3 +375,30 @@ def test_a_table_that_cannot_be_meant_is_refused(tmp_path: Path, written: bytes,
 def test_something_that_is_no_table_is_refused_in_one_line(source: Any):
     with pytest.raises(InputError, match=r"as a table|no rows"):
         score.score(request((source, [{"question": "q0", "target": "yes", "outcome": 1}])))
+
+
+def test_a_yes_no_table_need_not_name_its_target() -> None:
+    board = foretell.score(
+        [{"forecaster": "me", "question": "rain", "p": 0.7}], [{"question": "rain", "outcome": 1}], anchors=False
+    )
+    assert board.scores[0].metrics["brier"].estimate == pytest.approx(0.09)
+    with pytest.raises(InputError, match="did you mean 'targt'"):
+        foretell.score([{"forecaster": "me", "question": "rain", "targt": "yes", "p": 0.7, "outcome": 1}])
+    with pytest.raises(InputError, match="cannot read dict as a table"):
+        foretell.score({"rain": 0.7}, {"rain": 1})
+    with pytest.raises(InputError, match="forecasts: the table has no rows"):
+        foretell.score([], [])
+
+
+def test_python_calls_read_as_in_any_library() -> None:
+    assert {"HOMES", "offer", "interface"}.isdisjoint(dir(foretell))
+    assert foretell.ask.__name__ == "ask"
+    assert "    closes: When the answer will be known." in (foretell.ask.__doc__ or "")
+    with pytest.raises(TypeError, match=r"ask\(\) got an unexpected keyword argument 'modle'; did you mean 'model'"):
+        foretell.ask("Will it rain?", modle="none")  # pyright: ignore[reportCallIssue]
+    answer = foretell.ask("Will it rain?", closes=date(2099, 1, 1), price=0.4, model="none", search="local")
+    assert repr(answer) == str(answer)
+    with pytest.raises(InputError, match="field model: should be a valid string or callable"):
+        foretell.ask("Will it rain?", model=3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="'Will it rain\\?' is not a Question"):
+        foretell.backtest("prior", ["Will it rain?"])  # pyright: ignore[reportArgumentType]

@@ -81,3 +81,9 @@ def test_keys_are_declared_by_the_plug_ins(tmp_path: Path) -> None:
     assert settings.key("google") == "sk-canary"
     assert settings.services == ("google",)
     assert "canary" not in repr(settings)
+
+
+def test_a_broken_package_does_not_stop_services_that_need_no_plug_in(install: Install) -> None:
+    install({"__init__.py": "", "bad.py": "import no_such_module_at_all"}, {"tools": {"bad": "foretell_example.bad:X"}})
+    assert "bad" not in KEYS
+    assert "openai" in set(KEYS)

@@ -98,7 +98,7 @@ def test_tables_of_a_backtest_are_scored_as_they_are(tmp_path):
     always = next(s for s in board.scores if s.forecaster == "always 0.2" and dict(s.group) == {"kind": "overall"})
     assert always.n == 2
     assert always.metrics["brier"].estimate == pytest.approx((0.64 + 0.04) / 2)
-    assert any("have not resolved" in note for note in board.notes)
+    assert any("has not resolved" in note for note in board.notes)
 
 
 def test_outcome_rows_keep_the_unresolved_and_say_what_is_known():

@@ -41,8 +41,10 @@ class Result:
         return 0 if self.ok else 1
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make sure that the text of a result cannot control the terminal."""
+        """Make sure that a result shows itself as its text, and that this cannot control the terminal."""
         super().__init_subclass__(**options)
+        # Set here, before the class becomes a dataclass, which would write out every field.
+        cls.__repr__ = Result.__repr__
         words: Callable[[Result], str] | None = cls.__dict__.get("__str__")
         if words is not None:
 
@@ -78,6 +80,10 @@ class Result:
         from foretell.scoring.scoreboard import rows_as_html
 
         return rows_as_html(self.rows())
+
+    def __repr__(self) -> str:
+        """The same as `str`, so that an interactive session shows the table."""
+        return str(self)
 
     def print(self, console: "Console") -> None:
         """Print the result to a terminal."""

@@ -3,11 +3,14 @@
 The commands and the typed stub of the Python interface are made from this table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
 from functools import wraps
-from inspect import Parameter, Signature, iscoroutine
-from typing import Any
+from inspect import BoundArguments, Parameter, Signature, cleandoc, iscoroutine
+from types import UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from foretell.operations.requests import asking, data, runs, scoring, setup, tournaments, trees
 from foretell.plugins import load_object
@@ -147,6 +150,7 @@ PYTHON_NAMES = {
     "list_runs": "runs list",
     "list_grids": "grids",
     "resume_run": "runs resume",
+    "stop_run": "runs stop",
     "show": "show",
     "replay": "replay",
     "enter_forecastbench": "tournament forecastbench",
@@ -169,13 +173,15 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = operation_signature(kind)
+        known = (name for name, words in PYTHON_NAMES.items() if OPERATIONS[words].request is kind)
+        public = next(known, function.__name__)
 
         @wraps(function)
         def called(*given: Any, **fields: Any) -> Any:
             if given and isinstance(given[0], kind):
                 result = function(*given, **fields)
             else:
-                values = signature.bind(*given, **fields).arguments
+                values = _bound(public, signature, given, fields).arguments
                 settings = values.pop("settings", None)
                 result = function(kind.read(values), settings)
             if not iscoroutine(result):
@@ -185,6 +191,9 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
             return run_sync(result, event_loop.run)
 
+        # `help` and tab completion show what a user can write.
+        called.__name__ = called.__qualname__ = public
+        called.__doc__ = _documentation(function.__doc__ or "", kind)
         called.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]
         return called
 
@@ -197,6 +206,38 @@ def operation_signature(kind: type[OperationRequest]) -> Signature:
     for name, info in kind.model_fields.items():
         place = Parameter.POSITIONAL_OR_KEYWORD if hints(info).get("argument") else Parameter.KEYWORD_ONLY
         default = Parameter.empty if info.is_required() else info.get_default(call_default_factory=True)
-        found.append(Parameter(name, place, default=default, annotation=info.annotation))
+        annotation = _without_limits(info.annotation)
+        if hints(info).get("metavar") == "DATE":
+            annotation = Union[annotation, date]  # noqa: UP007 - made at run time
+        found.append(Parameter(name, place, default=default, annotation=annotation))
     settings = Parameter("settings", Parameter.KEYWORD_ONLY, default=None)
     return Signature([*sorted(found, key=lambda one: (one.kind, one.default is not Parameter.empty)), settings])
+
+
+def _bound(name: str, signature: Signature, given: tuple[Any, ...], fields: Mapping[str, Any]) -> BoundArguments:
+    """The arguments of a call; a wrong one raises a `TypeError` that names the function, as for any other function."""
+    try:
+        return signature.bind(*given, **fields)
+    except TypeError as error:
+        unknown = next((field for field in fields if field not in signature.parameters), "")
+        near = get_close_matches(unknown, signature.parameters, n=1)
+        raise TypeError(f"{name}() {error}" + (f"; did you mean {near[0]!r}?" if near else "")) from None
+
+
+def _documentation(text: str, kind: type[OperationRequest]) -> str:
+    """A docstring with the fields of the request as its arguments."""
+    told = {name: " ".join((info.description or "").split()) for name, info in kind.model_fields.items()}
+    arguments = [f"    {name}: {said}" for name, said in told.items() if said]
+    return "\n".join([cleandoc(text), "", "Args:", *arguments]) if arguments else cleandoc(text)
+
+
+def _without_limits(annotation: Any) -> Any:
+    """A type without the limits that pydantic checks, as people write it."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _without_limits(arguments[0])
+    if origin in (Union, UnionType):
+        return Union[tuple(map(_without_limits, arguments))]  # noqa: UP007 - made at run time
+    if origin in (tuple, list, dict, Mapping):
+        return cast("Any", origin)[tuple(map(_without_limits, arguments))]
+    return annotation

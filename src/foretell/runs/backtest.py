@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.data.datasets.question_set import LateText, SetFilter
 from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt
+from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
@@ -20,34 +22,62 @@ from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import load_settings
 from foretell.tools.late_text import split_late
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 BacktestAnswer = Forecast | Failure
 BacktestProgress = Callable[[int, int], None]
 """Called with (cells done, cells in all)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Backtest:
-    """The results of a backtest, by question and then by forecaster."""
+    """The result of a backtest: every forecast and failure, in the order of questions, then forecasters.
+
+    Pass it to `foretell.score`; `to_frame` returns the forecasts as a data frame.
+    """
 
     questions: tuple[Question, ...]
     answers: tuple[BacktestAnswer, ...]
     quarantined: tuple[Question, ...] = ()
-    """Questions that were not asked because their own text was written after the moment of asking."""
+    """Questions that were not asked, because their own text was written after their due date."""
     resolutions: tuple[Resolution, ...] = ()
-    """The outcomes of the questions, if the question set knows them."""
+    """The known outcomes, if the questions come from a named set."""
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
-        """The answers that can be scored."""
+        """The successful answers."""
         return tuple(a for a in self.answers if isinstance(a, Forecast))
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The failures; they lower the completion rate."""
+        """The questions without an answer, each with its reason. They lower the completion rate."""
         return tuple(a for a in self.answers if isinstance(a, Failure))
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per forecaster, question and target."""
+        return [
+            {"forecaster": one.forecaster, "question": one.question_id, "as_of": one.as_of.at, "target": target, "p": p}
+            for one in self.forecasts
+            for target, p in one.p.items()
+        ]
+
+    def to_frame(self) -> "DataFrame":
+        """The rows as a pandas data frame."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise MissingExtra("a data frame", "notebook") from None
+        return DataFrame(self.rows())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
-        """How many questions were asked and answered, and why others were not."""
+        """The numbers of questions, forecasts and failures, and the most frequent reasons for failures."""
         lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
         reasons = Counter(f"{one.forecaster}: {one.error}" for one in self.failures)
         return "\n".join([*lines, *(f"{count} times {reason}" for reason, count in reasons.most_common(5))])
@@ -66,14 +96,21 @@ def backtest(
     progress: BacktestProgress | None = None,
     late_text: LateText = "quarantine",
 ) -> Backtest:
-    """Run every forecaster on every question, as of the question's due date. A failure never stops the rest.
+    """Run every forecaster on every question, as of the question's due date.
 
-    Questions may be given by name, as on the command line: a file or a data set. They then come with their outcomes,
-    which `foretell.score` finds in the result, their series, and the past that forecasters may learn from.
+    A question that a forecaster cannot answer (it raises `CannotForecast`, or returns no valid probability) becomes a
+    `Failure` in the result; any other exception is a bug in the forecaster and is raised.
 
-    `past` is what forecasters may learn from: each question sees only what was known before its date. `series` may be a
-    context manager, which is opened in the event loop of the forecasters and closed at the end. A question whose own
-    text was written later is left out or, with `late_text`, kept as it is or cut.
+    Args:
+        forecasters: One or several of: a name with options ("knn", "always:p=0.3"), a function of a question, or an
+            object with a `name` and an `async forecast(question, context)`.
+        questions: A list of `Question`, a file, or the name of a question set, as on the command line. Named sets
+            come with outcomes (which `foretell.score` finds in the result), series and past questions.
+        series: Where forecasters read time series. A context manager is opened for the run and closed afterwards.
+        past: Earlier questions with outcomes to learn from. Each question sees only what was known before its date.
+        progress: Called with the number of answers so far and in total.
+        late_text: What to do with a question whose own text was written after its due date: leave it out
+            ("quarantine"), keep it, or cut the late passages.
 
     >>> from foretell.questions.question import Target
     >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))
@@ -90,6 +127,10 @@ def backtest(
         resolutions, past = questions.questions.resolutions, past or questions.past
         series = series or questions.series or (SeriesOnDemand(load_settings()) if questions.own else None)
     else:
+        wrong = [one for one in questions if not isinstance(one, Question)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        if wrong:
+            hint = "give foretell.Question objects, a file of questions, or the name of a question set"
+            raise InputError(f"{wrong[0]!r} is not a Question", hint=hint)
         asked, late = split_late(questions, late_text)
     cells = [(question, forecaster) for question in asked for forecaster in chosen]
 

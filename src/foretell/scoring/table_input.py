@@ -157,20 +157,27 @@ def _file_query(path: Path) -> str:
 def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -> InputTable:
     import duckdb
 
+    # Parquet knows its row numbers and is cheaper to read again than to copy.
+    copied, columns = "table", "row_number() over () as _row, *"
+    if query.startswith("read_parquet"):
+        copied, columns = "view", "file_row_number + 1 as _row, * exclude (file_row_number)"
     try:
-        if query.startswith("read_parquet"):
-            # Parquet knows its row numbers and is cheaper to read again than to copy.
-            columns = "file_row_number + 1 as _row, * exclude (file_row_number)"
-            con.execute(f"create or replace temp view {table} as select {columns} from {query}")
-        else:
-            con.execute(f"create or replace temp table {table} as select row_number() over () as _row, * from {query}")
+        con.execute(f"create or replace temp {copied} {table} as select {columns} from {query}")
+        types = _column_types(table, con)
+        if "question" in types and types.keys() & {"p", "outcome"} and not get_close_matches("target", types):
+            # A yes/no question has only one target, so its table need not name it.
+            con.execute(f"create or replace temp {copied} {table} as select {columns}, 'yes' as target from {query}")
+            types = _column_types(table, con)
     except duckdb.Error as error:
         raise _unreadable(error, shown) from None
-    types = {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=shown)
     padded = query.startswith(("read_csv", "read_json"))
     return InputTable(con=con, table=table, name=shown, types=types, padded=padded)
+
+
+def _column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
+    return {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
 
 
 def _unreadable(error: Exception, shown: str) -> InputError:
