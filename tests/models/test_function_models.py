@@ -70,6 +70,27 @@ def test_an_async_function_of_the_request_returns_a_reply() -> None:
     assert (ask(name).text, ask(name).tokens.input) == (name, 3)
 
 
+class Oracle:
+    closed = False
+
+    def complete(self, request: Request) -> str:
+        return request.messages[-1].text
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_the_complete_of_an_object_may_be_synchronous_and_return_text() -> None:
+    oracle = Oracle()
+    assert ask(model_name(oracle)).text == "Rain?"
+    assert oracle.closed
+
+
+def test_a_function_without_parameters_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InputError, match="takes nothing"):
+        model_name(lambda: "0.4")
+
+
 def test_a_dictionary_is_json_or_the_call_that_is_demanded() -> None:
     name = model_name(lambda prompt: {"p": 0.5})
     assert ask(name).text == '{"p": 0.5}'

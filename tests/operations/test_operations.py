@@ -382,6 +382,10 @@ def test_a_yes_no_table_need_not_name_its_target() -> None:
         [{"forecaster": "me", "question": "rain", "p": 0.7}], [{"question": "rain", "outcome": 1}], anchors=False
     )
     assert board.scores[0].metrics["brier"].estimate == pytest.approx(0.09)
+    by_source = foretell.score(
+        [{"forecaster": "me", "question": "rain", "p": 0.7, "outcome": 1, "source": "own"}], by="source", metrics="peer"
+    )
+    assert {"source": "own"} in [dict(one.group) for one in by_source.scores]
     with pytest.raises(InputError, match="did you mean 'targt'"):
         foretell.score([{"forecaster": "me", "question": "rain", "targt": "yes", "p": 0.7, "outcome": 1}])
     with pytest.raises(InputError, match="cannot read dict as a table"):

@@ -86,7 +86,8 @@ def score(
     """
     forecasts, outcomes, found = _sources(forecasts, outcomes)
     table = read_table(forecasts, outcomes, reading or found)
-    return score_table(table, replace(scoring or ScoringOptions(), **options))
+    lists = {name: (value,) for name in ("by", "metrics") if isinstance(value := options.get(name), str)}
+    return score_table(table, replace(scoring or ScoringOptions(), **options | lists))
 
 
 def _sources(

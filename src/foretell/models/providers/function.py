@@ -3,6 +3,7 @@
 The function is given what it asks for by its first parameter: the prompt as text (a parameter annotated `str`, or
 called `prompt` or `text`), the whole `Request` (annotated so, or called `request`), or else the messages. It may be
 `async`. It returns text, a dictionary (JSON, or the arguments of the tool that the request demands) or a `Reply`.
+An object with a method `complete`, which takes the `Request`, works the same way.
 It is journalled, limited and budgeted like any other model, and costs nothing unless it has an attribute `price`.
 """
 
@@ -36,6 +37,7 @@ def model_name(model: "str | ModelFunction | Model", name: str | None = None) ->
         return model
     if not callable(model) and not hasattr(model, "complete"):
         raise InputError(f"{model!r} is not a model", hint="give provider:name, or a function of the prompt")
+    _client(model)  # Raises now what would fail every trial.
     own = name or getattr(model, _NAME_ATTRIBUTE, None) or _own_name(model)
     FUNCTIONS[own] = model
     if name is None and isinstance(model, FunctionType):
@@ -53,11 +55,12 @@ def _own_name(model: Any) -> str:
 
 
 class FunctionModel:
-    """Calls a function. Functions that are not `async` run in threads, several at a time."""
+    """Calls a function, or the `complete` of an object; in threads, several at a time, unless it is `async`."""
 
-    def __init__(self, function: ModelFunction) -> None:
+    def __init__(self, function: ModelFunction, *, wants: str = "", close: Callable[[], Any] | None = None) -> None:
         self._function = function
-        self._wants = _wanted(function)
+        self._wants = wants or _wanted(function)
+        self._close = close
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - whether the call of an object is async
         )
@@ -80,7 +83,10 @@ class FunctionModel:
         return _reply(result, request)
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Close what the object holds open, if anything."""
+        closed = None if self._close is None else self._close()
+        if inspect.isawaitable(closed):
+            await closed
 
 
 def _wanted(function: ModelFunction) -> str:
@@ -112,23 +118,10 @@ def _reply(result: Any, request: Request) -> Reply:
     return Reply(calls=(call,), finish="tool", model=request.model)
 
 
-class _OpenModel:
-    """A model without anything to close."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    async def complete(self, request: Request) -> Reply:
-        return await self._model.complete(request)
-
-    async def close(self) -> None:
-        close = getattr(self._model, "close", None)
-        if close is not None:
-            await close()
-
-
 def _client(model: "ModelFunction | Model") -> ProviderClient:
-    return _OpenModel(cast("Model", model)) if hasattr(model, "complete") else FunctionModel(cast("Any", model))
+    if not hasattr(model, "complete"):
+        return FunctionModel(cast("ModelFunction", model))
+    return FunctionModel(cast("Model", model).complete, wants="request", close=getattr(model, "close", None))
 
 
 def _price(model: Any) -> TokenPrice:
