@@ -13,7 +13,7 @@ HOMES = {
     "foretell.operations.requests.runs": "RunRequest ShowRequest",
     "foretell.operations.requests.trees": "TreeRequest WhatIfRequest",
     "foretell.operations.run": "ReplayResult RunResult ShowResult replay resume_run run show",
-    "foretell.operations.runs": "RunsResult list_runs stop_run",
+    "foretell.operations.runs": "RunsResult StoppedRun list_runs stop_run",
     "foretell.operations.studies": "study",
     "foretell.operations.tournament": "TournamentResult",
     "foretell.operations.tournament_platforms": "enter_metaculus enter_prophet_arena",

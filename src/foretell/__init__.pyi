@@ -25,6 +25,7 @@ from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
+from foretell.operations.runs import StoppedRun as StoppedRun
 from foretell.operations.studies import study as study
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
@@ -78,6 +79,7 @@ __all__ = [
     "ShowResult",
     "SignedReport",
     "Snapshot",
+    "StoppedRun",
     "Target",
     "TournamentResult",
     "TournamentResults",

@@ -220,7 +220,9 @@ class LeaderboardCache:
         """
         key, state = (arena, filters, choice), self.state(arena)
         with self._lock:
-            before = self._pages.get(key) or self._read_page(arena, filters, choice)
+            before = self._pages.get(key)
+        if before is None and (before := self._read_page(arena, filters, choice)) is not None:
+            self._keep_page(key, before)
         if before is not None and before.state == state and not before.note:
             return before
         if before is None and not whole and state[0] > LARGE:
