@@ -54,6 +54,6 @@ HOMES = {
     "foretell.forecasters.tree.validation": "structural_problems tree_problems",
     "foretell.forecasters.tree.what_if": "apply_scenario claim_changes compare_scenarios next_ids resynthesize",
 }
-"""Public names of each module, separated by spaces."""
+"""Module → its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -205,7 +205,7 @@ class SettledClaims(NamedTuple):
 
 
 class ConditioningScope:
-    """Answers about gates where the variables of a mask `cut` are settled, so that nothing below them counts."""
+    """Answers queries about gates when the variables in `cut` are settled, so that nothing below them matters."""
 
     def __init__(self, gates: Gates) -> None:
         self.gates = gates

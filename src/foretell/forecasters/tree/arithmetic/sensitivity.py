@@ -169,13 +169,13 @@ class BetaPath:
     claims: tuple[str, ...]
     """Ids from the root to the leaf."""
     slopes: tuple[float, ...]
-    """Slope of each claim by the next: the weight of a linear link, or the current slope of another."""
+    """Slope of each claim with respect to the next: a linear link's weight, or the current slope of another link."""
     linear: bool
     """Whether all links are weighted sums, so that the slopes do not depend on the values."""
 
     @property
     def product(self) -> float:
-        """Slope of the root by the leaf along this path. Over all paths to a leaf, these add up to its slope."""
+        """Slope of the root with respect to the leaf along this path; a leaf's slope is the sum over its paths."""
         return prod(self.slopes)
 
 

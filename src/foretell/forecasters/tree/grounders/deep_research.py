@@ -140,7 +140,7 @@ class SearchServer:
         return self._by_slot.get(slot)
 
     def by_header(self, authorization: str) -> SearchAndFetch | None:
-        """The tools that a token opens."""
+        """Return the tools of the bearer token in an Authorization header; None if the token is not valid."""
         scheme, _, token = authorization.partition(" ")
         return self._by_token.get(token.strip()) if scheme.lower() == "bearer" else None
 

@@ -213,7 +213,7 @@ class _SearchConversation:
             return Observation(text=f"{name} failed: {for_prompt(str(error))}. Try another way.", failed=True)
 
     def _object_to(self, reply: Reply, problem: str) -> None:
-        """As plain text: providers want a result for every call that stays in the conversation."""
+        """Ask again, quoting the reply as plain text: providers require a result for every call in the conversation."""
         calls = [f"[{call.name} {call.arguments}]"[:2000] for call in reply.calls[:1]]
         text = "\n".join(filter(None, [reply.text.strip()[:2000], *calls]))
         if text:
