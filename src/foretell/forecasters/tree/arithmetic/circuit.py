@@ -236,17 +236,17 @@ class CircuitBuilder:
         return place
 
     def constant(self, value: float) -> int:
-        """Append a constant."""
+        """Add a constant."""
         place = self._add(("lin", value, ()))
         self._constants[place] = value
         return place
 
     def given(self, name: str) -> int:
-        """Append an input."""
+        """Add an input."""
         return self._add(("in", name))
 
     def weighted(self, base: float, terms: Sequence[tuple[int, float]]) -> int:
-        """Append the weighted sum base + Σ weight·x."""
+        """Add the weighted sum base + Σ weight·x."""
         free: list[tuple[int, float]] = []
         for place, weight in terms:
             value = self._constants.get(place)
@@ -257,7 +257,7 @@ class CircuitBuilder:
         return self._add(("lin", base, tuple(free))) if free else self.constant(base)
 
     def product(self, factors: Sequence[int]) -> int:
-        """Append the product of the factors, simplified for factors 0 and 1."""
+        """Add the product of the factors, simplified for factors 0 and 1."""
         values = [self._constants.get(place) for place in factors]
         if 0.0 in values:
             return self.constant(0.0)
@@ -271,12 +271,12 @@ class CircuitBuilder:
         return self._add(("mul", tuple(free)))
 
     def complement(self, place: int) -> int:
-        """Append 1 − x."""
+        """Add 1 − x."""
         value = self._constants.get(place)
         return self._add(("not", place)) if value is None else self.constant(1.0 - value)
 
     def mixture(self, chance: int, high: int, low: int) -> int:
-        """Append the mixture that equals `high` with the given probability and `low` otherwise."""
+        """Add the mixture that equals `high` with the given probability and `low` otherwise."""
         value = self._constants.get(chance)
         if value is not None:
             return self.weighted(0.0, [(high, value), (low, 1.0 - value)])
