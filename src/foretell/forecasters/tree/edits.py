@@ -1,4 +1,4 @@
-"""Edits of a tree as values, so that a list of them can be saved, replayed and compared."""
+"""Edits of a tree, as values that can be saved, replayed and compared."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ from foretell.forecasters.tree.validation import node_problems, structural_probl
 class SetP:
     """Set a probability.
 
-    A leaf gets a new p. A parent is pinned (an intervention: the claims above no longer depend on those below it).
-    "P1:PA" is the assumption in the formula of P1.
+    A leaf gets a new p. A parent is pinned (an intervention: the claims above no longer depend on those below it). An
+    id such as "P1:PA" names the assumption in the formula of P1.
     """
 
     id: str
@@ -24,7 +24,7 @@ class SetP:
 
 @dataclass(frozen=True, kw_only=True)
 class Unpin:
-    """Let a pinned parent follow its link again."""
+    """Unpin a parent, so that its probability follows from its link again."""
 
     id: str
 
@@ -73,8 +73,8 @@ class SetLink:
 class AddNode:
     """Add a claim under `parent`.
 
-    `weight` is its weight or strength in the parent's link; a formula needs a new link (`SetLink`) beside it, and so
-    does a leaf that gets its first child.
+    `weight` is its weight or strength in the parent's link. If that link is a formula, or if the parent is a leaf that
+    gets its first child, a new link (`SetLink`) is needed as well.
     """
 
     parent: str
@@ -95,8 +95,8 @@ class ShareNode:
 class RemoveNode:
     """Remove a claim, and the claims below it that have no other parent.
 
-    Its weight or strength goes with it and the others stay as they are; a formula that names it needs a new link. A
-    parent without children left becomes a leaf with the probability it had.
+    Its weight or strength is removed too, and the others stay as they are; a formula that names it needs a new link. A
+    parent that has no children left becomes a leaf with the probability it had.
     """
 
     id: str
@@ -114,7 +114,7 @@ class MoveNode:
 
 @dataclass(frozen=True, kw_only=True)
 class MarkStale:
-    """Mark a claim whose grounding or link must be redone."""
+    """Mark a claim as stale, because its grounding or link must be redone."""
 
     id: str
     why: str
@@ -144,11 +144,11 @@ class EditSession:
         self.tree = tree
         self.nodes = dict(tree.nodes)
         self.changed_numbers: set[str] = set()
-        """Claims whose own number, children or link changed."""
+        """Claims whose own probability, children or link changed."""
         self.changed_texts: set[str] = set()
         """Claims with a new wording or report."""
         self.relinked: set[str] = set()
-        """Claims whose link or children changed: their result must be a probability."""
+        """Claims whose link or children changed, so that their result must be checked to be a probability."""
         self.judged: set[str] = set()
         """Claims whose link was set explicitly."""
         self.assumed: dict[str, float] = {}

@@ -23,27 +23,28 @@ from foretell.forecasters.tree.what_if import resynthesize
 # Bayes nets in the Bayesian Interchange Format, which pgmpy, pyAgrum and most other programs read.
 
 MOST_PARENTS = 16
-"""A table has 2ⁿ rows."""
+"""Maximum number of a variable's parents, because its table has 2ⁿ rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BayesVariable:
-    """One binary variable and its table."""
+    """One binary variable of a Bayes net and its conditional probability table."""
 
     name: str
     id: str
-    """Of the claim, or "P1:PA"."""
+    """Id of the claim, or of an assumption, such as "P1:PA"."""
     text: str
     parents: tuple[str, ...] = ()
     """Names of the variables it depends on; a child in the tree is a parent in the net."""
     chances: tuple[float, ...] = ()
-    """P(true) for every combination of the parents, the first parent slowest, true before false."""
+    """P(true) for every combination of the parents: the first parent varies slowest, true comes before false."""
 
 
 def bayes_net(tree: Tree) -> list[BayesVariable]:
-    """The variables, each after its parents.
+    """Return the variables of the tree's Bayes net, each after its parents.
 
-    Linear links that are not conditional probabilities have no table: `InvalidTree` names them and suggests scaling.
+    Raises `InvalidTree` if the tree has linear links that are not conditional probabilities, because these have no
+    table; the error names them and suggests scaling.
     """
     raise_errors(links_without_bayes_net(tree))
     names = ExportNames()
@@ -71,7 +72,7 @@ def bayes_net(tree: Tree) -> list[BayesVariable]:
 
 
 def to_bif(tree: Tree) -> str:
-    """The net in the Bayesian Interchange Format."""
+    """Export the Bayes net in the Bayesian Interchange Format."""
     variables = bayes_net(tree)
     lines = ["network tree {", "}"]
     for variable in variables:
@@ -91,11 +92,11 @@ def to_bif(tree: Tree) -> str:
 # Drawings: Graphviz and Mermaid.
 
 WIDTH = 60
-"""Number of characters of a claim that are shown."""
+"""Maximum number of characters of a claim in a drawing."""
 
 
 def to_dot(tree: Tree) -> str:
-    """For Graphviz: `dot -Tsvg`. Pinned claims are dashed, incomplete ones drawn in red."""
+    """Export the tree for Graphviz (`dot -Tsvg`). Pinned claims are dashed, incomplete ones red."""
 
     def quoted(text: str) -> str:
         return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -116,7 +117,7 @@ def to_dot(tree: Tree) -> str:
 
 
 def to_mermaid(tree: Tree) -> str:
-    """For Mermaid, as GitHub and many editors draw it."""
+    """Export the tree as a Mermaid flowchart, which GitHub and many editors can draw."""
 
     def entities(text: str) -> str:
         for sign, entity in (("#", "#35;"), ("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
@@ -135,7 +136,7 @@ def to_mermaid(tree: Tree) -> str:
 
 
 def _label(node: Proposition) -> tuple[str, str]:
-    """Id, probability and claim, shortened if it is long."""
+    """Two lines: the id with its probability, and the claim, shortened if it is long."""
     number = "no number" if node.p is None else f"{node.p:.3f}"
     claim = one_line(node.claim)
     shown = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
@@ -144,7 +145,7 @@ def _label(node: Proposition) -> tuple[str, str]:
 
 
 def _arrows(node: Proposition) -> list[tuple[str, str]]:
-    """The children, each with its label from the link."""
+    """Return the children, each with the label of its arrow."""
     link = node.link if node.pinned is None else None
     return [(child, link.child_label(child) if link is not None else "") for child in node.children]
 
@@ -156,9 +157,10 @@ def _arrows(node: Proposition) -> list[tuple[str, str]]:
 
 
 def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
-    """The program; it queries the root unless other claims are named.
+    """Export the tree as a ProbLog program that queries the root, or the claims in `queries`.
 
-    Linear links that are not conditional probabilities have no program: `InvalidTree` names them and suggests scaling.
+    Raises `InvalidTree` if the tree has linear links that are not conditional probabilities, because these have no
+    program; the error names them and suggests scaling.
     """
     raise_errors(links_without_bayes_net(tree))
     names = ExportNames(lower=True)
@@ -242,7 +244,7 @@ def tree_failures(tree: Tree) -> list[str]:
 
 
 def stale_parts(tree: Tree) -> list[str]:
-    """One sentence for each claim whose grounding or link is older than a change."""
+    """One sentence for each claim whose grounding or link was made before a later change."""
     found = [f"{node.id} is stale: {one_line(node.stale)}" for node in tree.nodes.values() if node.stale]
     return [*found, *(f"{id} was judged before something beneath it changed" for id in judged_before(tree))]
 
@@ -271,7 +273,7 @@ def link_in_words(node: Proposition) -> str:
 
 
 def link_in_numbers(tree: Tree, node: Proposition) -> str:
-    """The same as arithmetic with the current values; empty for leaves and judged claims."""
+    """Show the link as arithmetic with the current values; empty for leaves and judged claims."""
     if not node.children or node.link is None or node.link.own_probability is not None:
         return ""
     shown = node.link.show_arithmetic({child: format_probability(tree.nodes[child].p) for child in node.children})
@@ -282,7 +284,7 @@ def link_in_numbers(tree: Tree, node: Proposition) -> str:
 
 
 def _sharing(tree: Tree, node: Proposition) -> str:
-    """A note if branches share claims, so that the numbers shown do not determine the result."""
+    """Return a note if branches share claims, so that the numbers shown do not determine the result."""
     if node.linear_form is not None:
         return ""
     circuit, _ = circuit_and_values(tree)

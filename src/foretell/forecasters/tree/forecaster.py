@@ -46,13 +46,13 @@ def claim_of_target(question: Question, target: Target) -> str:
 
 
 def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, ...]:
-    """The targets to analyse. With the shortcut, only the first of two targets of which exactly one comes true."""
+    """Return the targets to analyse. With the shortcut, only the first of two if exactly one comes true."""
     two = question.exclusivity == "exactly one" and len(question.targets) == 2
     return question.targets[:1] if two and shortcut else question.targets
 
 
 def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
-    """Probability by target. Mutually exclusive targets are scaled if their sum is impossible.
+    """Return the probability of each target. Mutually exclusive targets are scaled if their sum is impossible.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusivity="exactly one",
@@ -98,14 +98,14 @@ def claim_line(id: str, claim: str, p: float | None, grounding: Grounding | None
 
 
 def source_list(cited: list[tuple[str, str]]) -> str:
-    """Sources, each with the claim that cites it (source numbers restart at every claim)."""
+    """List the sources, each with the claim that cites it (source numbers restart at every claim)."""
     lines = [f"{id} {source}" for id, source in cited[:MOST_SOURCES]]
     more = [f"and {len(cited) - MOST_SOURCES} more"] if len(cited) > MOST_SOURCES else []
     return "\n".join(["Sources:", *lines, *more]) if lines else ""
 
 
 def tree_summary(tree: Tree, target: str = "") -> str:
-    """Rationale of a tree: the root's report, every leaf with its probability, failures, sources."""
+    """Rationale of a tree: the root's report, every leaf with its probability or failure, notes, and sources."""
     root = tree.nodes[tree.root]
     heading = f"Tree for {target}: " if target else ""
     below = [tree.nodes[id] for id in leaves(tree)]
@@ -136,10 +136,10 @@ class TargetResult:
     error: str = ""
     rationale: str = ""
     events: tuple[TraceEvent, ...] = ()
-    """In an order that does not depend on timing."""
+    """Events in an order that does not depend on timing."""
     usage: Cost = field(default_factory=Cost)
     lacking: int = 0
-    """Claims that have no probability of their own."""
+    """Number of claims that have no probability of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class AnalyzingForecaster:
 
     settings: GroundSettings
     dollars: float | None = None
-    """Budget per question."""
+    """Budget per question, in dollars; None for no limit."""
     grounder: Grounder = field(default_factory=SearchGrounder)
     fall_backs: tuple[Grounder, ...] = ()
     """Grounders to try, in order, after the main one has failed."""
@@ -157,7 +157,7 @@ class AnalyzingForecaster:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """Name shown in tables."""
         return f"{self.settings.name} {self.grounder.name}"
 
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
@@ -165,11 +165,11 @@ class AnalyzingForecaster:
         raise NotImplementedError
 
     def _how(self, results: list[TargetResult]) -> str:
-        """Label of this method in the trace."""
+        """Return the label of this method in the trace."""
         raise NotImplementedError
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """Forecast every target; raises `CannotForecast` if no claim could be grounded."""
+        """Forecast every target. Raises `CannotForecast` if no claim could be grounded."""
         began = monotonic()
         targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
         pool = GroundingPool(self.grounder, self.settings, self.fall_backs)
@@ -198,7 +198,7 @@ class AnalyzingForecaster:
 
 
 StoreTree = Callable[[Question, int, str, Tree], None]
-"""Stores a finished tree: question, trial, target, tree."""
+"""Stores a finished tree, given the question, trial, target and tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,9 +207,9 @@ class TreeForecaster(AnalyzingForecaster):
 
     settings: TreeSettings = field(default_factory=TreeSettings)
     seed: int = 0
-    """For random weights."""
+    """Seed for random weights."""
     store_tree: StoreTree | None = None
-    """Called with every finished tree, beside the event that holds it."""
+    """Called with every finished tree, in addition to the event that holds it."""
     run: str = ""
     """Id of the run, recorded in the tree's origin."""
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 ASSUMPTION = "PA"
-"""Name of the assumption in a formula, next to its children."""
+"""Name that stands for the assumption in a formula."""
 DEEPEST = 100
 """Maximum nesting of parentheses and NOTs."""
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Var:
-    """A claim, by its id, or `PA`."""
+    """A claim, given by its id, or the assumption `PA`."""
 
     name: str
 
@@ -71,7 +71,7 @@ class FormulaError(ValueError):
 
 class _Token(NamedTuple):
     text: str
-    """As written."""
+    """The token as written in the formula."""
     kind: str
     """AND, OR, NOT, a parenthesis, "id" or "" at the end."""
     position: int

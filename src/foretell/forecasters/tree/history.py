@@ -1,8 +1,8 @@
 """Version history of tree files: who changed what and why, and how concurrent edits are merged.
 
-Beside `tree.json` stands `tree.json.history`, a file of JSON lines: one for each version, holding what changed. Lines
-are added at the end, under a lock. A line that was cut off by a crash is left out; a tree file that was changed by
-other means becomes a version of its own.
+Next to `tree.json` is `tree.json.history`, a JSON Lines file with one line for each version, which holds what changed.
+Lines are appended under a lock. A line that was cut off by a crash is ignored; a tree file that was changed by other
+means becomes a version of its own.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from foretell.questions.forecast import Cost
 
 FOUND, OUTSIDE = "as it was found", "changed by other means than foretell"
 LONGEST = 500
-"""Maximum length of who and why."""
+"""Maximum length of `who` and of `why`, in characters."""
 
 
 class ConflictingEdits(InputError):
-    """Someone else has changed the same claims; nothing was written."""
+    """Raised if someone else has changed the same claims; nothing was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class TreeVersion:
     p: float | None
     """Probability of the root."""
     changed: tuple[str, ...] = ()
-    """Claims that were added or removed, or whose own wording, children, link, report or number changed."""
+    """Claims that were added or removed, or whose own wording, children, link, report or probability changed."""
     edits: tuple[Mapping[str, Any], ...] = ()
     """The edits, in the format of tree files."""
     delta: Mapping[str, Any] = field(repr=False)
@@ -57,7 +57,7 @@ class TreeVersion:
     models: tuple[str, ...] = ()
     """Models that made the change, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
-    """What the models cost."""
+    """Total cost of the models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +77,12 @@ def history_path(path: Path) -> Path:
 
 
 def tree_digest(tree: Tree) -> str:
-    """Hash of a tree's content; equal trees have the same one."""
+    """Return a hash of a tree's content; equal trees have equal hashes."""
     return hashlib.sha256(json.dumps(tree_to_dict(tree), sort_keys=True).encode()).hexdigest()
 
 
 def own_part(node: Proposition) -> Proposition:
-    """A claim without fields that are computed from other claims or track their changes."""
+    """Return the claim without fields that are computed from other claims or track their changes."""
     link = replace(node.link, stale=False) if isinstance(node.link, JudgedLink) else node.link
     return replace(node, p=None if node.children else node.p, incomplete=(), stale="", link=link)
 
@@ -95,7 +95,7 @@ def changed_claims(before: Tree, after: Tree) -> list[str]:
 
 
 def read_history(path: Path) -> list[TreeVersion]:
-    """The versions of a tree file, oldest first; empty if it was never edited."""
+    """Read the versions of a tree file, oldest first; empty if it was never edited."""
     file = history_path(path)
     if not file.is_file():
         return []
@@ -111,7 +111,7 @@ def read_history(path: Path) -> list[TreeVersion]:
 
 
 def tree_at(path: Path, version: int | None = None) -> Tree:
-    """The tree at a version, or as in its file if none is given."""
+    """Return the tree at a version, or the tree in the file if no version is given."""
     if version is None:
         return read_tree_file(path).tree
     known = read_history(path)
@@ -177,7 +177,7 @@ def _next(
 
 
 def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
-    """The versions, plus one for the file's tree if it was changed outside the history."""
+    """Return the versions; if the file was changed outside the history, append a version for its tree first."""
     known = read_history(path)
     if known and known[-1].digest == tree_digest(tree):
         return known
@@ -188,7 +188,7 @@ def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
 
 
 def current_version(path: Path) -> int | None:
-    """The version number of a tree file; None if it was never edited."""
+    """Return the latest version number of a tree file; None if it was never edited."""
     known = read_history(path)
     return known[-1].version if known else None
 
@@ -217,9 +217,9 @@ def commit_edits(
 ) -> TreeCommit:
     """Apply edits to a tree file atomically and record the new version.
 
-    `base` is the version that the edits were made for. Where others have written since, edits of other claims are
-    applied on top of theirs, and edits of the same claims are `ConflictingEdits`: nothing is written then.
-    `as_of` is what the edits know, where that is later than what the tree knew.
+    `base` is the version that the edits were made for. If others have written since, edits of other claims are applied
+    on top of theirs; edits of the same claims raise `ConflictingEdits`, and nothing is written. `as_of` is the cutoff
+    of what the edits know; the tree takes it over if it is later than the tree's own.
     """
     with _locked(path) as lock:
         file = read_tree_file(path)
@@ -239,7 +239,7 @@ def commit_edits(
 
 
 def replace_tree(path: Path, tree: Tree, author: TreeAuthor) -> int:
-    """Write a tree as the file's next version; returns the version number."""
+    """Write a tree as the file's next version and return the version number."""
     with _locked(path) as lock:
         file = read_tree_file(path)
         known = _up_to_date(lock, path, file.tree)
@@ -252,7 +252,7 @@ def replace_tree(path: Path, tree: Tree, author: TreeAuthor) -> int:
 def _merged(
     path: Path, known: Sequence[TreeVersion], current: Tree, edits: Sequence[Edit], base: int
 ) -> tuple[list[Edit], tuple[TreeVersion, ...]]:
-    """Adapt the edits to the current tree; raises `ConflictingEdits`."""
+    """Adapt the edits to the current tree, and return them with the versions by others. Raises `ConflictingEdits`."""
     old = tree_at(path, base)
     mine = set(changed_claims(old, resynthesize(old, edits)))
     theirs = set(changed_claims(old, current))
@@ -268,7 +268,7 @@ def _merged(
 
 
 def _outdated(edits: Sequence[Edit], old: Tree, current: Tree, theirs: Collection[str]) -> Iterator[Edit]:
-    """Links judged from wording that someone else has changed since."""
+    """Mark links as stale that were judged from wording that someone else has changed since."""
     for id in dict.fromkeys(edit.id for edit in edits if isinstance(edit, SetLink)):
         for child in current.nodes[id].children if id in current.nodes else ():
             if child in theirs and child in old.nodes and old.nodes[child].claim != current.nodes[child].claim:

@@ -1,7 +1,7 @@
 """Links: how a claim's probability follows from its children's.
 
-Everything about one kind of link is in its class: the fields as they stand in a tree file, the check, the arithmetic,
-and the words. A link is data on the node, so that what-if is arithmetic and needs no model.
+Everything about one kind of link is in its class: the fields as in a tree file, the validation, the arithmetic, and the
+description in words. A link is data on the node, so that what-if is arithmetic and needs no model.
 """
 
 import math
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from foretell.forecasters.tree.arithmetic.compiler import Body, Gates
 
 INTERCEPT_LIMIT = 0.1
-"""Largest |intercept| of a linear link, unless the tree has another: children, not unexplained priors, should carry a
-claim. What obstacles take away is no unexplained prior, so that an intercept may be larger by their weights."""
+"""Default limit of a linear link's |intercept|, unless the tree sets another: children, not unexplained priors, should
+carry a claim. What obstacles take away is not an unexplained prior, so the intercept may be larger by their weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
     """How a claim follows from its children.
 
-    Each kind is a frozen dataclass. Its fields, beside `kind`, are its form in a tree file: texts, numbers, flags,
-    numbers by child (`Mapping[str, float]`) and lists of texts. A new kind states its arithmetic either as a weighted
-    sum of the children (`linear_form`) or in gates (`compile`): AND, OR and NOT over children, independent events with
-    a fixed chance and assumptions. Either way it becomes the same few operations as every other link, so that exact
-    values, what-if, slopes, the web page and the exports work without knowing the kind. `problems` and `describe` are
-    the rest a new kind should have; what remains has defaults.
+    Each kind is a frozen dataclass. Its fields, together with `kind`, are its form in a tree file: strings, numbers,
+    flags, numbers by child (`Mapping[str, float]`) and lists of strings. A new kind states its arithmetic either as a
+    weighted sum of the children (`linear_form`) or in gates (`compile`): AND, OR and NOT over children, independent
+    events with a fixed probability, and assumptions. Either way it becomes the same few operations as every other link,
+    so that exact values, what-if, slopes, the web page and the exports work without knowing the kind. A new kind should
+    also have `problems` and `describe`; all other methods have defaults.
     """
 
     kind: ClassVar[str] = ""
@@ -42,59 +42,59 @@ class Link:
 
     @property
     def own_probability(self) -> float | None:
-        """The claim's number where it does not follow from its children's; None if it does."""
+        """The claim's probability if it does not follow from its children's; None if it does."""
         return None
 
     @property
     def judged_from_text(self) -> bool:
-        """Whether it was judged from what the claims say, so that other words ask for another judgement."""
+        """Whether the link was judged from the claims' wording, so that a new wording requires a new judgement."""
         return True
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
-        """What is wrong with this link at the node, by itself; whether its result fits is seen in the tree."""
+        """Yield the problems of the link by itself; whether its result is a probability is checked in the tree."""
         yield from ()
 
     def linear_form(self, children: Sequence[str]) -> "LinearLink | None":
-        """The same as a weighted sum, if it is one."""
+        """Return the link as a weighted sum; None if it is not one."""
         return None
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
-        """The arithmetic in gates."""
+        """Express the arithmetic in gates."""
         form = self.linear_form(children)
         if form is None:
             raise TypeError(f"{type(self).__name__} has neither a linear form nor gates")
         return gates.weighted(form.intercept, [(form.weights[child], child) for child in children])
 
     def assumptions(self, node: str) -> "Mapping[str, FormulaAssumption]":
-        """Uncertain inputs of the link itself, beside the children, by their name among all inputs."""
+        """Uncertain inputs of the link itself, in addition to the children, by input name."""
         return {}
 
     def with_assumption(self, p: float) -> Self | None:
-        """The link with another probability of its assumption; None if it has none."""
+        """Return the link with another probability of its assumption; None if it has no assumption."""
         return None
 
     def with_child(self, child: str, weight: float) -> Self:
-        """The link with a number for one more child; unchanged if children have no numbers."""
+        """Return the link with a number for one more child; unchanged if the link has no numbers by child."""
         return self
 
     def without_child(self, child: str) -> Self:
-        """The link without the number of one child."""
+        """Return the link without the number of one child."""
         return self
 
     def describe(self, children: Sequence[str]) -> str:
-        """A sentence that says how the number comes about."""
+        """Describe in a sentence how the probability is computed."""
         return f"{self.kind.replace('_', ' ').capitalize()} of {enumeration(children)}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The arithmetic with the children's numbers filled in; empty if it cannot be shown."""
+        """Show the arithmetic with the children's probabilities filled in; empty if it cannot be shown."""
         return ""
 
     def child_label(self, child: str) -> str:
-        """What stands at the arrow to a child in a drawing."""
+        """Label of the arrow to a child in a drawing."""
         return ""
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
-        """Clauses of a ProbLog program; `atom` gives the name that stands for a claim."""
+        """Yield the clauses of a ProbLog program; `atom` returns the name of a claim in the program."""
         form = self.linear_form(children)
         if form is not None:
             yield from _picked_child(node, form, atom)
@@ -108,9 +108,9 @@ class Link:
 
 
 def conditional_chances(link: Link, node: str, children: Sequence[str]) -> tuple[list[str], list[float]]:
-    """Children and assumptions, and the claim's chance for every combination of their truths.
+    """Return the inputs (children and assumptions), and the claim's probability for every combination of their values.
 
-    Combinations come with the first input slowest and true before false.
+    The first input varies slowest, and true comes before false.
 
     >>> conditional_chances(NoisyOrLink(strengths={"P1": 0.5, "P2": 1.0}, leak=0.0), "P0", ("P1", "P2"))
     (['P1', 'P2'], [1.0, 0.5, 1.0, 0.0])
@@ -141,7 +141,9 @@ class LinearLink(Link):
 
     @classmethod
     def from_effects(cls, base: float, helps: Mapping[str, float], hinders: Mapping[str, float]) -> "LinearLink":
-        """Each child in the claim's favour adds its weight: one that helps and is true, one that hinders and is false.
+        """Build the link in which each child in the claim's favour adds its weight.
+
+        A child is in the claim's favour if it helps and is true, or hinders and is false.
 
         >>> LinearLink.from_effects(0.05, {"P1": 0.3}, {"P2": 0.6})
         LinearLink(intercept=0.65, weights={'P1': 0.3, 'P2': -0.6})
@@ -150,21 +152,21 @@ class LinearLink(Link):
 
     @property
     def hindrance(self) -> float:
-        """What the children that hinder the claim can take away together."""
+        """Total weight of the children that hinder the claim: the most that they can take away together."""
         return sum(-weight for weight in self.weights.values() if weight < 0)
 
     @property
     def base(self) -> float:
-        """What is left of the claim with every child against it."""
+        """Probability of the claim if every child is against it."""
         return self.intercept - self.hindrance
 
     @property
     def least_limit(self) -> float:
-        """The smallest limit of a tree within which the intercept lies."""
+        """Smallest intercept limit that a tree can have for this link to be valid."""
         return max(0.0, self.base, -self.intercept)
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
-        """Every child has a weight within [-1, 1]; the intercept is within the tree's limit, obstacles allowed for."""
+        """Check that each child has a weight in [-1, 1] and the intercept is within its limit plus the hindrance."""
         yield from _every_child(node, "link.weights", self.weights, children)
         for child, weight in self.weights.items():
             place = f"link.weights.{child}"
@@ -185,19 +187,19 @@ class LinearLink(Link):
             )
 
     def linear_form(self, children: Sequence[str]) -> "LinearLink":
-        """Itself."""
+        """Return the link itself."""
         return self
 
     def with_child(self, child: str, weight: float) -> Self:
-        """One more weight."""
+        """Add the weight of a child."""
         return replace(self, weights={**self.weights, child: weight})
 
     def without_child(self, child: str) -> Self:
-        """One weight less; the others stay as they are."""
+        """Remove the weight of a child; the others stay as they are."""
         return replace(self, weights=_without(self.weights, child))
 
     def describe(self, children: Sequence[str]) -> str:
-        """Intercept and weights in words."""
+        """Describe the intercept and the weights in words."""
         natural = self.base >= -1e-9  # Obstacles by their absence; a sum of the paper's form as it stands.
         against = "the chance that {} is false" if natural else "the chance of {}"
         less = "" if natural else "less "
@@ -212,37 +214,37 @@ class LinearLink(Link):
         return f"{start}, and {parts[0]}." if len(parts) == 1 else f"{enumeration([start, *parts])}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The sum."""
+        """Show the weighted sum."""
         parts = [f"{'−' if w < 0 else '+'} {abs(w):g} × {p[id]}" for id, w in self.weights.items()]
         start = f"{self.intercept:g} " if self.intercept else ""
         return (start + " ".join(parts)).removeprefix("+ ").replace("-", "−")
 
     def child_label(self, child: str) -> str:
-        """The weight."""
+        """The weight of the child."""
         return f"{self.weights[child]:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AverageLink(Link):
-    """P = mean of the children's."""
+    """P = the mean of the children's probabilities."""
 
     kind: ClassVar[str] = "average"
 
     @property
     def judged_from_text(self) -> bool:
-        """Nobody judged it."""
+        """False, because nobody judged it."""
         return False
 
     def linear_form(self, children: Sequence[str]) -> LinearLink:
-        """Equal weights."""
+        """Return a linear link with equal weights."""
         return LinearLink(weights=dict.fromkeys(children, 1.0 / len(children)))
 
     def describe(self, children: Sequence[str]) -> str:
-        """The mean in words."""
+        """Describe the mean in words."""
         return f"The mean of {enumeration(children)}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The mean."""
+        """Show the mean."""
         return f"({' + '.join(p.values())}) / {len(p)}"
 
 
@@ -255,13 +257,13 @@ class FormulaAssumption:
 
 
 def assumption_name(node: str) -> str:
-    """The name of a formula's PA among the inputs of a tree."""
+    """Return the name of a formula's PA among the inputs of a tree."""
     return f"{node}:{ex.ASSUMPTION}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaLink(Link):
-    """P of a Boolean expression over children's ids with AND, OR, NOT, parentheses and PA."""
+    """P of a Boolean expression over the children's ids with AND, OR, NOT, parentheses and PA."""
 
     kind: ClassVar[str] = "formula"
     expression: str
@@ -308,7 +310,7 @@ class FormulaLink(Link):
                 yield TreeProblem(node=node, field="link.assumption", text=text, warning=True)
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
-        """The expression as gates."""
+        """Express the formula in gates."""
         for name, assumption in self.assumptions(node).items():
             gates.set_input(name, assumption.p)
 
@@ -318,15 +320,15 @@ class FormulaLink(Link):
         return gates.exactly(ex.fold(ex.parse(self.expression), var, neg, gates.all_of, gates.any_of))
 
     def assumptions(self, node: str) -> Mapping[str, FormulaAssumption]:
-        """PA, if the formula has one."""
+        """The assumption PA, if the formula has one."""
         return {assumption_name(node): self.assumption} if self.assumption is not None else {}
 
     def with_assumption(self, p: float) -> Self | None:
-        """Another probability of PA."""
+        """Replace the probability of PA."""
         return replace(self, assumption=replace(self.assumption, p=p)) if self.assumption is not None else None
 
     def describe(self, children: Sequence[str]) -> str:
-        """The formula in words."""
+        """Describe the formula in words."""
         text = self.expression.strip() if "\n" not in self.expression else one_line(self.expression)
         try:
             shown = ex.to_text(ex.parse(text))
@@ -338,20 +340,20 @@ class FormulaLink(Link):
         return f"True exactly when {text}.{extra}"
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The formula with numbers in place of claims."""
+        """Show the formula with numbers in place of claims."""
         values = {**p, ex.ASSUMPTION: f"{self.assumption.p:g}" if self.assumption else "–"}
         text = ex.to_text(ex.parse(self.expression))
         return f"P({re.sub(ex.ID, lambda name: values.get(name[0], name[0]), text)})"
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
-        """A rule, and a probabilistic fact for the assumption."""
+        """Yield a rule, and a probabilistic fact for the assumption."""
         assumed = atom(assumption_name(node))
         if self.assumption is not None:
             yield f"% {ex.ASSUMPTION} of {node}: {one_line(self.assumption.text)}"
             yield f"{decimal(self.assumption.p)}::{assumed}."
 
         def body(item: ex.Expression, wanted: bool) -> str:
-            """The expression, or its opposite, with negation at the atoms only."""
+            """Return the expression, or its negation, with negations only at the atoms."""
             match item:
                 case ex.Var():
                     name = assumed if item.name == ex.ASSUMPTION else atom(item.name)
@@ -367,27 +369,27 @@ class FormulaLink(Link):
 
 @dataclass(frozen=True, kw_only=True)
 class ProductLogicLink(FormulaLink):
-    """A formula by the product t-norm, as Analytica (2026) computes it: on numbers, mention by mention.
+    """A formula computed by the product t-norm, as in Analytica (2026): on numbers, mention by mention.
 
     A AND B = A·B, A OR B = A + B − A·B, NOT A = 1 − A. A claim that is mentioned twice counts as two independent ones,
-    and so do claims that share others beneath them: the result is not a probability of the formula, unless every claim
-    occurs once. It is here to reproduce that paper's numbers; `formula` is exact.
+    and so do claims that share others below them. The result is therefore not the probability of the formula, unless
+    every claim occurs once. This kind exists to reproduce that paper's numbers; `formula` is exact.
     """
 
     kind: ClassVar[str] = "product_logic"
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
-        """The operations on the children's numbers."""
+        """Apply the t-norm to the children's numbers."""
         for name, assumption in self.assumptions(node).items():
             gates.set_input(name, assumption.p)
         return gates.numbers(ex.rename(ex.parse(self.expression), {ex.ASSUMPTION: assumption_name(node)}))
 
     def describe(self, children: Sequence[str]) -> str:
-        """The formula in words, and how it is computed."""
+        """Describe in words the formula and how it is computed."""
         return f"{super().describe(children)} Computed by the product t-norm, which counts every mention anew."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The products."""
+        """Show the products."""
         values = {**p, ex.ASSUMPTION: f"{self.assumption.p:g}" if self.assumption else "–"}
 
         def either(items: list[str]) -> str:
@@ -424,7 +426,7 @@ class NoisyOrLink(Link):
         yield from _chance(node, "link.leak", self.leak)
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
-        """One independent event per child: whether it takes effect."""
+        """Express the link in gates, with one independent event per child: whether it takes effect."""
 
         def effects(numbers: Mapping[str, float]) -> list[int]:
             chances = [(child, numbers[child]) for child in children if child in numbers]
@@ -435,15 +437,15 @@ class NoisyOrLink(Link):
         return gates.exactly(gates.all_of([caused, *(-block for block in effects(self.blocking))]))
 
     def with_child(self, child: str, weight: float) -> Self:
-        """One more cause."""
+        """Add a child as a cause."""
         return replace(self, strengths={**self.strengths, child: weight})
 
     def without_child(self, child: str) -> Self:
-        """One cause less."""
+        """Remove a cause."""
         return replace(self, strengths=_without(self.strengths, child))
 
     def describe(self, children: Sequence[str]) -> str:
-        """Causes, leak and inhibitors in words."""
+        """Describe the causes, the leak and the inhibitors in words."""
         parts = [f"{id} with chance {s:g}" for id, s in self.strengths.items()]
         parts += [f"anything else with chance {self.leak:g}"] if self.leak else []
         against = [f"{id} with chance {s:g}" for id, s in self.blocking.items()]
@@ -451,18 +453,18 @@ class NoisyOrLink(Link):
         return f"Each of these can bring it about by itself: {enumeration(parts)}{unless}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
-        """The products over causes and inhibitors with numbers filled in."""
+        """Show the products over causes and inhibitors with numbers filled in."""
         factors = [f"(1 − {self.leak:g})"] if self.leak else []
         caused = "1 − " + " × ".join(factors + [f"(1 − {s:g} × {p[id]})" for id, s in self.strengths.items()])
         blocks = "".join(f" × (1 − {s:g} × {p[id]})" for id, s in self.blocking.items())
         return f"[{caused}]{blocks}" if blocks else caused
 
     def child_label(self, child: str) -> str:
-        """The strength, or the chance to prevent the claim."""
+        """The strength of a cause, or the probability that an inhibitor prevents the claim."""
         return f"{self.strengths[child]:g}" if child in self.strengths else f"against: {self.blocking[child]:g}"
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
-        """A probabilistic rule for every cause."""
+        """Yield a probabilistic rule for every cause."""
         yield from _causes(atom(node), self.strengths, self.leak, atom)
 
 
@@ -479,11 +481,11 @@ class InhibitedNoisyOrLink(NoisyOrLink):
         return self.inhibitors
 
     def without_child(self, child: str) -> Self:
-        """One cause or inhibitor less."""
+        """Remove a cause or inhibitor."""
         return replace(self, strengths=_without(self.strengths, child), inhibitors=_without(self.inhibitors, child))
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
-        """Brought about, and not prevented."""
+        """Yield rules for causing and for preventing the claim; it is true if it is caused and not prevented."""
         caused, prevented = atom(f"{node} caused"), atom(f"{node} prevented")
         yield from _causes(caused, self.strengths, self.leak, atom)
         yield from _causes(prevented, self.inhibitors, 0.0, atom)
@@ -498,12 +500,12 @@ def _causes(effect: str, strengths: Mapping[str, float], leak: float, atom: Call
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedLink(Link):
-    """A probability stated by a model that read the children's reports; not computed from their numbers."""
+    """A probability stated by a model that read the children's reports; not computed from their probabilities."""
 
     kind: ClassVar[str] = "judged"
     p: float
     stale: bool = False
-    """Whether a child has changed since; the number is kept until the model is asked again."""
+    """Whether something below has changed since; the probability is kept until the model is asked again."""
 
     @property
     def own_probability(self) -> float | None:
@@ -518,7 +520,7 @@ class JudgedLink(Link):
             yield TreeProblem(node=node, field="link", text=text, warning=True)
 
     def describe(self, children: Sequence[str]) -> str:
-        """Name the children whose reports were read."""
+        """Name the children whose reports were read, and say if something below has changed since."""
         stale = " Something beneath it has changed since." if self.stale else ""
         return f"Judged as a whole from the reports on {enumeration(children)}.{stale}"
 
@@ -546,7 +548,7 @@ def _without(numbers: Mapping[str, float], child: str) -> dict[str, float]:
 
 
 def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> Iterator[str]:
-    """An annotated disjunction that picks the deciding child or the base; obstacles decide by being false."""
+    """Yield an annotated disjunction that picks the deciding child or the base; obstacles decide by being false."""
     numbers = {"": form.base, **{child: abs(weight) for child, weight in form.weights.items()}}
     chances = {key: chance for key, chance in numbers.items() if chance > 0}
     # Their sum, as a machine adds them, must not exceed 1 by rounding.
@@ -584,7 +586,7 @@ def link_kinds() -> Mapping[str, type[Link]]:
 
 
 def link_class(kind: str) -> type[Link]:
-    """The class of a kind of link; raises an `InputError` with the known kinds."""
+    """Return the class of a kind of link. Raises an `InputError` with the known kinds if there is none."""
     found = BUILT_IN_LINKS.get(kind) or link_kinds().get(kind)
     if found is None:
         known = [*BUILT_IN_LINKS, *(name for name in link_kinds() if name not in BUILT_IN_LINKS)]

@@ -17,15 +17,15 @@ MISSING = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Grounding:
-    """Where a leaf's probability comes from. Tree files have the fields in this order."""
+    """Where a leaf's probability comes from. The order of the fields is that of tree files."""
 
     grounder: str = ""
     key_factor: str = ""
-    """The one consideration that decided it, in a sentence."""
+    """The one consideration that decided the probability, in a sentence."""
     report: str = ""
     sources: tuple[str, ...] = ()
     notebook: str = ""
-    """Path of the .ipynb relative to the tree's file, if one was written."""
+    """Path of the `.ipynb` file relative to the tree file, if one was written."""
     error: str = ""
     """Why grounding failed; the leaf then has no probability of its own."""
     trials: tuple[float, ...] = ()
@@ -38,15 +38,15 @@ class Grounding:
 class Proposition:
     """One claim: a leaf with a probability, or a parent whose probability follows from its children by its link.
 
-    Tree files have the fields in this order.
+    The order of the fields is that of tree files.
     """
 
     id: str
     claim: str
     p: float | None = None
-    """Given for leaves; computed for parents."""
+    """Probability: given for leaves, computed for parents."""
     pinned: float | None = None
-    """A probability that overrides the link of a parent, whatever its children are."""
+    """Probability that overrides the link of a parent, whatever its children are."""
     children: tuple[str, ...] = ()
     causality: str = ""
     """Why these children bear on the claim."""
@@ -54,15 +54,15 @@ class Proposition:
     rule: str = ""
     """The synthesis rule that made the link; empty if a person wrote it."""
     failed: str = ""
-    """Why the rule failed, so that the mean of the children is used."""
+    """Why the rule failed, if the mean of the children is used instead."""
     stale: str = ""
     """What has changed since the claim was grounded or its link was judged; empty if nothing has."""
     key_factor: str = ""
     report: str = ""
-    """What the synthesizer wrote about the children."""
+    """Report of the synthesizer on the children."""
     grounding: Grounding | None = None
     together: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Judged correlation by pair of children ("P1 P2")."""
+    """Judged correlation of each pair of children, with keys such as "P1 P2"."""
     incomplete: tuple[str, ...] = ()
     """Computed: claims at or below this one that have no probability; the tree's `missing` is used for them."""
     notes: tuple[str, ...] = ()
@@ -75,17 +75,17 @@ class Proposition:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOrigin:
-    """How a tree was grown: question, models, cost. Tree files have the fields in this order."""
+    """How a tree was grown: question, models, cost. The order of the fields is that of tree files."""
 
     question: str = ""
     """The question from which the root's claim was made."""
     criteria: str = ""
     """Resolution criteria."""
     closes: str = ""
-    """When the answer will be known."""
+    """Date when the answer will be known."""
     url: str = ""
     run: str = ""
-    """The run that grew it."""
+    """Id of the run that grew it."""
     grounder: str = ""
     rule: str = ""
     models: tuple[str, ...] = ()
@@ -105,10 +105,10 @@ class Tree:
     missing: float = MISSING
     """Probability used for claims that have none: failed or ungrounded leaves, and parents without a link."""
     origin: TreeOrigin | None = None
-    """How it was grown; None if a person wrote it."""
+    """How the tree was grown; None if a person wrote it."""
     cache: "EvaluationCache | None" = field(default=None, init=False, compare=False, repr=False)
-    """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again; no part of the value,
-    and not carried over by `dataclasses.replace`."""
+    """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again. Not part of the tree's
+    value, and not copied by `dataclasses.replace`."""
 
 
 # Ways through a tree: who is above, who is below, in which order.
@@ -124,14 +124,14 @@ def judged_from_text(node: Proposition) -> bool:
 
 
 def has_own_value(node: Proposition) -> bool:
-    """Whether the number is given rather than computed: a leaf, a pinned or judged claim, one without a link yet."""
+    """Whether the probability is given, not computed: a leaf, a pinned or judged claim, or one without a link yet."""
     if not node.children or node.pinned is not None or node.link is None:
         return True
     return node.link.own_probability is not None
 
 
 def own_value(node: Proposition, missing: float) -> float:
-    """The probability of a claim that `has_own_value`; `missing` if it was not given."""
+    """Return the probability of a claim that `has_own_value`; `missing` if it was not given."""
     if node.pinned is not None:
         return node.pinned
     if node.link is not None and node.link.own_probability is not None:
@@ -140,10 +140,10 @@ def own_value(node: Proposition, missing: float) -> float:
 
 
 def post_order(tree: Tree) -> list[str]:
-    """Every claim reachable from the root, each once, children before parents.
+    """Return every claim reachable from the root, each once, children before parents.
 
-    The order follows the children's order only, so that the same tree always computes in the same sequence.
-    The tree must be free of cycles.
+    The order depends only on the order of the children, so that the same tree is always computed in the same sequence.
+    The tree must have no cycles.
     """
     order: list[str] = []
     seen: set[str] = set()
@@ -160,7 +160,7 @@ def post_order(tree: Tree) -> list[str]:
 
 
 def pre_order(nodes: Mapping[str, Proposition], root: str) -> list[str]:
-    """A claim and all claims below it, each once, in depth-first pre-order."""
+    """Return a claim and all claims below it, each once, in depth-first pre-order."""
     order: dict[str, None] = {}
     stack = [root]
     while stack:
@@ -172,7 +172,7 @@ def pre_order(nodes: Mapping[str, Proposition], root: str) -> list[str]:
 
 
 def parents_of(nodes: Mapping[str, Proposition]) -> dict[str, list[str]]:
-    """The parents of each claim."""
+    """Return the parents of each claim."""
     found: dict[str, list[str]] = {claim: [] for claim in nodes}
     for claim, node in nodes.items():
         for child in node.children:
@@ -190,11 +190,11 @@ class TreeLayout:
 
 
 def layout(tree: Tree) -> TreeLayout:
-    """The layout of a tree without cycles."""
+    """Compute the layout of a tree without cycles."""
     order = post_order(tree)
     return TreeLayout(order, {claim: i for i, claim in enumerate(order)}, parents_of(tree.nodes))
 
 
 def leaves(tree: Tree) -> list[str]:
-    """Claims without children, in the order of the tree."""
+    """Return the claims without children, in the order of the tree."""
     return [claim for claim in post_order(tree) if not tree.nodes[claim].children]

@@ -18,13 +18,13 @@ class GroundSettings:
     """Settings that trees and thoughts share: how claims are grounded and turned into a forecast."""
 
     concurrency: int = 20
-    """How many leaves are grounded at the same time."""
+    """Maximum number of leaves that are grounded concurrently."""
     retries: int = 3
-    """How often a failed leaf is retried from scratch."""
+    """Number of times that a failed leaf is retried from scratch."""
     trials: int = 1
     """Independent groundings per leaf: the mean is its probability, the spread its error."""
     leaf_seconds: float = 1800.0
-    """How long one attempt at a leaf may work; a slow model gets more time."""
+    """Time limit of one attempt at a leaf, in seconds; a slow model gets more time."""
     clamp: Clamp | Sequence[float] = (0.05, 0.95)
     """Lowest and highest forecast. The tree's own probabilities are not clamped."""
     shortcut: bool = True
@@ -42,7 +42,7 @@ class GroundSettings:
 
     @property
     def name(self) -> str:
-        """Name in tables."""
+        """Name shown in tables."""
         raise NotImplementedError
 
 
@@ -53,11 +53,11 @@ class TreeSettings(GroundSettings):
     rule: str = "linear"
     """Synthesis rule that combines children."""
     rounds: int = 1
-    """How many times leaves are broken down: the n in Analyticaⁿ."""
+    """Number of times that leaves are broken down: the n in Analyticaⁿ."""
     leaves: int = 10
-    """About how many leaves one analysis creates."""
+    """Approximate number of leaves that one analysis creates."""
     max_leaves: int | None = None
-    """About how many leaves the whole tree may have."""
+    """Approximate maximum number of leaves of the whole tree."""
     nodes: int = 5_000
     """Maximum number of claims in the whole tree."""
     depth: int | None = None
@@ -65,11 +65,11 @@ class TreeSettings(GroundSettings):
     steps: int = 5
     """Maximum number of analyzer replies per analysis."""
     correlations: bool = False
-    """Ask a model which siblings are correlated: one call per parent."""
+    """Whether to ask a model which siblings are correlated; this takes one call per parent."""
     bayes_net: bool = False
-    """Ask for linear weights that form a Bayes net, so that every combination of children gives a probability."""
+    """Whether to ask for linear weights that form a Bayes net: every combination of children gives a probability."""
     scaling: str | None = None
-    """Scale weights that do not (min-max or softmax) instead of asking again."""
+    """How to scale weights that form no Bayes net (min-max or softmax) instead of asking again; None to not scale."""
     intercept_limit: float = INTERCEPT_LIMIT
     """Largest intercept of a linear link: the part of a claim that no child explains."""
 
@@ -85,7 +85,7 @@ class TreeSettings(GroundSettings):
 
     @property
     def name(self) -> str:
-        """Name in tables."""
+        """Name shown in tables."""
         rounds = f"^{self.rounds}" if self.rounds > 1 else ""
         return f"tree{rounds} {self.rule}"
 
@@ -102,9 +102,9 @@ class ThoughtSettings(GroundSettings):
     depth: int = 3
     """Number of successive thoughts."""
     width: int = 3
-    """Alternative thoughts at every step; a chain has one."""
+    """Number of alternative thoughts at every step; a chain has one."""
     keep: int = 2
-    """Lines that are continued; in a graph, thoughts that are merged into one."""
+    """Number of lines that are continued; in a graph, of thoughts that are merged into one."""
     trees: int = 3
     """Number of trees in a forest."""
 
@@ -118,7 +118,7 @@ class ThoughtSettings(GroundSettings):
 
     @property
     def name(self) -> str:
-        """Name in tables."""
+        """Name shown in tables."""
         return f"{self.kind} of thoughts"
 
     @property

@@ -1,7 +1,7 @@
-"""The forecaster `tree-file`: answers from stored trees, with their own links or with a rule that needs no model.
+"""The forecaster `tree-file`: answers from stored trees, with their own links or a rule that needs no model.
 
-A finished tree answers the question whose claim its root is, and only where it knew no more than the question allows:
-one that was grown after the question's cutoff, or does not say when it was grown, is refused.
+A finished tree answers the question whose claim is its root, and only if it knew no more than the question allows: a
+tree that was grown after the question's cutoff, or does not say when it was grown, is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from foretell.questions.question import Question, Target
 def relink(tree: Tree, rule: str, rng: Random) -> Tree:
     """Replace every link by a rule that needs no model; pinned claims stay pinned.
 
-    The difference shows how much the links add to the leaves.
+    The difference from the original tree shows how much the links add to the leaves.
 
     >>> from foretell.forecasters.tree.links import LinearLink
     >>> from foretell.forecasters.tree.proposition import Proposition
@@ -56,14 +56,14 @@ STORED = "stored"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTreesForecaster:
-    """Answers from trees by their root claim; of several the latest, and of several of one moment their logit mean."""
+    """Answers from the latest tree with the same root claim; several with the same cutoff give their logit mean."""
 
     trees: Mapping[str, Sequence[Tree]]
-    """By root claim."""
+    """Trees by root claim."""
     rule: str = STORED
     """`stored` keeps the links; `average` and `random` combine the same leaves without them."""
     seed: int = 0
-    """For random weights."""
+    """Seed for random weights."""
     clamp: Clamp = field(default_factory=Clamp)
     shortcut: bool = True
     """If exactly one of two outcomes comes true, look up only the first; the other gets the complement."""
@@ -75,11 +75,11 @@ class StoredTreesForecaster:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """Name shown in tables."""
         return "tree-file" if self.rule == STORED else f"tree-file {self.rule}"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """The roots' probabilities, options of which exactly one comes true divided by their sum."""
+        """Forecast the roots' probabilities; if exactly one option comes true, they are divided by their sum."""
         targets = targets_to_analyze(question, shortcut=self.shortcut)
         trees = {target.id: self._of(question, target, context.as_of) for target in targets}
         numbers = {target: _root_mean(several) for target, several in trees.items()}
@@ -120,7 +120,7 @@ def _root_mean(trees: Sequence[Tree]) -> float:
 def stored_trees(
     folder: str | None = None, file: str | None = None, rule: str = STORED, seed: int = 0, shortcut: bool = True
 ) -> StoredTreesForecaster:
-    """Read the trees of a folder or a file. `foretell run` stores a run's trees in trees/RUN of its home."""
+    """Read the trees in a folder or file. `foretell run` stores a run's trees in trees/RUN of its home."""
     if (folder is None) == (file is None):
         raise InputError("tree-file needs a folder or a file of trees", hint="tree-file:folder=trees/RUN")
     files = [Path(file)] if file is not None else sorted(Path(str(folder)).glob("*.json"))

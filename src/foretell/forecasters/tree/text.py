@@ -1,4 +1,4 @@
-"""Problems of a tree, and how texts, numbers and names appear in reports and exports."""
+"""Problems of a tree, and the formatting of texts, numbers and names in reports and exports."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ def one_line(text: str) -> str:
 
 
 def format_probability(p: float | None) -> str:
-    """A probability as reports show it.
+    """Format a probability for reports.
 
     >>> format_probability(0.87196), format_probability(0.0004), format_probability(1.0), format_probability(None)
     ('0.872', '0.0004', '1', '–')
@@ -34,7 +34,7 @@ def format_probability(p: float | None) -> str:
 
 
 def decimal(value: float) -> str:
-    """The shortest decimal that reads back as this number, without an exponent, for other programs.
+    """Return the shortest decimal that parses back to this number, without an exponent, for other programs.
 
     >>> decimal(0.1), decimal(1e-07), decimal(1.0)
     ('0.1', '0.0000001', '1.0')
@@ -66,7 +66,7 @@ class ExportNames:
         self._taken: set[str] = set()
 
     def of(self, key: str) -> str:
-        """The name of an id."""
+        """Return the name of an id, creating it on first use."""
         if key not in self._given:
             name = re.sub(r"\W", "_", key, flags=re.ASCII)
             name = name.lower() if self._lower else name
@@ -93,7 +93,7 @@ class TreeProblem:
     text: str
     hint: str = ""
     pointer: str = ""
-    """A formula with a caret below the error, on two lines."""
+    """The formula with a caret below the error, on two lines."""
     warning: bool = False
 
     @property
@@ -102,16 +102,16 @@ class TreeProblem:
         return ", ".join(filter(None, [f"node {self.node}" if self.node else "", self.field]))
 
     def __str__(self) -> str:
-        """On one line."""
+        """Format the problem on one line."""
         return ": ".join(filter(None, [self.place, self.text])) + (f" ({self.hint})" if self.hint else "")
 
     def with_pointer(self) -> str:
-        """The message, followed by the formula with its caret if there is one."""
+        """Format the message, followed by the formula with its caret if there is one."""
         return "\n".join(filter(None, [str(self), self.pointer]))
 
 
 class InvalidTree(InputError):
-    """A tree, link or edit that is not valid; `problems` holds all reasons."""
+    """Raised if a tree, link or edit is not valid; `problems` holds all reasons."""
 
     def __init__(self, problems: Sequence[TreeProblem], *, path: str | Path | None = None) -> None:
         self.problems = tuple(problems)

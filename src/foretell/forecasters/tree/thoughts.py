@@ -1,9 +1,10 @@
-"""Thoughts: a model names what to examine, a grounder examines it, and the model concludes from what was found.
+"""Thoughts: a model names what to examine, a grounder examines it, and the model concludes from the results.
 
-Chain (Wei et al. 2022): one thought after the other. Tree (Yao et al. 2023): several next thoughts for each line, the
-best lines followed up, the best of all concluded from. Graph (Besta et al. 2024): the best thoughts are joined into a
-new one, and again. Forest (Bi et al. 2025): several trees from different standpoints, their answers averaged. All of
-them have every thought looked into by the same grounder that a proposition tree has for its leaves.
+Chain (Wei et al. 2022): one thought after another. Tree (Yao et al. 2023): several next thoughts for each line; the
+best lines are continued, and the conclusion is drawn from the best of all. Graph (Besta et al. 2024): the best thoughts
+are merged into a new one, repeatedly. Forest (Bi et al. 2025): several trees from different standpoints, whose answers
+are averaged. In all of them, every thought is examined by the same grounder that a proposition tree uses for its
+leaves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ from foretell.models.structured_output import UnusableReply
 T = TypeVar("T")
 
 LONGEST_REPORTS = 24_000
-"""Maximum length of all reports of a line together, split equally."""
+"""Maximum length of all reports of a line together, in characters; it is split equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +55,11 @@ class Thought:
     claim: str
     why: str = ""
     p: float | None = None
-    """None if it could not be grounded."""
+    """Probability; None if it could not be grounded."""
     grounding: Grounding = field(default_factory=Grounding)
 
     def as_prompt(self, length: int) -> str:
-        """Text for a prompt, with at most this many characters of the report."""
+        """Format the thought for a prompt, with at most `length` characters of the report."""
         found = self.grounding
         known = f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({found.error})."
         factor = f"What decided it: {found.key_factor}" if found.key_factor else ""
@@ -67,7 +68,7 @@ class Thought:
 
 
 Line = tuple[Thought, ...]
-"""A sequence of thoughts; it has the id of its last one."""
+"""A sequence of thoughts; its id is that of its last thought."""
 
 
 def _line_id(line: Line) -> str:
@@ -100,23 +101,23 @@ RATED = object_schema({"id": TEXT, "reason": TEXT, "value": CHANCE}, optional=("
 SCORED = object_schema({"lines": {"type": "array", "items": RATED}})
 
 ThoughtJob = tuple[int, ...]
-"""Which tree of thoughts, which level, which stage of it (proposals, groundings, ratings, conclusions), which line and
-which of its thoughts: sorted, jobs come in the order of their events."""
+"""Indices of the tree of thoughts, the level, the stage (proposals, groundings, ratings, conclusions), the line, and
+the thought in it. Sorted jobs are in the order of their events."""
 
 
 class ThoughtPosition(NamedTuple):
-    """Which tree of thoughts, which level of it, and which of the lines that reach it."""
+    """Indices of the tree of thoughts, of the level in it, and of the line at that level."""
 
     tree: int
     level: int
     branch: int
 
     def __str__(self) -> str:
-        """As ids and slots have it."""
+        """Format the position as in ids and slots."""
         return f"{self.tree}.{self.level}.{self.branch}"
 
     def job(self, stage: int, number: int = 0) -> ThoughtJob:
-        """A job of this position."""
+        """Return the key of a job at this position."""
         return (self.tree, self.level, stage, self.branch, number)
 
 
@@ -131,24 +132,24 @@ class _Step(NamedTuple):
 
 
 class NothingGrounded(Exception):
-    """No thought could be grounded; the message says why."""
+    """Raised if no thought could be grounded; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thinker:
-    """Thinks about one claim. Requests depend on places and earlier answers, never on who was quicker."""
+    """Thinks about one claim. Requests depend on positions and earlier answers, never on timing."""
 
     about: TreeQuestion
     context: Context
     pool: GroundingPool
     log: EventLog[ThoughtJob]
     share: float | None = None
-    """Budget for grounding one thought."""
+    """Budget for grounding one thought, in dollars; None for no limit."""
 
     async def next_thoughts(
         self, line: Line, count: int, place: ThoughtPosition, standpoint: str = ""
     ) -> list[Thought]:
-        """Up to `count` grounded next thoughts; none if the line is sufficient or the model fails."""
+        """Return up to `count` grounded next thoughts; none if the line is sufficient or the model fails."""
 
         def read(answer: Mapping[str, Any]) -> list[Thought]:
             new: list[Thought] = []
@@ -191,7 +192,7 @@ class Thinker:
         return await gather_or_cancel(ground(one, place.job(1, number)) for number, one in enumerate(thoughts))
 
     async def best(self, lines: Sequence[Line], keep: int, place: ThoughtPosition) -> list[Line]:
-        """The best lines, best first; in the given order if rating fails."""
+        """Return the best lines, best first; in the given order if rating fails."""
         grounded = [line for line in lines if _is_grounded(line)] or list(lines)
         if len(grounded) == 1:
             return grounded
@@ -224,7 +225,7 @@ class Thinker:
         return await self._ask(step, THOUGHT, read, ("What was looked into", _as_prompt(thoughts)))
 
     async def conclude(self, line: Line, place: ThoughtPosition) -> ThoughtConclusion:
-        """The probability of the claim, given a line; raises `NothingGrounded` if no thought was grounded."""
+        """Conclude the claim's probability from a line. Raises `NothingGrounded` if no thought was grounded."""
         if not _is_grounded(line):
             errors = dict.fromkeys(thought.grounding.error for thought in line if thought.grounding.error)
             raise NothingGrounded("; ".join(errors) or "no thought was proposed")
@@ -238,7 +239,7 @@ class Thinker:
         return await self._ask(step, CONCLUSION_WITHOUT_SOURCES, read, ("What was looked into", _as_prompt(line)))
 
     def _unfit(self, claim: str, others: Sequence[Thought]) -> str:
-        """Why a thought is rejected; empty if it is accepted."""
+        """Return why a thought is rejected; empty if it is accepted."""
         faults = claim_faults(claim)
         known = [self.about.claim, *(thought.claim for thought in others)]
         if not faults and any(claim_likeness(claim, other) == "same" for other in known):
@@ -276,7 +277,7 @@ STANDPOINTS = (
 
 
 async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, list[ThoughtConclusion]]:
-    """The conclusion about the claim; raises `NothingGrounded` or a `ModelError`."""
+    """Return the claim's probability and the conclusions behind it. Raises `NothingGrounded` or a `ModelError`."""
     match settings.kind:
         case "chain":
             found = [await _chain(thinker, settings)]
@@ -290,7 +291,7 @@ async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, lis
 
 
 async def _chain(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusion:
-    """One thought after the other, until the model has enough."""
+    """Add one thought after another, until the model has enough."""
     line: Line = ()
     for level in range(1, settings.depth + 1):
         new = await thinker.next_thoughts(line, 1, ThoughtPosition(1, level, 1))
@@ -339,7 +340,7 @@ async def _graph(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusi
 
 
 async def _forest(thinker: Thinker, settings: ThoughtSettings) -> list[ThoughtConclusion]:
-    """Several trees, each from its own standpoint; failed ones are left out."""
+    """Grow several trees, each from its own standpoint; failed ones are left out."""
 
     async def one(number: int) -> ThoughtConclusion | str:
         try:

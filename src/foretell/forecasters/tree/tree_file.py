@@ -26,14 +26,14 @@ T = TypeVar("T")
 EDIT_KINDS: Mapping[str, type[Edit]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in get_args(Edit)
 }
-"""Name in tree files → edit: `set_p` is a SetP."""
+"""Edit classes by name in tree files: `set_p` is `SetP`."""
 
 
 # Writing.
 
 
 def to_dict(value: object) -> dict[str, Any]:
-    """A claim, link, grounding or edit as plain JSON, without empty optional fields.
+    """Convert a claim, link, grounding or edit to plain JSON, without empty optional fields.
 
     >>> from foretell.forecasters.tree.links import LinearLink
     >>> to_dict(LinearLink(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05))
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def scenario_to_dict(scenario: Scenario) -> dict[str, Any]:
-    """The scenario as plain JSON; in the short form `set` if it only sets probabilities."""
+    """Convert a scenario to plain JSON; in the short form `set` if it only sets probabilities."""
     body: dict[str, Any] = {"text": scenario.text} if scenario.text else {}
     sets = [edit for edit in scenario.edits if isinstance(edit, SetP)]
     if len(sets) == len(scenario.edits) and len({edit.id for edit in sets}) == len(sets):
@@ -81,7 +81,7 @@ class ObjectWithRepeatedKeys(dict[str, Any]):
 
 
 def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads(object_pairs_hook=…)`: a dict that remembers duplicate keys."""
+    """Build a dict that remembers duplicate keys, for `json.loads(object_pairs_hook=…)`."""
     found = ObjectWithRepeatedKeys(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -90,7 +90,7 @@ def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class JsonObject:
-    """A JSON object being read. A value that does not fit becomes a `TreeProblem` and reads as None."""
+    """A JSON object being read. A value of the wrong type becomes a `TreeProblem` and reads as None."""
 
     def __init__(self, data: object, problems: list[TreeProblem], *, node: str = "", within: str = "") -> None:
         self.node = node
@@ -110,16 +110,16 @@ class JsonObject:
         self.problems.append(TreeProblem(node=self.node, field=self.path(name), text=text, hint=hint))
 
     def path(self, name: str) -> str:
-        """The field's name in error messages."""
+        """Return the full name of a field for error messages."""
         return ".".join(filter(None, [self.within, name]))
 
     def take(self, name: str) -> Any:
-        """The raw value; None if absent."""
+        """Return the raw value of a field; None if absent."""
         self._read.add(name)
         return self.data.get(name)
 
     def inner(self, name: str) -> "JsonObject | None":
-        """A nested object; None if absent."""
+        """Return a nested object; None if absent."""
         value = self.take(name)
         return None if value is None else self._within(name, value)
 
@@ -134,7 +134,7 @@ class JsonObject:
                 self.wrong(name, "is not a field here", f"did you mean {near[0]}?" if near else "")
 
     def get(self, name: str, kind: Any, *, required: bool = False) -> Any:
-        """The value of a field if it has the type; otherwise None."""
+        """Return the value of a field if it has the right type; otherwise None."""
         value = self.take(name)
         if value is None:
             if required:
@@ -195,7 +195,7 @@ def _has_default(one: "Field[Any]") -> bool:
 
 @cache
 def _field_types(kind: type) -> dict[str, Any]:
-    """The type of every field, `X | None` as X."""
+    """Return the type of every field; `X | None` becomes X."""
     hints = get_type_hints(kind)
     return {name: _not_none(hint) for name, hint in hints.items()}
 
@@ -206,7 +206,7 @@ def _not_none(hint: Any) -> Any:
 
 
 def read(kind: type[T], given: JsonObject, **known: Any) -> T | None:
-    """Read an object as a dataclass; None if it does not fit, with the reasons among the problems.
+    """Read an object as a dataclass; None if it is not valid, with the reasons added to the problems.
 
     Fields that are already `known` may occur in the object and are ignored.
     """
@@ -224,7 +224,7 @@ def read(kind: type[T], given: JsonObject, **known: Any) -> T | None:
 
 
 def read_link(given: JsonObject) -> Link | None:
-    """The link an object describes."""
+    """Read a link from its object; None if it is not valid."""
     kind = given.get("kind", str, required=True)
     try:
         return read(link_class(kind), given) if kind else None
@@ -234,7 +234,7 @@ def read_link(given: JsonObject) -> Link | None:
 
 
 def read_edit(given: JsonObject) -> Edit | None:
-    """The edit an object describes."""
+    """Read an edit from its object; None if it is not valid."""
     name = given.get("edit", str, required=True)
     if name is None:
         return None
@@ -245,7 +245,7 @@ def read_edit(given: JsonObject) -> Edit | None:
 
 
 def read_scenario(name: str, data: object, problems: list[TreeProblem]) -> Scenario:
-    """A scenario from its object: `set` first, then `edits`."""
+    """Read a scenario from its object; `set` is applied first, then `edits`."""
     within = f"scenarios.{name}"
     given = JsonObject(data, problems, within=within)
     found: list[Edit | None] = [SetP(id=id, p=p) for id, p in (given.get("set", Mapping[str, float]) or {}).items()]
@@ -262,7 +262,7 @@ def read_scenario(name: str, data: object, problems: list[TreeProblem]) -> Scena
 
 SCHEMA = "foretell/tree/1"
 LINES = {"nodes": 2, "scenarios": 2, "origin": 1}
-"""Field of the file → how many of its levels are written on separate lines."""
+"""For each field of the file, how many of its levels are written on separate lines."""
 ONLY_FOR_EXPORT = "matters only for export to ProbLog and Bayes nets, which can scale the weights"
 
 
@@ -274,7 +274,7 @@ class TreeFile:
     scenarios: Mapping[str, Scenario] = field(default_factory=dict[str, Scenario])
     warnings: tuple[TreeProblem, ...] = ()
     version: int | None = None
-    """Its version number, if it was asked for and the file has a history."""
+    """Version number, if it was requested and the file has a history."""
 
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
         """Add a scenario, replacing one with the same name."""
@@ -297,7 +297,7 @@ def read_tree(path: str | Path) -> Tree:
 
 
 def check_file(path: str | Path) -> list[TreeProblem]:
-    """All errors and warnings about a tree file."""
+    """Return all errors and warnings about a tree file."""
     try:
         file = _parsed(Path(path))
         found = tree_problems(file.tree)
@@ -317,14 +317,14 @@ def write_tree(path: str | Path, tree: Tree, scenarios: Mapping[str, Scenario] |
 
 
 def tree_text(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) -> str:
-    """The text of a tree file, with one line per field of each claim."""
+    """Return the text of a tree file, with one line per field of each claim."""
     body = tree_to_dict(tree, scenarios or {})
     lines = [f' "{name}": {_laid_out(value, LINES.get(name, 0), " ")}' for name, value in body.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def tree_to_dict(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) -> dict[str, Any]:
-    """The tree as plain JSON."""
+    """Convert the tree to plain JSON."""
     usual = Tree(root="", nodes={})
     body: dict[str, Any] = {"schema": SCHEMA, "root": tree.root}
     if tree.as_of is not None:
@@ -403,7 +403,7 @@ def _nodes(given: JsonObject) -> dict[str, Proposition]:
 
 
 def _as_of(given: JsonObject) -> AsOf | None:
-    """Read a moment with its mode, or a day."""
+    """Read `as_of`: a moment with its mode, or a day."""
     value = given.take("as_of")
     if value is None:
         return None
@@ -439,7 +439,7 @@ def _at(error: InputError, path: str | Path) -> InputError:
 
 
 def _laid_out(value: object, levels: int, indent: str) -> str:
-    """JSON with the given number of outer levels on separate lines, and the rest on one line."""
+    """Format JSON with the given number of outer levels on separate lines, and the rest on one line."""
     if not isinstance(value, dict) or not value or levels == 0:
         return json.dumps(value, ensure_ascii=False)
     inner = indent + " "

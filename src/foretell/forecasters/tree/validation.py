@@ -12,11 +12,11 @@ from foretell.forecasters.tree.text import TreeProblem
 _ID = re.compile(ID)
 RESERVED = frozenset({"AND", "OR", "NOT", ASSUMPTION})
 CLOSE = 1e-3
-"""Tolerance between a parent's written p and what its link gives, because people round."""
+"""Tolerance between a parent's written p and the result of its link, because people round."""
 
 
 def structural_problems(tree: Tree) -> list[TreeProblem]:
-    """Problems of the tree's structure. If there are none, the tree can be traversed."""
+    """Return the problems of the tree's structure. If there are none, the tree can be traversed."""
     found = [problem for key, node in tree.nodes.items() for problem in _node(tree, key, node)]
     if tree.root not in tree.nodes:
         found.insert(0, TreeProblem(node="", field="root", text=f"there is no node {tree.root}"))
@@ -36,7 +36,7 @@ def structural_problems(tree: Tree) -> list[TreeProblem]:
 
 
 def node_problems(tree: Tree, node: Proposition) -> list[TreeProblem]:
-    """Errors and warnings about the numbers and the link of one claim."""
+    """Return errors and warnings about the probabilities and the link of one claim."""
     found = [
         TreeProblem(node=node.id, field=field, text=f"{value:g} is outside [0, 1]")
         for field, value in (("p", node.p), ("pinned", node.pinned))
@@ -47,7 +47,7 @@ def node_problems(tree: Tree, node: Proposition) -> list[TreeProblem]:
 
 
 def tree_problems(tree: Tree) -> list[TreeProblem]:
-    """All problems except those that need the computed values (`result_problems`)."""
+    """Return all problems except those that need the computed values (`result_problems`)."""
     found = structural_problems(tree)
     if not (math.isfinite(tree.missing) and 0 <= tree.missing <= 1):
         found.append(TreeProblem(node="", field="missing", text=f"{tree.missing:g} is outside [0, 1]"))
@@ -59,7 +59,7 @@ def tree_problems(tree: Tree) -> list[TreeProblem]:
 
 
 def result_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[TreeProblem]:
-    """Claims whose link leaves [0, 1] at these values, and joint probabilities that are inconsistent."""
+    """Report claims whose link leaves [0, 1] at these values, and joint probabilities that are inconsistent."""
     found: list[TreeProblem] = []
     for claim, place in circuit.claims.items():
         op = circuit.ops[place]
@@ -75,7 +75,7 @@ def result_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[T
 
 
 def written_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[TreeProblem]:
-    """Parents whose written p differs from what their link gives; the link decides."""
+    """Warn about parents whose written p differs from the result of their link; the link takes precedence."""
     found: list[TreeProblem] = []
     for claim, place in circuit.claims.items():
         node = tree.nodes[claim]
@@ -136,7 +136,7 @@ def _parent(tree: Tree, node: Proposition) -> Iterator[TreeProblem]:
 
 
 def _cycle(tree: Tree) -> list[str]:
-    """A cycle, if there is one."""
+    """Return a cycle; empty if there is none."""
     done: set[str] = set()
     for start in tree.nodes:
         way, ahead = [start], [iter(tree.nodes[start].children)]

@@ -24,10 +24,10 @@ from foretell.forecasters.tree.validation import result_problems
 def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
     """Apply edits and recompute; the result is bit for bit the same as recomputing the whole tree.
 
-    Only the claims above an edit are worked out, and no model is asked. Pinned claims above an edit hold; judged ones
-    keep their number and are marked stale. A new link must give a probability; where new values push an old link out of
-    [0, 1], its claim is held at the end (see `clamped_claims`). `InvalidTree` says which edit does not fit.
-    A tree whose numbers nobody has worked out yet (read or changed by other means) is worked out first.
+    Only the claims above an edit are recomputed, and no model is called. Pinned claims above an edit keep their value;
+    judged ones keep their probability and are marked stale. A new link must give a probability; if new values push an
+    old link out of [0, 1], its claim is clamped (see `clamped_claims`). Raises `InvalidTree`, which names the edit that
+    is not valid. A tree that was not computed yet (read or changed by other means) is computed first.
     """
     tree = tree if tree.cache is not None else evaluated(tree)
     known = tree.cache
@@ -54,7 +54,7 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
 
 
 def _new_inputs(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSession) -> dict[str, float] | None:
-    """The edits as new inputs of the compiled tree; None if they change its operations."""
+    """Express the edits as new inputs of the compiled tree; None if they change its operations."""
     inputs = dict(editing.assumed)
     for id in start:
         given, was_given = has_own_value(tree.nodes[id]), id in circuit.input_places
@@ -66,7 +66,7 @@ def _new_inputs(tree: Tree, circuit: Circuit, start: Collection[str], editing: E
 
 
 def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callable[[Proposition], bool]) -> set[str]:
-    """Ancestors of `start`, along claims that pass a change on."""
+    """Return the ancestors of `start`, following only claims that propagate a change."""
     found: set[str] = set()
     stack = list(start)
     while stack:
@@ -88,7 +88,7 @@ def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
 
 
 def clamped_claims(tree: Tree) -> list[str]:
-    """Linear claims whose sum leaves [0, 1] at the current values, so that they are clamped."""
+    """Return the linear claims whose sum leaves [0, 1] at the current values, so that they are clamped."""
     found: list[str] = []
     for id, node in tree.nodes.items():
         form = node.linear_form
@@ -109,7 +109,7 @@ FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "ground
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimChange:
-    """A changed claim. `before` is None for a new claim, `after` for a removed one."""
+    """A changed claim. `before` is None for a new claim, `after` is None for a removed one."""
 
     id: str
     claim: str
@@ -120,12 +120,12 @@ class ClaimChange:
 
     @property
     def moved(self) -> float:
-        """Change of the probability; 0 if one side has none."""
+        """Change of the probability; 0 if it is missing before or after."""
         return 0.0 if self.before is None or self.after is None else self.after - self.before
 
 
 def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
-    """Every claim that differs between two trees, in the order of the second; removed claims last."""
+    """Return every claim that differs between two trees, in the order of the second; removed claims last."""
     found: list[ClaimChange] = []
     for id in [*after.nodes, *(id for id in before.nodes if id not in after.nodes)]:
         old, new = before.nodes.get(id), after.nodes.get(id)
@@ -149,9 +149,9 @@ class WhatIfResult:
     """The root's probability."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Claims whose judgement is older than the change: those judged as a whole, and rules that it made stale."""
+    """Claims judged before the change: those judged as a whole, and those whose link it made stale."""
     held: tuple[str, ...]
-    """Claims clamped to [0, 1] because their link leaves it."""
+    """Claims clamped to [0, 1] because the result of their link is outside."""
 
 
 def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
@@ -168,7 +168,7 @@ def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
 
 
 def _judged(tree: Tree, id: str) -> bool:
-    """Whether the claim was judged as a whole and so keeps its number, whatever changes below it."""
+    """Whether the claim was judged as a whole, so that it keeps its probability whatever changes below it."""
     return isinstance(tree.nodes[id].link, JudgedLink)
 
 
@@ -187,7 +187,7 @@ def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> Wha
 
 
 def next_ids(tree: Tree, parent: str, count: int) -> list[str]:
-    """Ids for new children: P1, P2, … under the root P0, P1.1, P1.2, … under P1.
+    """Return ids for new children: P1, P2, … under the root P0, P1.1, P1.2, … under P1.
 
     >>> next_ids(Tree(root="P0", nodes={"P0": Proposition(id="P0", claim="c")}), "P0", 2)
     ['P1', 'P2']

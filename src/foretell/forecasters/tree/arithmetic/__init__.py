@@ -1,1 +1,1 @@
-"""Exact probabilities of a tree, and what they depend on."""
+"""Compute the exact probabilities of a tree and their sensitivity to its inputs."""

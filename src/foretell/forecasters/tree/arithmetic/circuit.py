@@ -1,15 +1,16 @@
-"""A tree compiled to a list of arithmetic operations, run in Python and JavaScript, and backwards for slopes.
+"""A tree compiled to a list of arithmetic operations.
 
-Each operation refers to earlier ones by their place in the list:
+The operations run in Python and in JavaScript, and backwards to compute slopes. Each operation refers to earlier ones
+by their position in the list:
 
     ["in", name]                    the probability of an input: a leaf, a pinned or judged claim, "P1:PA"
     ["lin", b, [[i, w], …]]         b + w·x + …, added from left to right
     ["mul", [i, j, …]]              x·y·…, multiplied from left to right
     ["not", i]                      1 − x
-    ["mix", i, j, k]                x·y + (1 − x)·z: y where x is so, z where it is not
-    ["cap", i]                      x, held within [0, 1]
+    ["mix", i, j, k]                x·y + (1 − x)·z: y if x is true, z if it is false
+    ["cap", i]                      x, clamped to [0, 1]
 
-Nothing but IEEE additions and multiplications in a fixed order, so that Python and JavaScript agree bit for bit.
+All of them are IEEE additions and multiplications in a fixed order, so that Python and JavaScript agree bit for bit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ Op = In | Lin | Mul | Not | Mix | Cap
 
 SCHEMA = "foretell/circuit/1"
 ROUNDING = 1e-9
-"""Largest excess over [0, 1] that counts as rounding."""
+"""Largest excess over [0, 1] that is treated as a rounding error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +48,19 @@ class Circuit:
     claims: Mapping[str, int]
     inputs: Mapping[str, float]
     pinnable: frozenset[str] = field(default=frozenset())
-    """Claims that can be pinned by overwriting their result, because claims above read nothing else of them."""
+    """Claims that can be pinned by overwriting their result, because the claims above use only that result."""
     improper: frozenset[str] = field(default=frozenset())
-    """Linear claims that share leaves with their surroundings although their chance, given the children, can leave
-    [0, 1]. Joint chances are then those of a signed measure; every claim's own number is held within [0, 1]."""
+    """Linear claims that share leaves with other claims although their probability, given the children, can leave [0,
+    1]. Joint probabilities are then those of a signed measure; each claim's own probability is clamped to [0, 1]."""
 
     @cached_property
     def input_places(self) -> dict[str, int]:
-        """Position of each input in the list."""
+        """Position of each input in the list of operations."""
         return {op[1]: i for i, op in enumerate(self.ops) if op[0] == "in"}
 
     @cached_property
     def readers(self) -> list[list[int]]:
-        """For each operation, those that read its result."""
+        """For each operation, the positions of the operations that read its result."""
         found: list[list[int]] = [[] for _ in self.ops]
         for place, op in enumerate(self.ops):
             for source in read_by(op):
@@ -71,12 +72,12 @@ class Circuit:
         return run_ops(self.ops, {**self.inputs, **(inputs or {})})
 
     def probabilities(self, inputs: Mapping[str, float] | None = None) -> dict[str, float]:
-        """The probability of every claim."""
+        """Run all operations and return the probability of every claim."""
         values = self.run(inputs)
         return {claim: values[place] for claim, place in self.claims.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """The data that the web page needs, as plain JSON."""
+        """Return the data that the web page needs, as plain JSON."""
         return {
             "schema": SCHEMA,
             "root": self.root,
@@ -88,7 +89,7 @@ class Circuit:
 
 
 def run_ops(ops: Sequence[Op], inputs: Mapping[str, float]) -> list[float]:
-    """The results of the operations, in their order.
+    """Run the operations and return their results in order.
 
     >>> run_ops([("in", "a"), ("in", "b"), ("mul", (0, 1)), ("not", 2)], {"a": 0.5, "b": 0.25})
     [0.5, 0.25, 0.125, 0.875]
@@ -106,7 +107,7 @@ def _within_bounds(value: Any) -> Any:
 def _result(
     op: Op, values: Sequence[Any], inputs: Mapping[str, Any], cap: Callable[[Any], Any] = _within_bounds
 ) -> Any:
-    """One operation, on numbers or on arrays of them."""
+    """Compute the result of one operation, for numbers or for arrays of numbers."""
     if op[0] == "lin":
         total = op[1]
         for i, weight in op[2]:
@@ -128,7 +129,7 @@ def _result(
 
 
 def rerun(circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float]) -> list[float]:
-    """Update the results after some inputs changed; recomputes only what depends on them."""
+    """Update the results after some inputs have changed, recomputing only the operations that depend on them."""
     places = {circuit.input_places[name] for name in inputs}
     stack = list(places)
     while stack:
@@ -143,7 +144,7 @@ def rerun(circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float]
 
 
 def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int) -> "list[Floats]":
-    """`run_ops` for `count` worlds at once, each input an array of that length."""
+    """Run the operations for `count` sets of inputs at once; each input is an array of that length."""
     import numpy as np
 
     worlds: dict[str, Any] = {**circuit.inputs, **inputs}
@@ -154,7 +155,7 @@ def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int) -> "l
 
 
 def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:
-    """Derivatives of the result `of` by every operation's result (reverse-mode differentiation).
+    """Derivatives of the result at position `of` with respect to every result (reverse-mode differentiation).
 
     >>> ops = [("in", "a"), ("in", "b"), ("mul", (0, 1)), ("not", 2)]
     >>> slopes(ops, run_ops(ops, {"a": 0.5, "b": 0.25}), 3)
@@ -235,17 +236,17 @@ class CircuitBuilder:
         return place
 
     def constant(self, value: float) -> int:
-        """A number."""
+        """Add a constant."""
         place = self._add(("lin", value, ()))
         self._constants[place] = value
         return place
 
     def given(self, name: str) -> int:
-        """An input."""
+        """Add an input."""
         return self._add(("in", name))
 
     def weighted(self, base: float, terms: Sequence[tuple[int, float]]) -> int:
-        """Base + Σ weight·x."""
+        """Add the weighted sum base + Σ weight·x."""
         free: list[tuple[int, float]] = []
         for place, weight in terms:
             value = self._constants.get(place)
@@ -256,7 +257,7 @@ class CircuitBuilder:
         return self._add(("lin", base, tuple(free))) if free else self.constant(base)
 
     def product(self, factors: Sequence[int]) -> int:
-        """Product of the factors, simplified for factors 0 and 1."""
+        """Add the product of the factors, simplified for factors 0 and 1."""
         values = [self._constants.get(place) for place in factors]
         if 0.0 in values:
             return self.constant(0.0)
@@ -270,12 +271,12 @@ class CircuitBuilder:
         return self._add(("mul", tuple(free)))
 
     def complement(self, place: int) -> int:
-        """One minus x."""
+        """Add 1 − x."""
         value = self._constants.get(place)
         return self._add(("not", place)) if value is None else self.constant(1.0 - value)
 
     def mixture(self, chance: int, high: int, low: int) -> int:
-        """`high` with the given probability, else `low`."""
+        """Add the mixture that equals `high` with the given probability and `low` otherwise."""
         value = self._constants.get(chance)
         if value is not None:
             return self.weighted(0.0, [(high, value), (low, 1.0 - value)])

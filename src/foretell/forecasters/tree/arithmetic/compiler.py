@@ -1,13 +1,14 @@
-"""Exact expectations of products: gate by gate where parts are independent, case by case where they share a claim.
+"""Exact expectations of products: gate by gate if parts are independent, case by case if they share a claim.
 
-Let E[g | ρ] be the chance that gate g is true in the tree where the variables of ρ are set by hand. A product of
-independent parts is the product of their expectations. Where parts share a variable w, and nothing below w can be
-reached around w,
+Let E[g | ρ] be the probability that gate g is true in the tree in which the variables of ρ are set by intervention. The
+expectation of a product of independent parts is the product of their expectations. If parts share a variable w, and
+nothing below w can be reached except through w, then
 
-    E[g·h | ρ] = E[w | ρ]·E[g·h | ρ, w so] + (1 − E[w | ρ])·E[g·h | ρ, w not so],
+    E[g·h | ρ] = E[w | ρ]·E[g·h | ρ, w true] + (1 − E[w | ρ])·E[g·h | ρ, w false],
 
-so w is settled first and the parts come apart (recursive conditioning, Darwiche 2001). Results are stored by what they
-hang on. A weighted sum needs no independence at all: its expectation is the weighted sum of expectations.
+so settling w first makes the parts independent (recursive conditioning, Darwiche 2001). Results are cached by the
+settled variables they depend on. A weighted sum needs no independence at all: its expectation is the weighted sum of
+the expectations.
 """
 
 from collections import Counter
@@ -46,21 +47,21 @@ class CoinBody:
 
 @dataclass(frozen=True)
 class GateBody:
-    """True exactly when a literal is."""
+    """A variable that is true exactly when a literal is true."""
 
     literal: int
 
 
 @dataclass(frozen=True)
 class WeightedBody:
-    """True with probability base + Σ weight·[literal], given the literals."""
+    """A variable that is true with probability base + Σ weight·[literal], given the literals."""
 
     base: float
     terms: tuple[tuple[float, int], ...]
 
     @property
     def proper(self) -> bool:
-        """Whether it is a probability whatever the literals are."""
+        """Whether the weighted sum is within [0, 1] for all values of the literals."""
         low = self.base + sum(min(weight, 0.0) for weight, _ in self.terms)
         high = self.base + sum(max(weight, 0.0) for weight, _ in self.terms)
         return low >= -1e-12 and high <= 1.0 + 1e-12
@@ -68,7 +69,7 @@ class WeightedBody:
 
 @dataclass(frozen=True)
 class NumbersBody:
-    """A number computed from other variables' numbers, treating every mention as independent; opaque to the rest."""
+    """A number computed from other variables' numbers, treating every mention as independent; opaque to other gates."""
 
     expression: Expression
 
@@ -83,12 +84,12 @@ class Gates:
         plan = plan or layout(tree)
         self.tree = tree
         self.order = plan.order
-        """Claims, children first."""
+        """Ids of the claims, children before parents."""
         self.rank = plan.rank
         self.names = [""]
-        """Name of a gate's variable; empty for an AND."""
+        """Name of each gate's variable; empty for an AND."""
         self.items: list[tuple[int, ...]] = [()]
-        """Literals of an AND."""
+        """Literals of each AND gate; empty for a variable."""
         self._known: dict[str | tuple[int, ...], int] = {}
         self._bodies: dict[str, Body] = {}
         self._bits: dict[str, int] = {}
@@ -96,7 +97,7 @@ class Gates:
         self._cones = self._all_cones()
 
     def _all_cones(self) -> dict[str, int]:
-        """For every claim, all claims and assumptions that its probability depends on."""
+        """For every claim, the mask of all claims and assumptions that its probability depends on."""
         cones: dict[str, int] = {}
         for i, claim in enumerate(self.order):
             node, cone = self.tree.nodes[claim], 1 << i
@@ -113,7 +114,7 @@ class Gates:
         return cones
 
     def var(self, name: str) -> int:
-        """The gate of a variable."""
+        """Return the gate of a variable, creating it if needed."""
         if name not in self._known:
             self._known[name] = len(self.names)
             self.names.append(name)
@@ -122,7 +123,7 @@ class Gates:
         return self._known[name]
 
     def all_of(self, literals: Iterable[int]) -> int:
-        """The literal that is true when all of these are."""
+        """Return the literal that is true if all of these literals are."""
         items = tuple(literals)
         if len(items) == 1:
             return items[0]
@@ -137,21 +138,21 @@ class Gates:
         return self._known[items]
 
     def any_of(self, literals: Iterable[int]) -> int:
-        """The literal that is true when one of these is."""
+        """Return the literal that is true if any of these literals is."""
         return -self.all_of(-literal for literal in literals)
 
     def bit(self, name: str) -> int:
-        """The variable as a mask."""
+        """Return the bit mask of a variable."""
         if name in self.rank:
             return 1 << self.rank[name]
         return self._bits.setdefault(name, 1 << (len(self.order) + len(self._bits)))
 
     def reach(self, gate: int) -> int:
-        """All variables that the gate depends on, including its own."""
+        """Mask of all variables that the gate depends on, including its own."""
         return self._reach[gate]
 
     def body(self, name: str) -> Body:
-        """What a variable is made of."""
+        """Return the definition of a variable."""
         if name not in self._bodies:
             node = self.tree.nodes[name]
             if has_own_value(node):
@@ -164,7 +165,7 @@ class Gates:
     # What links are compiled with.
 
     def weighted(self, base: float, terms: Iterable[tuple[float, str]]) -> WeightedBody:
-        """True with probability base + Σ weight·[child]."""
+        """Define a variable that is true with probability base + Σ weight·[child]."""
         return WeightedBody(float(base), tuple((float(weight), self.var(child)) for weight, child in terms))
 
     def numbers(self, expression: Expression) -> NumbersBody:
@@ -172,16 +173,16 @@ class Gates:
         return NumbersBody(expression)
 
     def exactly(self, literal: int) -> GateBody:
-        """True exactly when a literal is."""
+        """Define a variable that is true exactly when a literal is true."""
         return GateBody(literal)
 
     def coin(self, name: str, p: float) -> int:
-        """An independent event whose chance is part of a link; `name` must be its own in the whole tree."""
+        """Add an independent event whose probability is part of a link; `name` must be unique in the whole tree."""
         self._bodies[name] = CoinBody(float(p))
         return self.var(name)
 
     def set_input(self, name: str, p: float) -> None:
-        """The probability of an input that belongs to a link, such as the assumption of a formula."""
+        """Set the probability of an input that belongs to a link, such as the assumption of a formula."""
         self._bodies[name] = InputBody(p)
 
 
@@ -189,22 +190,22 @@ class Gates:
 
 
 class SettledClaims(NamedTuple):
-    """Variables set by hand, as masks: which, and which of them are true."""
+    """Variables set by intervention, as two masks: which ones are settled, and which of these are true."""
 
     which: int = 0
     true: int = 0
 
     def within(self, mask: int) -> "SettledClaims":
-        """Only those of the mask."""
+        """Keep only the variables in the mask."""
         return SettledClaims(self.which & mask, self.true & mask)
 
     def and_also(self, bit: int, value: bool) -> "SettledClaims":
-        """One more."""
+        """Return a copy with one more settled variable."""
         return SettledClaims(self.which | bit, self.true | bit if value else self.true)
 
 
 class ConditioningScope:
-    """Answers about gates where the variables of a mask `cut` are settled, so that nothing below them counts."""
+    """Answers queries about gates when the variables in `cut` are settled, so that nothing below them matters."""
 
     def __init__(self, gates: Gates) -> None:
         self.gates = gates
@@ -212,11 +213,11 @@ class ConditioningScope:
         self._pivots: dict[tuple[tuple[int, ...], int], list[str]] = {}
 
     def free(self, gate: int, cut: int) -> int:
-        """Unsettled variables that the gate depends on."""
+        """Mask of the unsettled variables that the gate depends on."""
         return self._look(abs(gate), cut)[0]
 
     def hit(self, gates: Sequence[int], cut: int) -> int:
-        """The settled variables that these gates meet."""
+        """Mask of the settled variables that these gates depend on."""
         found = 0
         for gate in gates:
             found |= self._look(abs(gate), cut)[1]
@@ -239,7 +240,7 @@ class ConditioningScope:
         return self._seen[key]
 
     def inside(self, gate: int) -> Sequence[int]:
-        """The literals one step below a gate."""
+        """Return the literals directly below a gate."""
         name = self.gates.names[gate]
         if not name:
             return self.gates.items[gate]
@@ -273,7 +274,7 @@ class ConditioningScope:
         return not below or not any(self.free(item, cut | bit) & below for item in group)
 
     def pivots(self, group: tuple[int, ...], cut: int) -> list[str]:
-        """Shared variables that can be settled first, most used first; none lies below another."""
+        """Shared variables that can be settled first, most used first; none of them is below another."""
         # Which variables are settled decides, not how: both cases of one look for the same next one.
         key = (group, self.hit(group, cut))
         if key not in self._pivots:
@@ -300,7 +301,7 @@ class ConditioningScope:
     def _readers(self, group: Sequence[int], shared: int, cut: int) -> dict[str, set[str | int]]:
         """Readers of each variable that leads to a shared one: claims by name, parts of the group by position.
 
-        Variables come in the order in which they are met.
+        Variables are in the order in which the traversal first reaches them.
         """
         readers: dict[str, set[str | int]] = {}
         stack: list[tuple[int, str | int]] = [(literal, place) for place, literal in enumerate(group)]
@@ -322,13 +323,13 @@ class ConditioningScope:
 
 
 LARGEST = 20_000
-"""Maximum number of entangled products before giving up."""
+"""Maximum number of products of dependent parts to compute before giving up."""
 
 NOTHING = SettledClaims()
 
 
 class TooManySharedClaims(InputError):
-    """Too many claims share too many others for an exact answer."""
+    """Raised if too many claims share too many others to compute an exact probability."""
 
     def __init__(self, claim: str, shared: Sequence[str]) -> None:
         self.claim = claim
@@ -341,7 +342,7 @@ class TooManySharedClaims(InputError):
 
 
 class Conditioning:
-    """Turns gates into operations. `outputs` holds the place of every variable's own probability."""
+    """Turns gates into operations. `outputs` holds the position of every variable's own probability."""
 
     def __init__(self, gates: Gates, emitter: CircuitBuilder) -> None:
         self.gates = gates
@@ -349,9 +350,9 @@ class Conditioning:
         self.scope = ConditioningScope(gates)
         self.outputs: dict[str, int] = {}
         self.opened: set[str] = set()
-        """Claims that had to be expanded, because their probability alone is not sufficient."""
+        """Claims that had to be expanded because their probability alone is not sufficient."""
         self.improper: set[str] = set()
-        """Linear claims looked into whose chance, given their children, can leave [0, 1]."""
+        """Expanded linear claims whose probability, given their children, can leave [0, 1]."""
         self.cases: Counter[str] = Counter()
         """How often each variable was settled."""
         self._claim = ""
@@ -360,7 +361,7 @@ class Conditioning:
         self._products: dict[tuple[tuple[int, ...], SettledClaims], int] = {}
 
     def claim(self, name: str) -> int:
-        """The place of a computed claim's probability; its children's must be there or are taken as inputs."""
+        """Return the position of a computed claim's probability; children not yet computed are taken as inputs."""
         self._claim = name
         body = self.gates.body(name)
         try:
@@ -411,7 +412,7 @@ class Conditioning:
         return self.outputs[name]
 
     def _opened(self, name: str, settled: SettledClaims) -> int:
-        """Expand the claim, because something below it is settled."""
+        """Expand the claim because something below it is settled."""
         self.opened.add(name)
         body = self.gates.body(name)
         if isinstance(body, GateBody):
@@ -432,7 +433,7 @@ class Conditioning:
         return self.emit.product([self._part(group, settled) for group in self.scope.groups(left, settled.which)])
 
     def _left(self, literals: Sequence[int], settled: SettledClaims) -> list[int] | None:
-        """The unsettled literals, each once; None if one is certainly false."""
+        """Return the unsettled literals without duplicates; None if the product is certainly false."""
         left: dict[int, None] = {}
         for literal in literals:
             name = self.gates.names[abs(literal)]
@@ -458,7 +459,7 @@ class Conditioning:
         return self._products[key]
 
     def _entangled(self, group: tuple[int, ...], settled: SettledClaims) -> int:
-        """A product of dependent parts."""
+        """Compute the expectation of a product of dependent parts."""
         others = self._others(group, settled)
         inside = self._taken_apart(group, others)
         if inside is not None:
@@ -474,12 +475,15 @@ class Conditioning:
         return self._by_cases(pivots[0], group, settled)
 
     def _others(self, group: Sequence[int], settled: SettledClaims) -> list[int]:
-        """For each literal, the variables that the others depend on."""
+        """For each literal, the mask of the variables that the other literals depend on."""
         masks = [self.scope.free(literal, settled.which) for literal in group]
         return [reduce(or_, masks[:i] + masks[i + 1 :], 0) for i in range(len(masks))]
 
     def _taken_apart(self, group: Sequence[int], others: Sequence[int]) -> list[int] | None:
-        """The group with ANDs replaced by their parts, and claims nobody else reads by what they are the same as."""
+        """Replace ANDs by their parts, and claims that no other part reads by the literals they equal.
+
+        Returns None if there is nothing to replace.
+        """
         found: list[int] = []
         changed = False
         for literal, mask in zip(group, others, strict=True):
@@ -497,7 +501,7 @@ class Conditioning:
         return found if changed else None
 
     def _one_sided(self, literal: int, group: Sequence[int], settled: SettledClaims) -> int:
-        """A variable that is itself a factor: only the case in which that factor is true counts."""
+        """Settle a variable that is itself a factor: only the case in which that factor is true counts."""
         name = self.gates.names[abs(literal)]
         self.cases[name] += 1
         chance = self._expectation(literal, settled)
@@ -506,7 +510,7 @@ class Conditioning:
         return self.emit.product([chance, self._product(rest, known)])
 
     def _by_cases(self, name: str, group: Sequence[int], settled: SettledClaims) -> int:
-        """Both cases of a shared variable."""
+        """Condition on a shared variable, and mix the two cases."""
         self.cases[name] += 1
         bit = self.gates.bit(name)
         chance = self._gate(self.gates.var(name), settled)
@@ -515,7 +519,7 @@ class Conditioning:
         return self.emit.mixture(chance, high, low)
 
     def _worth_spreading(self, group: Sequence[int], others: Sequence[int], pivots: Sequence[str]) -> int | None:
-        """A linear claim nobody else reads, if its terms are fewer than the cases of what it shares."""
+        """A linear claim that no other part reads, if it has fewer terms than the variables it shares have cases."""
         for literal, mask in zip(group, others, strict=True):
             name = self.gates.names[abs(literal)]
             body = self.gates.body(name) if name and not self.gates.bit(name) & mask else None
@@ -527,7 +531,7 @@ class Conditioning:
         return None
 
     def _spread(self, literal: int, group: Sequence[int], settled: SettledClaims) -> int:
-        """E[(base + Σ w·c)·rest] = base·E[rest] + Σ w·E[c·rest]."""
+        """Expand a linear claim: E[(base + Σ w·c)·rest] = base·E[rest] + Σ w·E[c·rest]."""
         name = self.gates.names[abs(literal)]
         body = self.gates.body(name)
         assert isinstance(body, WeightedBody)
@@ -546,9 +550,9 @@ class Conditioning:
 def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeLayout | None = None) -> Circuit:
     """Compile a tree to operations that compute every claim's exact probability, even if branches share claims.
 
-    With `only`, the operations for these claims alone: the others enter with the probability they have. `plan` is the
-    tree's layout, where it is known already. The tree must be sound (`tree_problems`); where too much is shared,
-    `TooManySharedClaims` names the claims.
+    With `only`, compile just these claims; the others enter as inputs with their current probability. `plan` is the
+    tree's layout, if it is already known. The tree must be valid (see `tree_problems`). Raises `TooManySharedClaims`,
+    which names the claims, if too much is shared.
     """
     gates, emitter = Gates(tree, plan), CircuitBuilder()
     work = Conditioning(gates, emitter)
@@ -568,7 +572,7 @@ def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeL
 
 
 def _value(gates: Gates, name: str, only: Collection[str] | None) -> float:
-    """The current probability of an input."""
+    """Return the current probability of an input."""
     node = gates.tree.nodes.get(name)
     if node is None:
         body = gates.body(name)

@@ -1,10 +1,10 @@
 """The error bar of an answer from repeated trials of its leaves, and where more trials would help most.
 
-Each leaf's number is the mean of its trials, and their spread says how far that mean may be off. Leaves share what they
-have of spread with one another, since a few trials tell little alone. Errors of the same trial may go together: that is
-measured over all pairs of leaves, and judged correlations between claims are added to it. The variance of the answer is
-Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ (Analytica 2026, 4.2), and the bar is that of Student's t with as many degrees of freedom as the
-variance was known by (Satterthwaite 1946).
+Each leaf's probability is the mean of its trials, and their spread tells how far that mean may be off. The spread is
+partly pooled over all leaves, because a few trials of one leaf tell little. Errors in the same trial may be correlated:
+this is measured over all pairs of leaves, and judged correlations between claims are added to it. The variance of the
+answer is Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ (Analytica 2026, 4.2), and the error bar is that of Student's t with the degrees of freedom of
+the variance estimate (Satterthwaite 1946).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PRIOR_TRIALS = 4.0
 """Weight, in trials, of the pooled spread when estimating the spread of one leaf."""
 LEVEL = 0.9
-"""Coverage of the error bar."""
+"""Coverage of the error bar, as a fraction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +39,16 @@ class ErrorBar:
     high: float
     level: float
     freedom: float
-    """Degrees of freedom by which the standard deviation is known."""
+    """Degrees of freedom of the estimated standard deviation."""
     correlation: float
-    """Between the errors of two leaves in the same trial, as measured."""
+    """Measured correlation between the errors of two leaves in the same trial."""
     contributions: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By leaf, slope² × variance: its contribution to the uncertainty."""
+    """Each leaf's contribution to the variance: slope² × variance."""
     once: tuple[str, ...] = ()
-    """Leaves with one trial, for which the spread of the others is used."""
+    """Leaves with only one trial, for which the spread of the others is used."""
 
     def __str__(self) -> str:
-        """In words."""
+        """Describe the error bar in words."""
         spread = f"{self.level:.0%} of such bars hold the chance that perfect examination of the leaves would give"
         others = f"; for {_some(self.once)}, examined once, the spread of the others stands in" if self.once else ""
         return f"between {self.low:.3f} and {self.high:.3f} ({spread}{others})"
@@ -59,7 +59,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0) -> ErrorBar | None:
-    """The error bar of the root; None if no leaf has several trials, or all trials agree.
+    """Compute the error bar of the root; None if no leaf has several trials, or all trials agree.
 
     `systematic_error` is the standard deviation of errors that a grounder repeats in every trial. Trials cannot reveal
     it; it can only be estimated from resolved claims.
@@ -99,7 +99,7 @@ def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0
 
 
 def _error_of(tree: Tree, place: int | None, id: str, sd: Mapping[str, float]) -> float | None:
-    """Standard deviation of a claim's error: of a leaf its own, of a parent from the leaves below it."""
+    """Standard deviation of a claim's error: a leaf's own, or for a parent that from the leaves below it."""
     if id in sd:
         return sd[id]
     if place is None:
@@ -117,7 +117,7 @@ class LeafSpread:
     sd: "Floats"
     """Standard deviation of each leaf's mean, in the order of the leaves."""
     single: "Floats"
-    """Variance of one trial of each leaf."""
+    """Standard deviation of one trial of each leaf."""
     variance: float
     """Variance of the answer."""
     freedom: float
@@ -127,7 +127,7 @@ class LeafSpread:
 def leaf_spread(
     slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], *, systematic_error: float = 0.0
 ) -> LeafSpread:
-    """The errors of the leaves, and of the answer by its slopes."""
+    """Estimate the errors of the leaves, and from these and the slopes the variance of the answer."""
     import numpy as np
 
     count = np.array([len(one) for one in trials.values()], dtype=float)
@@ -174,9 +174,9 @@ def _within_leaves(
 
 
 def _edge_shift(mean: "Floats", sd: "Floats") -> "Floats":
-    """Bias of a mean of numbers clamped to [0, 1]: near an end they can only err to one side.
+    """Bias of the mean of numbers clamped to [0, 1]: near an end they can only err to one side.
 
-    That of a normal error that is held at the ends.
+    Assumes a normal error that is clamped at the ends.
     """
     import numpy as np
     from scipy.special import ndtr
@@ -189,7 +189,7 @@ def _edge_shift(mean: "Floats", sd: "Floats") -> "Floats":
 
 
 def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
-    """Correlation of leaves' errors in the same trial, over all pairs, at least 0."""
+    """Correlation between leaves' errors in the same trial, estimated over all pairs; at least 0."""
     import numpy as np
 
     rows = [(one, spread) for one, spread in zip(deviations, sd.tolist(), strict=True) if len(one) > 1 and spread > 0]
@@ -205,7 +205,7 @@ def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
 
 
 def bar_ends(p: float, sd: float, freedom: float, level: float) -> tuple[float, float]:
-    """The ends of an error bar, within [0, 1]."""
+    """Return the lower and upper end of an error bar, clamped to [0, 1]."""
     from scipy.special import stdtrit
 
     reach = float(stdtrit(freedom, 0.5 + level / 2)) * sd
@@ -213,10 +213,10 @@ def bar_ends(p: float, sd: float, freedom: float, level: float) -> tuple[float, 
 
 
 def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], count: int) -> dict[str, int]:
-    """Distribute more trials: each goes to the leaf where it reduces the answer's variance most.
+    """Distribute `count` more trials: each goes to the leaf where it reduces the answer's variance most.
 
-    The variance of a mean of n trials falls by σ²/n − σ²/(n + 1) with one more, and the answer's by slope² times that.
-    Before any leaf has a spread of its own, all count as equally unsure.
+    One more trial reduces the variance of a mean of n trials by σ²/n − σ²/(n + 1), and the answer's variance by slope²
+    times that. If no leaf has several trials yet, all leaves count as equally uncertain.
 
     >>> next_trials({"P1": 0.6, "P2": 0.2}, {"P1": (0.4, 0.5), "P2": (0.4, 0.5)}, 4)
     {'P1': 4, 'P2': 0}
@@ -232,7 +232,7 @@ def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]
 
 
 def root_slopes(tree: Tree) -> dict[str, float]:
-    """Slope of the answer by leaf, for leaves that have a probability."""
+    """Slope of the answer with respect to each leaf that has a probability."""
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[tree.root])
     places = circuit.input_places
@@ -240,7 +240,7 @@ def root_slopes(tree: Tree) -> dict[str, float]:
 
 
 def leaf_trials(tree: Tree) -> dict[str, tuple[float, ...]]:
-    """Trials by leaf; a leaf without recorded trials has one, its probability."""
+    """Trials of each leaf; a leaf without recorded trials has one, its probability."""
     found: dict[str, tuple[float, ...]] = {}
     for id in leaves(tree):
         node = tree.nodes[id]

@@ -13,7 +13,7 @@ from foretell.forecasters.tree.validation import result_problems, tree_problems,
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEvaluation:
-    """A valid tree with p of every parent, and warnings about it."""
+    """A valid tree in which every parent has its probability, with warnings about the tree."""
 
     tree: Tree
     warnings: tuple[TreeProblem, ...] = ()
@@ -32,17 +32,17 @@ class EvaluationCache:
     plan: TreeLayout
     circuit: Circuit | None = None
     values: Sequence[float] = ()
-    """Every operation's result."""
+    """Result of every operation of the circuit."""
 
 
 def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
-    """The tree, with `known` stored for the next what-if."""
+    """Store `known` on the tree for the next what-if, and return the tree."""
     object.__setattr__(tree, "cache", known)
     return tree
 
 
 def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
-    """The tree's operations and their results at its current values."""
+    """Return the tree's operations and their results at its current values, from the cache if possible."""
     known = tree.cache or EvaluationCache(layout(tree))
     if known.circuit is not None:
         return known.circuit, known.values
@@ -82,7 +82,7 @@ def evaluated(tree: Tree) -> Tree:
 def with_numbers(tree: Tree, claims: Iterable[str], p: Mapping[str, float]) -> Tree:
     """Set the parents' probabilities and update `incomplete`.
 
-    `claims`, children first, are those that may have changed; one without a new number keeps its own.
+    `claims` are those that may have changed, children first; a claim without a new probability keeps its own.
     """
     nodes = dict(tree.nodes)
     for claim in claims:
@@ -108,7 +108,8 @@ def _lacking(node: Proposition, nodes: Mapping[str, Proposition]) -> tuple[str, 
 def stale_claims(tree: Tree) -> list[str]:
     """Parents whose link must be judged again, children first.
 
-    Those judged as a whole before something beneath them changed, and those whose rule was judged from other words.
+    These are parents that were judged as a whole before something below them changed, and parents whose link was judged
+    from an earlier wording.
     """
     found: list[str] = []
     for claim in post_order(tree):

@@ -1,9 +1,10 @@
 """Check whether linear links are conditional probabilities of a Bayes net, and scale them so that they are.
 
-With every weight and the intercept in [0, 1] and their sum at most 1, β₀ + Σ βⱼ·[child j] is a probability whatever the
-children are: one of them, or the intercept, is picked with chance β and decides (Analytica, appendix B). A child that
-hinders is picked likewise and decides by its absence, where the intercept leaves room for it. Then the rule, the Bayes
-net and the logic program have the same numbers. Otherwise only the expectation makes sense.
+If every weight and the intercept are in [0, 1] and their sum is at most 1, β₀ + Σ βⱼ·[child j] is a probability for all
+values of the children: one of them, or the intercept, is picked with probability β and decides (Analytica, appendix B).
+A child that hinders the claim is picked in the same way and decides by being false, if the intercept leaves room for
+it. The rule, the Bayes net and the logic program then give the same probabilities. Otherwise only the expectation is
+meaningful.
 """
 
 import math
@@ -40,7 +41,7 @@ Weights = Mapping[str, float]
 
 
 def min_max(weights: Weights) -> Weights:
-    """Weights moved to [0, 1] by (β − a)/(b − a).
+    """Rescale weights to [0, 1] by (β − a)/(b − a).
 
     a is the smallest weight, or 0 if none is negative, so that positive weights keep their proportions; b is the
     largest.
@@ -54,7 +55,7 @@ def min_max(weights: Weights) -> Weights:
 
 
 def softmax(weights: Weights) -> Weights:
-    """Weights exp(βⱼ)/Σ exp(βₖ)."""
+    """Rescale weights to exp(βⱼ)/Σ exp(βₖ)."""
     top = max(weights.values())
     raw = {id: math.exp(w - top) for id, w in weights.items()}
     return {id: r / sum(raw.values()) for id, r in raw.items()}
@@ -64,9 +65,10 @@ SCALINGS: Mapping[str, Callable[[Weights], Weights]] = {"min-max": min_max, "sof
 
 
 def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:
-    """A conditional probability near the link, and a note on what was changed.
+    """Return a conditional probability close to the link, and a note on what was changed.
 
-    The intercept is held within [0, 1], and the scaled weights are shrunk alike until all add up to 1 at most.
+    The intercept is clamped to [0, 1], and the scaled weights are shrunk proportionally until everything adds up to at
+    most 1.
     """
     intercept = min(max(link.intercept, 0.0), 1.0)
     weights = SCALINGS[how](link.weights)
@@ -80,7 +82,7 @@ def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:
 
 
 def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
-    """Linear links, not pinned, that are not conditional probabilities, so that the tree is not a Bayes net."""
+    """Unpinned linear links that are not conditional probabilities, so that the tree is not a Bayes net."""
     hint = f"scale the weights: {', '.join(SCALINGS)}"
     return [
         TreeProblem(node=id, field="link", text=f"is no conditional probability: {'; '.join(faults)}", hint=hint)

@@ -1,4 +1,4 @@
-"""What a claim depends on: slopes, importance and tornado of its inputs, beta paths, and spread."""
+"""What a claim depends on: slopes, importance and tornado bars of its inputs, beta paths, and spread."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ class Sensitivity:
     claim: str
     p: float
     slope: float
-    """∂P(claim)/∂p. Since P is linear in each input by itself, also P where it is sure minus P where it is not."""
+    """∂P(claim)/∂p. Because P is linear in each input, also P if the input is true minus P if it is false."""
     importance: float
-    """slope²·p·(1 − p): the expected square of the step that P takes when the input's truth becomes known."""
+    """slope²·p·(1 − p): the expected squared change of P when the truth of the input becomes known."""
     share: float
-    """Share of the total importance."""
+    """Share of the total importance, as a fraction."""
 
 
 def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
@@ -57,9 +57,9 @@ def input_text(tree: Tree, name: str) -> str:
 
 
 def child_slopes(tree: Tree, claim: str) -> dict[str, float]:
-    """Slope of a claim by child; empty for a leaf or a claim judged as a whole.
+    """Slope of a claim with respect to each child; empty for a leaf or a claim judged as a whole.
 
-    Children are taken as independent of each other, as the link reads them.
+    Children are treated as independent of each other, as the link reads them.
     """
     node = tree.nodes[claim]
     if not node.children or node.link is None or node.link.own_probability is not None:
@@ -73,7 +73,7 @@ def child_slopes(tree: Tree, claim: str) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class TornadoBar:
-    """One bar of a tornado: the claim's probability with the input at both ends of its range."""
+    """One bar of a tornado chart: the claim's probability with the input at both ends of its range."""
 
     id: str
     claim: str
@@ -82,7 +82,7 @@ class TornadoBar:
     at_high: float
     low: float
     high: float
-    """The input's range: 0 and 1, or a standard deviation to each side, within [0, 1]."""
+    """The input's range: `low` to `high` is 0 to 1, or one standard deviation to each side, clamped to [0, 1]."""
 
     @property
     def width(self) -> float:
@@ -91,9 +91,9 @@ class TornadoBar:
 
 
 def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = None) -> list[TornadoBar]:
-    """The claim with each input at 0 and at 1, the widest bar first.
+    """Compute the claim's probability with each input at 0 and at 1, widest bar first.
 
-    With `sd`, only the inputs named there, each moved by its standard deviation to both sides, within [0, 1].
+    With `sd`, only the inputs in it are moved, each by its standard deviation to both sides, clamped to [0, 1].
     """
     circuit, values = circuit_and_values(tree)
     _require_inputs(circuit, sd or {})
@@ -121,16 +121,16 @@ class Driver:
     slope: float
     share: float
     pull: float
-    """Difference to the answer with this input at ½: slope × (p − ½)."""
+    """Change of the answer compared to this input at ½: slope × (p − ½)."""
     if_false: float
     if_true: float
-    """The answer if the input is false, and if it is true."""
+    """The answer if the input is false (`if_false`) and if it is true (`if_true`)."""
     turns_at: float | None
-    """The input's probability at which the answer is ½; None if there is none."""
+    """The input's probability at which the answer is ½; None if there is none in [0, 1]."""
 
 
 def drivers(tree: Tree) -> list[Driver]:
-    """Inputs of the root, strongest pull first."""
+    """Return the inputs of the root, strongest pull first."""
     bars = {bar.id: bar for bar in tornado(tree)}
     answer, found = tree.nodes[tree.root].p or 0.0, list[Driver]()
     for one in sensitivities(tree):
@@ -159,7 +159,7 @@ def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
 
 
 MOST_PATHS = 10_000
-"""Maximum number of paths; shared claims multiply them."""
+"""Maximum number of paths, because shared claims multiply them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,23 +167,23 @@ class BetaPath:
     """A path from the root to a claim with its own probability (a beta path of Analytica)."""
 
     claims: tuple[str, ...]
-    """From the root to the leaf."""
+    """Ids from the root to the leaf."""
     slopes: tuple[float, ...]
-    """Slope of each claim by the next: the weight of a linear link, or the current slope of another."""
+    """Slope of each claim with respect to the next: a linear link's weight, or the current slope of another link."""
     linear: bool
     """Whether all links are weighted sums, so that the slopes do not depend on the values."""
 
     @property
     def product(self) -> float:
-        """Slope of the root by the leaf along this path. Over all paths to a leaf, these add up to its slope."""
+        """Slope of the root with respect to the leaf along this path; a leaf's slope is the sum over its paths."""
         return prod(self.slopes)
 
 
 def beta_paths(tree: Tree) -> list[BetaPath]:
     """All paths from the root to claims with their own probability, strongest first.
 
-    A claim whose children are looked into from further above, because something beneath is shared, has no slope of its
-    own; ways through it are left out, and only the slopes from `sensitivities` count there.
+    A claim that is expanded by a claim further up, because something below it is shared, has no slope of its own. Paths
+    through it are left out; only the slopes from `sensitivities` are valid there.
     """
     circuit, values = circuit_and_values(tree)
     steps: dict[str, Mapping[str, float]] = {}
@@ -220,11 +220,11 @@ class TreeSpread:
     sd: float
     """Standard deviation √(Σ (∂P/∂c)²·σ²) for independent errors; exact for linear trees."""
     contributions: Mapping[str, float]
-    """(∂P/∂c)²·σ² of each input."""
+    """Variance (∂P/∂c)²·σ² contributed by each input."""
 
 
 def tree_spread(tree: Tree, sd: Mapping[str, float]) -> TreeSpread:
-    """How uncertain the root is when the inputs in `sd` have these standard deviations."""
+    """Compute how uncertain the root is if the inputs in `sd` have these standard deviations."""
     circuit, values = circuit_and_values(tree)
     _require_inputs(circuit, sd)
     place = circuit.claims[tree.root]

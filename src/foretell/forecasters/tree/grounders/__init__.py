@@ -1,1 +1,1 @@
-"""Grounders, which estimate leaves: a plain prompt, search, deep research, a notebook, the belief agent."""
+"""Grounders, which estimate leaves: a plain prompt, search, deep research, a notebook, and the belief agent."""

@@ -1,9 +1,9 @@
-"""The grounder `auto`: numbers go to the notebook, news to search, hard cases to deep research.
+"""The grounder `auto`: sends numeric claims to the notebook, news to search, and hard cases to deep research.
 
-A model chooses among the grounders that there are and that the leaf's share of the budget can pay for; where it gives
-no answer, the words of the claim decide. A grounder that fails hands the leaf on to a simpler one. Why it came to be
-this one is kept with the leaf. Nothing depends on the order in which leaves happen to be reached: a tree that is grown
-again chooses the same.
+A model chooses among the grounders that are available and that fit the leaf's budget; if it gives no answer, the
+wording of the claim decides. If a grounder fails, a simpler one takes over. The reason for the choice is stored with
+the leaf. Nothing depends on the order in which leaves are reached, so a tree that is grown again makes the same
+choices.
 """
 
 import re
@@ -25,23 +25,23 @@ SUITED: Mapping[str, str] = {
     "deep": "a long research by a model of its own; for tangled claims that matter much and are hard to look up",
     "plain": "answers from what a model knows; for claims about lasting facts, or where nothing can be looked up",
 }
-"""Grounder → what it is for, as shown to the model that chooses."""
+"""What each grounder is suited for, as shown to the model that chooses."""
 FALL_BACKS: Mapping[str, tuple[str, ...]] = {
     "deep": ("agent", "search", "plain"),
     "agent": ("search", "plain"),
     "notebook": ("search", "plain"),
     "search": ("plain",),
 }
-"""Grounder → which ones to try, in order, if it fails."""
+"""Grounders to try, in order, if a grounder fails."""
 ClaimKind = Literal["numeric", "news", "hard"]
 ORDERS: Mapping[ClaimKind, tuple[str, ...]] = {
     "numeric": ("notebook", "search", "agent", "plain"),
     "news": ("search", "agent", "plain"),
     "hard": ("deep", "agent", "search", "plain"),
 }
-"""Kind of claim → grounders, best first. The first available and affordable one is used."""
+"""Grounders for each kind of claim, best first. The first available and affordable one is used."""
 DOLLARS: Mapping[str, float] = {"deep": 0.5, "notebook": 0.1, "agent": 0.06, "search": 0.03, "plain": 0.0}
-"""Usual cost of a leaf by grounder; with a smaller budget, the next one is used."""
+"""Usual cost of a leaf in dollars, by grounder; if the budget is smaller, the next grounder is used."""
 _QUANTITY = re.compile(
     r"\b(?:above|below|exceeds?|exceeded|under|over|at least|at most|more than|less than|fewer than|higher than|"
     r"lower than|between|reach(?:es)?|rises? (?:by|to|above)|falls? (?:by|to|below))\b[^.]{0,40}?\d"
@@ -83,7 +83,7 @@ class AdaptiveGrounder:
     """Chooses a grounder for each leaf."""
 
     grounders: Mapping[str, Grounder]
-    """By the names used in `ORDERS`."""
+    """Grounders by name, as in `ORDERS`."""
     name: str = "auto"
     """Name recorded in the tree if all grounders failed."""
 
@@ -108,7 +108,7 @@ class AdaptiveGrounder:
         raise CannotGround("; ".join(route))
 
     async def _route(self, leaf: Leaf, context: Context) -> tuple[str, tuple[str, ...]]:
-        """Choose the first grounder, with the reason."""
+        """Choose the first grounder to try, and return it with the reason."""
         there = self.affordable(leaf.budget.dollars)
         if len(there) == 1:
             return there[0], (f"{there[0]}: the only one that is there and can be paid for",)
@@ -133,15 +133,15 @@ class AdaptiveGrounder:
         )
 
     def affordable(self, share: float | None) -> list[str]:
-        """The available grounders that fit the budget, or the cheapest one."""
+        """Return the available grounders that fit the budget, or the cheapest one if none does."""
         known = [name for name in SUITED if name in self.grounders]
         fits = [name for name in known if share is None or DOLLARS.get(name, 0.0) <= share]
         return fits or [min(known or list(self.grounders), key=lambda name: DOLLARS.get(name, 0.0))]
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
-        """The best available and affordable grounder for a kind of claim.
+        """Return the best available and affordable grounder for a kind of claim.
 
-        Where the share is too small for all of them, the cheapest is taken.
+        If the budget is too small for all of them, return the cheapest.
         """
         there = [name for name in ORDERS[kind] if name in self.grounders] or list(self.grounders)
         fits = [name for name in there if share is None or DOLLARS.get(name, 0.0) <= share]

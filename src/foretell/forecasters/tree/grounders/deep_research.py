@@ -1,4 +1,4 @@
-"""The grounder `deep`: a deep-research model whose only access to the web is our fenced search."""
+"""The grounder `deep`: a deep-research model that can access the web only through our fenced search."""
 
 import asyncio
 import contextlib
@@ -57,12 +57,12 @@ SPECS = (
 
 @dataclass(frozen=True, kw_only=True)
 class SearchAndFetch:
-    """Answers the two tools. Results go by their address, which means the same in every toolbox."""
+    """Implements the tools search and fetch. Results are identified by URL, which means the same in every toolbox."""
 
     toolbox: FencedTools
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        """The answer as JSON in a text, and whether it worked."""
+        """Run a tool; return the answer as JSON text (or an error message) and whether it succeeded."""
         try:
             if name == SEARCH:
                 return json.dumps(await self._search(required_text(arguments, "query")), ensure_ascii=False), True
@@ -105,19 +105,19 @@ def _head(one: AdmittedSource) -> dict[str, str]:
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 100_000
-"""Bytes of one request: a query, or an address."""
+"""Maximum size of a request body in bytes; a request holds only a query or a URL."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchServerAddress:
-    """Address and token under which a provider finds a leaf's tools."""
+    """URL and token that give a provider access to the tools of a leaf."""
 
     url: str
     token: str
 
 
 class SearchServer:
-    """Serves toolboxes by token. Made by `open_search_server`."""
+    """Serves toolboxes by token. Created by `open_search_server`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -126,7 +126,7 @@ class SearchServer:
 
     @contextmanager
     def serve(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
-        """A toolbox, reachable while in use; the provider's client finds it by the slot of its request."""
+        """Serve a toolbox while the context is open; the provider's client looks it up by the slot of its request."""
         address = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
         self._by_token[address.token] = SearchAndFetch(toolbox=toolbox)
         self._by_slot[slot] = address
@@ -136,18 +136,18 @@ class SearchServer:
             del self._by_token[address.token], self._by_slot[slot]
 
     def address_for(self, slot: str) -> SearchServerAddress | None:
-        """Address of the tools of a request; None if it has none."""
+        """Return the address of the tools for a request's slot; None if it has none."""
         return self._by_slot.get(slot)
 
     def by_header(self, authorization: str) -> SearchAndFetch | None:
-        """The tools that a token opens."""
+        """Return the tools of the bearer token in an Authorization header; None if the token is not valid."""
         scheme, _, token = authorization.partition(" ")
         return self._by_token.get(token.strip()) if scheme.lower() == "bearer" else None
 
 
 @asynccontextmanager
 async def open_search_server(*, public_url: str | None = None, port: int = 0) -> AsyncGenerator[SearchServer]:
-    """Open a server on loopback; `public_url` is the address of a tunnel to it, without a path."""
+    """Open a server on loopback; `public_url` is the URL of a tunnel to it, without a path."""
     if find_spec("mcp") is None:
         raise MissingExtra("serving the search to a deep-research model", "mcp")
     import uvicorn
@@ -157,7 +157,7 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
     class Quiet(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            """Ctrl-C is the application's own business."""
+            """Install no signal handlers, because the application itself handles Ctrl-C."""
             yield
 
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -179,7 +179,7 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
 
 
 def _app(search: SearchServer, public_url: str | None) -> "BoundedTools":
-    """The MCP server, behind the check of the token."""
+    """Build the MCP server, which accepts only requests with a valid token."""
     from mcp.server.lowlevel.server import Server
     from mcp.server.transport_security import TransportSecuritySettings
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
@@ -216,11 +216,11 @@ def _app(search: SearchServer, public_url: str | None) -> "BoundedTools":
 
 EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
 OWN_STEPS = 12
-"""Rounds of our own loop, where no deep-research model does the work."""
+"""Maximum number of rounds of our own loop, which is used if no deep-research model does the work."""
 
 
 def is_deep_research_model(model: str) -> bool:
-    """Whether a model can do its research on the provider's side, with tools it fetches from a server.
+    """Whether a model can do research on the provider's side, with tools that it calls on a server.
 
     >>> is_deep_research_model("openai:gpt-6.1-sol"), is_deep_research_model("google:gemini-4-argon")
     (True, False)
@@ -233,13 +233,13 @@ class DeepResearchGrounder:
     """Grounds claims with a deep-research model, or with our own loop if the model cannot reach our search."""
 
     server: SearchServer | None = None
-    """Where the search is served; None leaves only our own loop."""
+    """Server that offers the search; None means that only our own loop is used."""
     model: str | None = None
-    """`provider:name`; None takes the model of the grounder's role."""
+    """Model as `provider:name`; None uses the model of the grounder role."""
     name: str = "deep"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Research the claim."""
+        """Research the claim and return its grounding."""
         model = self.model or context.models.name("grounder")
         if self.server is None or not is_deep_research_model(model):
             inner = replace(context, models=context.models.with_model("grounder", model))
@@ -260,7 +260,7 @@ class DeepResearchGrounder:
             return await context.model("grounder").complete(request)
 
     async def _retrace(self, reply: Reply, toolbox: FencedTools, context: Context) -> None:
-        """Repeat the provider's calls in order, from the journal, so that they are recorded in the trace."""
+        """Repeat the provider's tool calls in order, from the journal, so that they are recorded in the trace."""
         offered = SearchAndFetch(toolbox=toolbox)
         for step, call in enumerate(reply.calls, start=1):
             try:

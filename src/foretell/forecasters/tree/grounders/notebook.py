@@ -41,47 +41,47 @@ OpenSession = Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]
 REPLAYED_EVENTS: Mapping[str, type[TraceEvent]] = {
     kind.__name__: kind for kind in (kinds.ModelCalled, kinds.ToolUsed, kinds.LeakBlocked)
 }
-"""Events that may occur while cells run; they are emitted again when a turn comes from the journal."""
+"""Events that can occur while cells run; they are emitted again when a turn is replayed from the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookTurn:
-    """The results of one turn."""
+    """The results of running the cells of one turn."""
 
     results: tuple[Mapping[str, Any], ...]
-    """Of each cell that was run: kind, source, ok, report."""
+    """For each cell that was run: kind, source, ok, report."""
     waiting: tuple[NotebookCell, ...] = ()
-    """Cells after a failed one."""
+    """Cells that were not run because an earlier one failed."""
     notice: str = ""
 
     @property
     def failed(self) -> Mapping[str, Any] | None:
-        """The cell that failed, always the last one."""
+        """The cell that failed, which is always the last one; None if all succeeded."""
         return self.results[-1] if self.results and not self.results[-1]["ok"] else None
 
 
 @dataclass
 class JournaledNotebook:
-    """One notebook. Use as an async context manager, so that its kernel goes when it is done."""
+    """One notebook. Use it as an async context manager, so that its kernel is released at the end."""
 
     open: OpenSession
     journal: Journal | None
     slot: str
     emit: EmitEvent
     cells: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """The notebook so far, as in its file."""
+    """The cells so far, in the format of an `.ipynb` file."""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     data: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """What its cells asked for, with the answers."""
+    """Data requests made by the cells, with the responses."""
     _completed_cells: list[NotebookCell] = field(default_factory=list[NotebookCell])
-    """Cells that ran to their end: a new kernel has to run them first."""
+    """Cells that ran to completion; a new kernel has to run them first."""
     _session: NotebookSession | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _events: list[TraceEvent] = field(default_factory=list[TraceEvent])
     _turns: int = 0
 
     async def __aenter__(self) -> "JournaledNotebook":
-        """No kernel is started before one is needed."""
+        """Return the notebook itself; a kernel is started only when one is needed."""
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -89,14 +89,15 @@ class JournaledNotebook:
         await self._stack.aclose()
 
     def document(self) -> dict[str, Any]:
-        """The notebook as the content of an `.ipynb` file."""
+        """Return the notebook as the content of an `.ipynb` file."""
         whole = ipynb(Notebook(facts=self.facts))
         return {**whole, "cells": [{**cell, "id": f"cell-{n}"} for n, cell in enumerate(self.cells, start=1)]}
 
     async def run(self, cells: Sequence[NotebookCell], *, correcting: bool = False) -> NotebookTurn:
         """Add cells and run them until one fails.
 
-        When correcting, the first is another version of the last cell, which failed, and the others waited for it.
+        If `correcting`, the first cell replaces the last one, which failed, and the others are those that waited for
+        it.
         """
         self._turns += 1
         written = [[type(cell).__name__, cell.source] for cell in cells]
@@ -139,7 +140,7 @@ class JournaledNotebook:
         }
 
     async def _current_session(self) -> NotebookSession:
-        """A session in which every completed cell has been run."""
+        """Return a session in which every completed cell has been run."""
         if self._session is None:
             self._session = await self._stack.enter_async_context(self.open(self._on_event))
             if self._completed_cells:
@@ -160,10 +161,10 @@ CELL = object_schema({"kind": {"type": "string", "enum": ["python", "markdown"]}
 CELLS = object_schema({"cells": {"type": "array", "items": CELL, "maxItems": 12}, "finished": {"type": "boolean"}})
 CORRECTION = object_schema({"source": TEXT})
 LONGEST_TURN = 16_000
-"""Characters of all results of one turn."""
+"""Maximum number of characters of all results of one turn."""
 LONGEST_SOURCE = 20_000
 MOST_GIVEN_UP = 2
-"""Maximum number of cells that could not be fixed; then the notebook ends."""
+"""Number of cells that could not be fixed after which the notebook ends."""
 CORRECT = (
     "Cell {number} failed; the cells after it have not been run. Answer with one JSON object: `source`, the corrected "
     "code of this one cell, complete."
@@ -175,23 +176,23 @@ class NotebookGrounder:
     """Has a model write cells, fix those that fail, and conclude."""
 
     pool: KernelPool
-    """Kernels in their sandboxes; opened and closed by whoever made it."""
+    """Sandboxed kernels. The caller that created the pool opens and closes it."""
     endpoints: Sequence[Endpoint] = ()
-    """Data besides the fenced search, already behind journal and cutoff."""
+    """Data endpoints besides the fenced search, already behind the journal and the cutoff."""
     journal: Journal | None = None
-    """Keeps what came of each turn."""
+    """Journal that stores the results of each turn; None if nothing is stored."""
     save: Callable[[Leaf, int], Path] | None = None
-    """Where the `.ipynb` of a leaf and trial goes; None writes none."""
+    """Returns the path at which to save the `.ipynb` of a leaf and trial; None if notebooks are not saved."""
     base: Path | None = None
-    """Notebooks are named in the tree relative to this directory."""
+    """Directory to which the notebook paths in the tree are relative."""
     steps: int = 20
-    """Turns in all."""
+    """Maximum number of turns."""
     tries: int = 5
-    """Corrected versions of one cell."""
+    """Maximum number of corrections of one cell."""
     name: str = "notebook"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Run a notebook for the claim and save it."""
+        """Run a notebook for the claim, save it, and return the grounding."""
         toolbox = context.tools_for(leaf.fenced)
 
         def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
@@ -249,7 +250,7 @@ class _NotebookConversation:
         self._given_up = 0
 
     async def work(self) -> None:
-        """Run turns until the model is done, or turns or budget run out."""
+        """Run turns until the model is finished, the turns or the budget run out, or too many cells were given up."""
         for step in range(1, self._grounder.steps + 1):
             found = await self._ask(f"cells {step}", CELLS, _usable)
             cells = [_cell(one) for one in found["cells"]]
@@ -260,7 +261,7 @@ class _NotebookConversation:
                 return
 
     async def conclude(self) -> Mapping[str, Any]:
-        """The report and the probability."""
+        """Ask for the conclusion: report, key factor, sources and probability."""
         self._messages.append(UserMessage(text=fill_prompts("notebook_conclude")))
         return await self._ask("conclusion", CONCLUSION_SCHEMA, _sound)
 
@@ -293,7 +294,7 @@ class _NotebookConversation:
         return await request.ask(self._context, read)
 
     def _record(self, found: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
-        """Add what the model wrote and its results to the conversation and to the trace."""
+        """Add what the model wrote, and the results, to the conversation and the trace."""
         first = len(self._book.cells) - len(ran.results)
         lines = [ran.notice] if ran.notice else []
         shown = report_for_prompt if self._context.marked else str
@@ -340,7 +341,7 @@ def _cell(found: Mapping[str, Any]) -> NotebookCell:
 
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
-    """Two user messages in a row become one: some providers insist on alternating roles."""
+    """Merge consecutive user messages into one, because some providers insist on alternating roles."""
     found: list[Message] = []
     for message in messages:
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""The grounders `plain`, `search` and `agent`, and what all grounders share."""
+"""The grounders `plain`, `search` and `agent`, and helpers that all grounders share."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -45,13 +45,13 @@ from foretell.tools.fence import FencedTools, Observation, SourceStore
 CONCLUSION_SCHEMA = object_schema(
     {"report": TEXT, "key_factor": TEXT, "sources": {"type": "array", "items": TEXT}, "p": CHANCE}
 )
-"""The end of every grounding: a report, what decided it, the sources, and a probability."""
+"""Schema of a grounding's conclusion: a report, the key factor, the sources, and a probability."""
 CONCLUSION_WITHOUT_SOURCES = object_schema({"report": TEXT, "key_factor": TEXT, "p": CHANCE})
 MOST_SOURCES = 30
 
 
 def grounding_from_answer(answer: Mapping[str, Any], grounder: str, sources: Sequence[str] = ()) -> GroundingResult:
-    """The grounding in an answer, or `UnusableReply`."""
+    """Read the grounding from an answer. Raises `UnusableReply` if the answer lacks a report or a valid probability."""
     report, key_factor = read_report(answer)
     try:
         p = as_probability(answer.get("p"))
@@ -64,7 +64,7 @@ def grounding_from_answer(answer: Mapping[str, Any], grounder: str, sources: Seq
 
 
 def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str, ...]:
-    """The sources that an answer cites: only those a tool has returned, each once."""
+    """Return the sources that an answer cites: only those that a tool has returned, without duplicates."""
     named = [str(one).strip().strip("[]") for one in answer.get("sources") or ()]
     by_url = {sources[id].url: id for id in reversed(sources.ids) if sources[id].url}
     ids = dict.fromkeys(id for one in named if (id := one if one in sources else by_url.get(one)) is not None)
@@ -77,7 +77,7 @@ def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str,
 
 
 def leaf_task(leaf: Leaf) -> str:
-    """Prompt text about a leaf: the claim and its place in the tree."""
+    """Prompt text about a leaf: the claim, the question it is a part of, and the date."""
     return sections(
         ("Claim", leaf.claim),
         ("What it is a part of", leaf.tree_question.question.text),
@@ -87,12 +87,12 @@ def leaf_task(leaf: Leaf) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PlainGrounder:
-    """Asks a model once, without tools: the fastest and cheapest grounder, which knows no recent news."""
+    """Asks a model once, without tools: the fastest and cheapest grounder, but without access to recent news."""
 
     name: str = "plain"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Ask the model about the claim."""
+        """Ask the model about the claim and return the grounding."""
         request = StructuredRequest(
             role="grounder",
             slot=f"{leaf.slot}/plain",
@@ -108,7 +108,7 @@ CONCLUDE_TOOL = ToolSpec(
     name=CONCLUDE, description="State the result and end the research.", parameters=CONCLUSION_SCHEMA
 )
 MOST_CALLS = 4
-"""Calls of one reply that are carried out."""
+"""Maximum number of tool calls that are run per reply."""
 AGAIN = 3
 """Maximum number of consecutive unusable replies."""
 
@@ -118,7 +118,7 @@ class SearchGrounder:
     """Lets a model search and read with fenced tools, then conclude."""
 
     steps: int = 5
-    """Rounds in all; in the last one only the conclusion is left."""
+    """Maximum number of rounds; in the last one the model can only conclude."""
     name: str = "search"
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class SearchGrounder:
             raise ValueError(f"steps = {self.steps}: at least one is needed, for the conclusion")
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Research the claim."""
+        """Research the claim and return its grounding."""
         toolbox = context.tools_for(leaf.fenced)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the claim is examined at {context.as_of}")
@@ -143,7 +143,7 @@ class SearchGrounder:
 
 
 class _SearchConversation:
-    """The conversation of one leaf."""
+    """The model's conversation about one leaf."""
 
     def __init__(self, leaf: Leaf, context: Context, toolbox: FencedTools, opening: Sequence[Message]) -> None:
         self._leaf = leaf
@@ -154,7 +154,7 @@ class _SearchConversation:
         self._model = context.model("grounder")
 
     async def round(self, step: int, *, last: bool) -> dict[str, Any] | None:
-        """Get one usable reply: its conclusion, or None after running its tool calls."""
+        """Get one usable reply and return its conclusion, or None after running its tool calls."""
         problem = ""
         for again in range(AGAIN):
             slot = f"{self._leaf.slot}/step {step}/{again}"
@@ -213,7 +213,7 @@ class _SearchConversation:
             return Observation(text=f"{name} failed: {for_prompt(str(error))}. Try another way.", failed=True)
 
     def _object_to(self, reply: Reply, problem: str) -> None:
-        """As plain text: providers want a result for every call that stays in the conversation."""
+        """Ask again, quoting the reply as plain text: providers require a result for every call in the conversation."""
         calls = [f"[{call.name} {call.arguments}]"[:2000] for call in reply.calls[:1]]
         text = "\n".join(filter(None, [reply.text.strip()[:2000], *calls]))
         if text:
@@ -223,7 +223,10 @@ class _SearchConversation:
 
 
 def _conclusion(reply: Reply) -> dict[str, Any] | None:
-    """The conclusion in a reply, by a call or written out; one that cannot be used goes back to the model."""
+    """Read the conclusion from a tool call or from the text of a reply; None if it has none.
+
+    Raises `UnusableReply`, which is returned to the model, if the conclusion is not valid.
+    """
     call = next((call for call in reply.calls if call.name == CONCLUDE), None)
     if call is None and (reply.calls or not reply.text.strip()):
         return None
@@ -239,19 +242,19 @@ SOURCES = "Sources:\n"
 
 
 def _agent() -> BeliefAgent:
-    """An agent without price and base rate, which belong to the question, and without clamping."""
+    """Create an agent without price and base rate, which belong to the question, and without clamping."""
     return BeliefAgent(variant=FULL, settings=AgentSettings(clamp=Clamp(low=0.0, high=1.0)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentGrounder:
-    """Runs the belief agent on the claim as a question."""
+    """Runs the belief agent with the claim as its question."""
 
     agent: BeliefAgent = field(default_factory=_agent)
     name: str = "agent"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """The agent's forecast; its rationale is the report."""
+        """Run the agent on the claim; its rationale becomes the report."""
 
         def tools(_: Question, inner: Context) -> FencedTools:
             return context.tools(leaf.fenced, inner)

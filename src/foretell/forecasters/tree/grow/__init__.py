@@ -1,1 +1,1 @@
-"""Grow a tree with models: break down claims, ground the leaves, and combine them, within budgets."""
+"""Grow a tree with models, within budgets: break down claims, ground the leaves, and combine them."""

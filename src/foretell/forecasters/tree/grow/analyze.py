@@ -1,7 +1,7 @@
 """Break down a claim: the analyzer adds children until it is done or there are enough leaves.
 
-Algorithm 1 of Analytica (2026). One analysis sees the claim it starts from, what lies above and beside it, and what it
-has added itself; it never sees more of a large tree.
+Algorithm 1 of Analytica (2026). One analysis sees the claim it starts from, the claims above and beside it, and those
+it has added itself; it never sees more of a large tree.
 """
 
 import asyncio
@@ -58,10 +58,10 @@ def depth_of(id: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisLimits:
-    """How much one analysis may add."""
+    """Limits on what one analysis may add."""
 
     leaves: int = 10
-    """Target number of leaves. Checked after every reply, so that there may be a few more."""
+    """Target number of leaves. Checked after every reply, so it may be exceeded by a few."""
     nodes: int | None = None
     """Maximum number of added claims."""
     depth: int | None = None
@@ -78,7 +78,7 @@ class Expansion(NamedTuple):
     parent: str
     causality: str
     children: list[tuple[str, str]]
-    """Name and claim; the name may be empty."""
+    """Name and claim of each child; the name may be empty."""
 
 
 class AnalysisDraft:
@@ -89,7 +89,7 @@ class AnalysisDraft:
         self.place = place
         self.limits = limits
         self.nodes: dict[str, Proposition] = {root.id: root}
-        """The claim it started from, with its children, and every claim that was added, parents before children."""
+        """The claim it started from, with its children, and every added claim, parents before children."""
         self.notes: list[str] = []
         """Notes for readers of the tree: overlaps, omissions and errors."""
         self._parents: dict[str, list[str]] = {root.id: []}
@@ -106,7 +106,7 @@ class AnalysisDraft:
         return full or len(self.leaves) >= self.limits.leaves
 
     def outline(self) -> str:
-        """The claims as an indented list."""
+        """Format the claims as an indented list."""
         lines: dict[str, None] = {}
         stack = [(self.root, 0)]
         while stack:
@@ -116,7 +116,7 @@ class AnalysisDraft:
         return "\n".join(lines)
 
     def read(self, expansions: Sequence[Mapping[str, Any]]) -> tuple[list[Expansion], list[str]]:
-        """The usable part of a reply, and messages to the model about the rest."""
+        """Return the usable part of a reply, and messages to the model about the rest."""
         usable: list[Expansion] = []
         problems: list[str] = []
         depths = {id: depth_of(id) for id in self.nodes}
@@ -144,7 +144,7 @@ class AnalysisDraft:
         return usable, problems
 
     def _path(self, id: str) -> tuple[str, ...]:
-        """The claims from the root of everything down to one."""
+        """Return the claims from the root of the whole tree down to this one."""
         above = self._above(id)
         own = [node.claim for other, node in self.nodes.items() if other in above]
         return (*self.place.path, *own, self.nodes[id].claim)
@@ -152,7 +152,7 @@ class AnalysisDraft:
     def _usable_children(
         self, parent: str, given: Sequence[Mapping[str, Any]], above: Sequence[str], siblings: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
-        """Children that can be added, and problems of the others."""
+        """Return the children that can be added, and the problems of the others."""
         usable: list[tuple[str, str]] = []
         problems: list[str] = []
         room = MOST_CHILDREN - len(siblings)
@@ -169,7 +169,7 @@ class AnalysisDraft:
         return usable, problems
 
     def apply(self, additions: Sequence[Expansion]) -> None:
-        """Add the children under new ids; those beyond the limits are left out, with a note."""
+        """Add the children under new ids. Those that exceed the limits are left out, with a note."""
         names: dict[str, str] = {}
         for place, addition in enumerate(additions):
             parent = addition.parent if addition.parent in self.nodes else names.get(addition.parent)
@@ -193,7 +193,7 @@ class AnalysisDraft:
             self.nodes[parent] = replace(node, causality=causality[:LONGEST_CAUSALITY])
 
     def _above(self, id: str) -> set[str]:
-        """All claims of this analysis above one."""
+        """Return the ids of all ancestors of a claim within this analysis."""
         found: set[str] = set()
         ahead = list(self._parents[id])
         while ahead:
@@ -207,7 +207,7 @@ class AnalysisDraft:
         return next((id for id, node in self.nodes.items() if claim_likeness(node.claim, claim) == "same"), None)
 
     def _join(self, parent: str, claim: str) -> str:
-        """Add a claim under a parent; an existing claim is shared instead of duplicated."""
+        """Add a claim under a parent and return its id; an existing claim is shared instead of duplicated."""
         id = self._known(claim)
         if id is None:
             own = child_id(parent, 1).rpartition("1")[0]
@@ -226,7 +226,7 @@ class AnalysisDraft:
 
 
 def _repetitions(claim: str, above: Sequence[str], beside: Sequence[str]) -> list[str]:
-    """The first ancestor or sibling that says the same or the opposite."""
+    """Return the first ancestor or sibling that says the same or the opposite, as a reason for rejecting the claim."""
     for what, claims in (("a claim above it", above), ("one beside it", beside)):
         for other in claims:
             how = claim_likeness(claim, other)
@@ -247,7 +247,7 @@ SCHEMA = object_schema(
 
 
 async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings, draft: AnalysisDraft) -> None:
-    """Add children below the draft's claim. Always ends; a note records failures."""
+    """Add children below the draft's claim. Always terminates; if a model fails, it ends early with a note."""
     # How the children will be put together.
     hint = fill_prompts(load("synthesis_rules", settings.rule).hint)
     system = fill_prompts("analyze", hint=hint) + "\n\n" + fill_prompts("rules", today=about.today)
@@ -277,7 +277,7 @@ async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings,
 
 
 async def _extend(draft: AnalysisDraft, request: StructuredRequest, context: Context) -> bool:
-    """Ask for one reply and apply it; returns whether the analysis is complete."""
+    """Ask for one reply and apply it; return whether the analysis is complete."""
     answers: list[Mapping[str, Any]] = []
 
     def read(answer: Mapping[str, Any]) -> bool:

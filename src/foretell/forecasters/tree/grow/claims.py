@@ -68,7 +68,7 @@ def claim_faults(claim: str) -> list[str]:
 
 
 def tidy(claim: str) -> str:
-    """Normalise a claim to one line."""
+    """Normalise whitespace, so that the claim is on one line."""
     return " ".join(claim.split())
 
 
@@ -77,9 +77,9 @@ def tidy(claim: str) -> str:
 Likeness = Literal["same", "opposite", "alike", "apart"]
 
 ALIKE = 0.75
-"""Similarity from which two claims are reported as overlapping."""
+"""Minimum similarity at which two claims are reported as overlapping."""
 TOGETHER = 0.6
-"""Absolute correlation from which two claims are reported as dependent."""
+"""Minimum absolute correlation at which two claims are reported as dependent."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?", re.UNICODE)
 _NOT = frozenset({"not", "no", "never", "fails", "fail", "failed", "without", "neither", "cannot"})
 _LITTLE = frozenset(
@@ -91,7 +91,7 @@ _LITTLE = frozenset(
 
 
 def stems(claim: str) -> list[str]:
-    """The content words of a claim, roughly stemmed, in order.
+    """Return the content words of a claim, roughly stemmed, in order.
 
     >>> stems("The banks will cut their rates by 31 March 2026.")
     ['bank', 'cut', 'rat', '31', 'march', '2026']
@@ -112,16 +112,16 @@ class _Form(NamedTuple):
     """Normalised words of a claim, for comparison."""
 
     words: frozenset[str]
-    """Without negations."""
+    """The words without negations."""
     turned: tuple[str, ...]
-    """The same in their order, beginning wherever they come first in the alphabet: a phrase moved to the front changes
-    nothing."""
+    """The same words in order, rotated to the alphabetically smallest rotation, so that moving a phrase to the front
+    changes nothing."""
     denied: bool
 
 
 @lru_cache(maxsize=20_000)
 def _form(claim: str) -> _Form:
-    """Cached, because a claim is compared with all its ancestors and siblings."""
+    """Normalise a claim. Cached, because a claim is compared with all its ancestors and siblings."""
     words = stems(claim)
     meant = tuple(word for word in words if word not in _NOT)
     turned = min((meant[n:] + meant[:n] for n in range(len(meant))), default=())
@@ -129,7 +129,7 @@ def _form(claim: str) -> _Form:
 
 
 def _similarity(a: frozenset[str], b: frozenset[str]) -> float:
-    """Shared words over all words (Jaccard 1901)."""
+    """Jaccard similarity: shared words divided by all words (Jaccard 1901)."""
     return len(a & b) / len(a | b) if a | b else 1.0
 
 
@@ -152,7 +152,7 @@ def claim_likeness(a: str, b: str) -> Likeness:
 
 
 def similar_claims(claims: Mapping[str, str]) -> list[str]:
-    """Notes on pairs of claims with similar wording."""
+    """Return a note on each pair of claims with similar wording."""
     words = {id: _form(claim).words for id, claim in claims.items()}
     found = ((a, b, _similarity(words[a], words[b])) for a, b in combinations(words, 2))
     return [
@@ -163,7 +163,7 @@ def similar_claims(claims: Mapping[str, str]) -> list[str]:
 
 
 def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Groups of claims that say the same, without comparing every pair.
+    """Return groups of claims that say the same, without comparing every pair.
 
     >>> repeated_claims({"P1": "It rains in Oslo.", "P2": "Snow falls.", "P3.1": "In Oslo it rains"})
     [('P1', 'P3.1')]
@@ -179,7 +179,7 @@ class JudgedPairs(NamedTuple):
     """Pairs of claims that a model judges to be correlated."""
 
     together: Mapping[str, float]
-    """By pair ("P1 P2"), the correlation."""
+    """Correlation of each pair, with keys such as "P1 P2"."""
     notes: list[str]
     """Notes on strongly correlated pairs."""
 

@@ -13,7 +13,7 @@ Key = TypeVar("Key")
 
 
 class JobEvents(EventOrdering):
-    """The events of one job, in an order that replies decide and not the clock. Made in the job's own task."""
+    """The events of one job, in an order that depends on replies and not on timing. Create it in the job's own task."""
 
     def __init__(self, on_event: EmitEvent) -> None:
         self._on_event = on_event
@@ -26,7 +26,7 @@ class JobEvents(EventOrdering):
         super().__call__(event)
 
     def events(self) -> list[TraceEvent]:
-        """All of them."""
+        """Return all events of the job, in order."""
         return [*self._ordered, *self.held()]
 
 
@@ -38,14 +38,14 @@ class EventLog(Generic[Key]):
         self.jobs: dict[Key, JobEvents] = {}
 
     def job(self, key: Key) -> EmitEvent:
-        """The listener of one job; call it once, in the job's own task."""
+        """Return the listener of a new job; call this once, in the job's own task."""
         if key in self.jobs:
             raise ValueError(f"the job {key} was begun twice")
         self.jobs[key] = JobEvents(self._on_event)
         return self.jobs[key]
 
     def events(self, order: Iterable[Key]) -> list[TraceEvent]:
-        """All events, job by job in this order; it may name jobs that never ran."""
+        """Return all events, job by job in this order, which may include jobs that never ran."""
         return [event for key in order if key in self.jobs for event in self.jobs[key].events()]
 
     def usage(self) -> Cost:
@@ -73,7 +73,7 @@ TreeJob = tuple[str, str]
 
 
 def tree_job_order(tree: Tree) -> list[TreeJob]:
-    """Analyses from the root down, then leaves, then syntheses from the leaves up."""
+    """Return the order of jobs: analyses from the root down, then leaves, then syntheses from the leaves up."""
     down, up = list(tree.nodes), post_order(tree)
     stages = (("analysis", down), ("grounding", down), ("synthesis", up))
     return [(stage, node) for stage, nodes in stages for node in nodes]

@@ -1,6 +1,6 @@
 """Ground leaves concurrently within their budgets; a failed leaf does not fail the tree.
 
-Algorithm 2 of Analytica (2026), its leaves.
+Implements the leaves of algorithm 2 of Analytica (2026).
 """
 
 import asyncio
@@ -32,12 +32,12 @@ class SubtreeBudget:
     rounds: int
     """Remaining levels of analysis."""
     nodes: int
-    """Claims that may be added."""
+    """Maximum number of claims that may be added."""
     leaves: int | None = None
     dollars: float | None = None
-    """Budget for grounding all its leaves."""
+    """Budget for grounding all its leaves, in dollars; None for no limit."""
     each: float = 0.0
-    """Usual cost of a leaf, which limits the number of leaves."""
+    """Usual cost of a leaf in dollars, which limits the number of leaves."""
 
     def analysis_limits(self, settings: TreeSettings, node: str) -> AnalysisLimits | None:
         """Limits for an analysis of the node; None if it must stay a leaf.
@@ -58,7 +58,7 @@ class SubtreeBudget:
         return AnalysisLimits(leaves=leaves, nodes=self.nodes, depth=settings.depth)
 
     def per_leaf(self, *, added: int, among: int) -> "SubtreeBudget":
-        """The share of each leaf after an analysis has added claims.
+        """Return the share of each leaf after an analysis has added claims.
 
         >>> SubtreeBudget(rounds=2, nodes=100, leaves=40, dollars=1.0).per_leaf(added=20, among=10)
         SubtreeBudget(rounds=1, nodes=8, leaves=4, dollars=0.1, each=0.0)
@@ -84,9 +84,9 @@ USUAL_TOKENS: Mapping[str, tuple[int, TokenCount]] = {
     "deep": (1, TokenCount(input=150_000, output=20_000)),
     "auto": (5, TokenCount(input=30_000, output=5_000)),
 }
-"""Approximate calls and tokens per leaf by grounder, for plans only."""
+"""Approximate number of calls and tokens per leaf, by grounder; used only for plans."""
 LOW = 0.5
-"""Share of a leaf's budget after which it must conclude, because the conclusion costs something too."""
+"""Fraction of a leaf's budget after which it must conclude, because the conclusion costs something too."""
 
 
 def cost_of_leaf(context: Context) -> float:
@@ -98,13 +98,13 @@ def cost_of_leaf(context: Context) -> float:
 class LeafBudget:
     """Soft budget of one leaf: it ends research in time but blocks no call.
 
-    A hard limit sets the most a call may cost aside before it is made, which for a small share is more than all of it.
-    Hard are the budgets of the question and the run.
+    A hard limit reserves the maximum cost of a call before it is made, and for a small share that exceeds the whole
+    budget. The budgets of the question and the run are hard.
     """
 
     def __init__(self, leaf: str = "", dollars: float | None = None) -> None:
         self.dollars = dollars
-        """The budget; None for no limit."""
+        """The budget in dollars; None for no limit."""
         self._counted = Budget(f"leaf {leaf}")
 
     @property
@@ -114,11 +114,11 @@ class LeafBudget:
 
     @property
     def nearly_spent(self) -> bool:
-        """Whether it is time to conclude."""
+        """Whether so much is spent that the leaf must conclude."""
         return self.dollars is not None and self.spent >= LOW * self.dollars
 
     def metered(self, context: Context) -> Context:
-        """The context with a model whose cost is counted, if prices are known."""
+        """Return the context with a model whose cost is counted, if there is a budget and prices are known."""
         prices = context.models.prices
         if self.dollars is None or prices is None:
             return context
@@ -128,7 +128,7 @@ class LeafBudget:
 T = TypeVar("T")
 
 REPLIES_OF_LEAF = 10
-"""With a slow model, an attempt at a leaf has time for this many replies."""
+"""Number of replies that one attempt at a leaf has time for if the model is slow."""
 MORE_SECONDS = (
     "no answer within {:g} s; --leaf-seconds, the field leaf_seconds, or options: {{leaf_seconds: …}} in a file, "
     "allows more"
@@ -137,7 +137,7 @@ MOST_SOURCES = 30
 """Maximum number of sources kept from several trials."""
 LONGEST_REASON = 300
 BETWEEN_TRIALS = 1000
-"""Distance between trial numbers of a leaf, so that they do not collide with trials of the question."""
+"""Offset between the trial numbers of a leaf's trials, so that they do not collide with trials of the question."""
 
 CRITERIA = "It is decided by whether the claim, as it is worded, is true."
 
@@ -145,7 +145,7 @@ log = logging.getLogger(__name__)
 
 
 class CannotGround(Exception):
-    """A grounder failed for the reason given; a retry may succeed."""
+    """Raised if a grounder fails; a retry may succeed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,15 +157,15 @@ class Leaf:
     tree_question: TreeQuestion
     surroundings: ClaimSurroundings = field(default_factory=ClaimSurroundings)
     slot: str = ""
-    """Question, trial, tree, leaf and attempt: tells equal requests apart, the same in every run."""
+    """Question, trial, tree, leaf and attempt. Distinguishes otherwise equal requests; the same in every run."""
     budget: LeafBudget = field(default_factory=LeafBudget)
 
     @property
     def fenced(self) -> Question:
-        """The question behind the tree in the words of the claim: what a toolbox is made for.
+        """The tree's question with the claim as its text, for which a toolbox is created.
 
-        It keeps that question's fence, its series and its id: what a tool found for one leaf is not fetched again for
-        another.
+        It keeps the original question's fence, series and id, so that what a tool has found for one leaf is not fetched
+        again for another.
         """
         whole = self.tree_question.question
         words = f"The claim is a part of the analysis of: {whole.text}\n\n{whole.criteria}\n\n{whole.background}"
@@ -173,7 +173,7 @@ class Leaf:
 
     @property
     def question(self) -> Question:
-        """The claim as a binary question of its own."""
+        """The claim as a separate binary question."""
         whole = self.tree_question.question
         target = next((one for one in whole.targets if one.id == self.tree_question.target), whole.targets[0])
         own = Target(id="yes", resolves_at=target.resolves_at)
@@ -186,7 +186,7 @@ class GroundingResult:
     """The result of grounding a leaf."""
 
     p: float | None
-    """None if all attempts failed."""
+    """The probability; None if all attempts failed."""
     grounding: Grounding
     attempts: int = 1
 
@@ -204,12 +204,12 @@ class Grounder(Protocol):
         ...
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Probability, report and sources, or `CannotGround`."""
+        """Return probability, report and sources. Raises `CannotGround` if it fails."""
         ...
 
 
 async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of the jobs, in their order; where one raises, the others are cancelled."""
+    """Run the jobs concurrently and return their results in order; if one raises, cancel the others."""
     tasks = [asyncio.create_task(job) for job in jobs]
     try:
         return [await task for task in tasks]
@@ -220,7 +220,7 @@ async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float] = ()) -> GroundingResult:
-    """Combine several trials of a leaf: their mean, the report closest to it, all sources and numbers."""
+    """Combine several trials of a leaf: their mean, the report closest to it, and all sources and probabilities."""
     made = [(one.p, one.grounding) for one in results if one.p is not None]
     if not made:
         return results[0]
@@ -275,7 +275,7 @@ class GroundingPool:
         return result
 
     async def _trial(self, leaf: Leaf, context: Context, trial: int) -> tuple[GroundingResult, list[TraceEvent]]:
-        """Run one trial, with its events."""
+        """Run one trial and return its result and events."""
         events, share = JobEvents(ignore_event), leaf.budget.dollars
         budget = LeafBudget(leaf.id, None if share is None else share / self.settings.trials)
         # The first is what a leaf examined once would be, in the journal too.
@@ -292,7 +292,7 @@ class GroundingPool:
         return WorkClock(self.settings.leaf_seconds, replies=REPLIES_OF_LEAF)
 
     async def _instead(self, leaf: Leaf, context: Context, failed: GroundingResult) -> GroundingResult:
-        """Try the next simpler grounder, and record why."""
+        """Try the fallback grounders in order, and record in the route why each was used."""
         told = [f"{failed.grounding.grounder} failed: {one_line(failed.grounding.error)[:LONGEST_REASON]}"]
         for other in self.fall_backs:
             tried = replace(leaf, slot=f"{leaf.slot}/instead by {other.name}")

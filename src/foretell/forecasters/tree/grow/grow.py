@@ -1,11 +1,12 @@
-"""Grow a tree: every job starts as soon as it is possible.
+"""Grow a tree, starting every job as soon as possible.
 
-Analyticaⁿ (2026) as a frontier loop. A claim is broken down; its leaves are broken down again, as often as the settings
-say, or grounded the moment it is sure that they stay leaves; a claim is put together as soon as all its children have
-their numbers. No stage waits for another one to end, so a tree takes about as long as its longest chain of calls.
+Implements Analyticaⁿ (2026) as a frontier loop. A claim is broken down. Its leaves are broken down again, as many times
+as the settings say, or grounded as soon as it is certain that they stay leaves. A claim is synthesised as soon as all
+its children have results. No stage waits for another to end, so a tree takes about as long as its longest chain of
+calls.
 
-What a model is asked depends on its place in the tree and on earlier answers, never on the order in which answers
-arrive: a tree that is grown again from the journal asks the very same questions.
+What a model is asked depends on the position in the tree and on earlier answers, never on the order in which answers
+arrive: a tree that is grown again from the journal makes exactly the same requests.
 """
 
 import asyncio
@@ -48,29 +49,29 @@ class TreeGrowth:
     log: EventLog[TreeJob]
     settings: TreeSettings = field(default_factory=TreeSettings)
     dollars: float | None = None
-    """Budget of this tree."""
+    """Budget of this tree in dollars; None for no limit."""
     seed: int = 0
-    """For random weights."""
+    """Seed for random weights."""
     root: str = ROOT
-    """The id of the claim it grows from."""
+    """Id of the claim from which the tree grows."""
     above: ClaimSurroundings = field(default_factory=ClaimSurroundings)
     """Ancestors and siblings of that claim, if it is part of a larger tree."""
 
     def __post_init__(self) -> None:
         self._nodes = {self.root: Proposition(id=self.root, claim=self.about.claim)}
         self._notes: dict[str, tuple[str, ...]] = {}
-        """Notes by analysed claim."""
+        """Notes of each analysed claim."""
         self._parents: dict[str, list[str]] = {self.root: []}
         self._waiting: dict[str, int] = {}
-        """Claim → its children without a result yet."""
+        """Number of children without a result yet, by claim."""
         self._finished: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._jobs: set[asyncio.Task[None]] = set()
         self._under_way = 0
 
     async def run(self) -> Tree:
-        """Grow the tree and compute its probabilities. Failed leaves are marked, and so are claims that depend on them.
+        """Grow the tree and compute its probabilities. Failed leaves and the claims that depend on them are marked.
 
-        Starts at the root and accepts results until nothing is under way.
+        Starts at the root and accepts results until no job is in flight.
         """
         whole = SubtreeBudget(
             rounds=self.settings.rounds,
@@ -106,7 +107,7 @@ class TreeGrowth:
         job.add_done_callback(self._jobs.discard)
 
     def _open(self, id: str, budget: SubtreeBudget) -> None:
-        """Process a new leaf: break it down if the budget allows, else ground it."""
+        """Break down a new leaf if the budget allows, otherwise ground it."""
         limits = budget.analysis_limits(self.settings, id)
         if limits is None:
             self._start(partial(self._ground, id, budget), partial(self._grounded, id))
@@ -152,7 +153,7 @@ class TreeGrowth:
         self._settle(replace(self._nodes[id], p=result.p, grounding=result.grounding))
 
     def _settle(self, node: Proposition) -> None:
-        """Record a claim's result, and synthesise parents that waited only for it."""
+        """Record a claim's result, and start the synthesis of parents that were waiting only for it."""
         self._nodes[node.id] = node
         for parent in self._parents[node.id]:
             self._waiting[parent] -= 1
@@ -169,7 +170,7 @@ class TreeGrowth:
         return done
 
     def _below(self, id: str) -> dict[str, Proposition]:
-        """The claims that a synthesis needs: the children, or the whole subtree if parts of it are shared."""
+        """Return the claims that a synthesis needs: the children, or the whole subtree if parts of it are shared."""
         below = [other for other in pre_order(self._nodes, id) if other != id]
         if any(len(self._parents[other]) > 1 for other in below):
             return {other: self._nodes[other] for other in below}

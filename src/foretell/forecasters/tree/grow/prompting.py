@@ -1,4 +1,4 @@
-"""Ask a model for a JSON object, and return unusable replies to it with the reason, a few times."""
+"""Ask a model for a JSON object; if a reply is unusable, ask again with the reason, a limited number of times."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from foretell.questions.question import Exclusivity, Question
 T = TypeVar("T")
 
 LONGEST_REPORT = 8_000
-"""Maximum length of a stored report."""
+"""Maximum length of a stored report, in characters."""
 LONGEST_SENTENCE = 600
 
 
@@ -34,19 +34,19 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredRequest:
-    """A request for one JSON object. It depends on what is asked and where in the tree, never on when."""
+    """A request for one JSON object. It depends on the content and the position in the tree, never on timing."""
 
     role: ModelRole
     slot: str
-    """Question, trial, tree, claim and what for: tells equal requests apart, the same in every run."""
+    """Question, trial, tree, claim and purpose. Distinguishes otherwise equal requests; the same in every run."""
     system: str
     user: str
     schema: Mapping[str, Any]
     messages: tuple[Message, ...] = ()
-    """The conversation since then."""
+    """Messages of the conversation after the first user message."""
 
     async def ask(self, context: Context, read: Callable[[Mapping[str, Any]], T]) -> T:
-        """Ask, and parse the reply with `read`. Retries on `UnusableReply`; raises `NoUsableAnswer` in the end."""
+        """Ask, and parse the reply with `read`. Retries on `UnusableReply`; finally raises `NoUsableAnswer`."""
         model = context.model(self.role)
         messages = (SystemMessage(text=self.system), UserMessage(text=self.user, cached=True), *self.messages)
         problem = ""
@@ -66,7 +66,7 @@ class StructuredRequest:
 
 
 def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object in a reply, if it has the shape asked for; otherwise `UnusableReply` says what is wrong."""
+    """Parse the JSON object in a reply. Raises `UnusableReply` with the reason if it does not match the schema."""
     if reply.finish == "refusal":
         raise UnusableReply(
             "it was declined; this is an analysis of public matters, and a rough answer is better than none"
@@ -82,13 +82,13 @@ def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
-    """Report and key factor, truncated."""
+    """Return the report and the key factor, both truncated."""
     report, factor = (str(found.get(name) or "").strip() for name in ("report", "key_factor"))
     return report[:LONGEST_REPORT], factor[:LONGEST_SENTENCE]
 
 
 def object_schema(properties: Mapping[str, Any], *, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """The schema of an object with these fields and no others."""
+    """Build the JSON schema of an object with these fields and no others."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -107,9 +107,9 @@ CHANCE: Mapping[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 LONGEST_CRITERIA = 3_000
 LONGEST_BACKGROUND = 4_000
 DEEPEST_SHOWN = 8
-"""Maximum number of claims of a path in a prompt: the root and the nearest ones."""
+"""Maximum number of claims of a path in a prompt; the root and the nearest claims are kept."""
 MOST_SHOWN = 20
-"""Maximum number of siblings and of possible answers in a prompt."""
+"""Maximum number of siblings, and of possible answers, in a prompt."""
 ANSWERS: Mapping[Exclusivity, str] = {
     "exactly one": "Exactly one of these comes true:",
     "at most one": "At most one of these comes true, and possibly none:",
@@ -127,15 +127,15 @@ class TreeQuestion:
     target: str = ""
     """The id of the target that the root claim is about."""
     slot: str = ""
-    """Tells this tree from others of the same question and trial."""
+    """Distinguishes this tree from others of the same question and trial."""
 
     @property
     def today(self) -> str:
-        """The day of the cutoff."""
+        """The date of the cutoff, in ISO format."""
         return self.as_of.at.date().isoformat()
 
     def sections(self) -> tuple[tuple[str, str], ...]:
-        """Texts that define the question, each truncated."""
+        """Return the texts that define the question, each with its heading; long ones are truncated."""
         question = self.question
         return (
             ("What is asked", question.text),
@@ -145,7 +145,7 @@ class TreeQuestion:
         )
 
     def _answers(self) -> str:
-        """The other possible answers, if they are mutually exclusive."""
+        """List the possible answers, if they are mutually exclusive."""
         if self.question.exclusivity == "independent":
             return ""
         labels = [target.label or target.id for target in self.question.targets]
@@ -158,16 +158,16 @@ class TreeQuestion:
 class ClaimSurroundings:
     """The ancestors and siblings of a claim; never the rest of the tree.
 
-    What a model reads about the surroundings is bounded, however large the tree grows.
+    This bounds what a model reads about the surroundings, however large the tree grows.
     """
 
     path: tuple[str, ...] = ()
-    """Claims from the root to the parent."""
+    """Claims from the root down to the parent."""
     siblings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, nodes: Mapping[str, Proposition], parents: Mapping[str, Sequence[str]], id: str) -> "ClaimSurroundings":
-        """The surroundings of a claim, along its first parents."""
+        """Return the surroundings of a claim; if a claim has several parents, only the first counts."""
         above = list(parents[id][:1])
         siblings = [child for parent in above for child in nodes[parent].children if child != id]
         while above and (higher := parents[above[-1]][:1]):
@@ -176,14 +176,14 @@ class ClaimSurroundings:
         return cls(path=path, siblings=tuple(nodes[one].claim for one in siblings))
 
     def above(self) -> tuple[str, str]:
-        """The ancestors, as prompt text."""
+        """Return a heading and the ancestors, as prompt text."""
         shown = self.path
         if len(shown) > DEEPEST_SHOWN:
             shown = (shown[0], "…", *shown[-DEEPEST_SHOWN + 2 :])
         return "Claims above, from the whole to the part", "\n".join(f"- {claim}" for claim in shown)
 
     def beside(self) -> tuple[str, str]:
-        """The siblings, as prompt text."""
+        """Return a heading and the siblings, as prompt text."""
         shown = "\n".join(f"- {claim}" for claim in self.siblings[:MOST_SHOWN])
         return "Claims beside it, examined by others", shown
 
@@ -191,7 +191,7 @@ class ClaimSurroundings:
 # Prompt texts: Markdown files in the folder `prompts`, put together by the modules that ask.
 
 PromptText = str | Template
-"""The name of a text in the folder `prompts`, or, from another package, the text itself."""
+"""The name of a text in the folder `prompts`, or, for rules of other packages, a template with the text itself."""
 
 
 @cache

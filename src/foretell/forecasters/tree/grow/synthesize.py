@@ -69,18 +69,18 @@ class SynthesisRule:
 
     name: str
     link: type[Link]
-    """The kind of link it makes."""
+    """The class of the links that it makes."""
     prompts: tuple[PromptText, ...]
     """Prompt texts for the synthesizer, with placeholders `$children` and `$limit`."""
     hint: PromptText
-    """The text that tells the analyzer what kind of children suit it."""
+    """Prompt text that tells the analyzer what kind of children suit the rule."""
     fields: Callable[[Children], dict[str, Any]]
-    """JSON schema of what the answer holds besides report and key factor, by field."""
+    """Returns the JSON schemas of the answer's fields besides report and key factor."""
     read: Callable[[Answer], Link]
-    """The link in an answer that fits the schema."""
+    """Reads the link from an answer that matches the schema."""
 
     def schema(self, children: Children) -> dict[str, Any]:
-        """The schema of the whole answer."""
+        """Return the schema of the whole answer."""
         return object_schema({"report": TEXT, "key_factor": TEXT, **self.fields(children)})
 
 
@@ -90,17 +90,17 @@ class ModelFreeRule:
 
     name: str
     link: type[Link]
-    """The kind of link it makes."""
+    """The class of the links that it makes."""
     make: Callable[[Children, Random], Link]
     hint: PromptText = "hint_linear"
-    """The text that tells the analyzer what kind of children suit it."""
+    """Prompt text that tells the analyzer what kind of children suit the rule."""
 
 
 Rule = SynthesisRule | ModelFreeRule
 
 
 def rule_named(name: str) -> Rule:
-    """A rule by name; raises an `InputError` with the known names."""
+    """Return a rule by name. Raises an `InputError` with the known names if there is none."""
     return load("synthesis_rules", name)
 
 
@@ -109,7 +109,7 @@ def _each(children: Children, kind: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _some(children: Children) -> dict[str, Any]:
-    """Schema of numbers by child; completeness is checked with the link."""
+    """Schema of a number per child, all optional; completeness is checked with the link."""
     return object_schema({child: CHANCE for child in children}, optional=tuple(children))
 
 
@@ -146,11 +146,11 @@ def random_weights(children: Children, rng: Random) -> LinearLink:
 
 
 EFFECT = object_schema({"effect": {"type": "string", "enum": ["helps", "hinders"]}, "weight": CHANCE})
-"""How one child bears on the claim in a linear rule."""
+"""Schema of one child's effect on the claim in a linear rule."""
 
 
 def _effects(answer: Answer) -> LinearLink:
-    """Weights from stated effects; obstacles get negative weights and raise the intercept."""
+    """Build a link from the stated effects; obstacles get negative weights and raise the intercept."""
     given = cast("Mapping[str, Answer]", answer["effects"])
     helps, hinders = (
         {child: float(one["weight"]) for child, one in given.items() if one["effect"] == effect}
@@ -217,7 +217,7 @@ RANDOM = ModelFreeRule(name="random", link=LinearLink, make=random_weights)
 
 
 LONGEST_REPORTS = 24_000
-"""Maximum length of all children's reports together, split equally."""
+"""Maximum length of all children's reports together, in characters; it is split equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,15 +230,16 @@ class Synthesizer:
     missing: float = MISSING
     """Probability used for children that have none."""
     seed: int = 0
-    """For random weights."""
+    """Seed for random weights."""
 
     async def synthesize(
         self, node: Proposition, place: ClaimSurroundings, below: Mapping[str, Proposition]
     ) -> Proposition:
-        """The claim with its link, its probability and the report. An unfit answer is asked for again with the reason.
+        """Return the claim with its link, probability and report. An invalid answer is requested again with the reason.
 
-        When that fails for good, the mean of the children stands in, and `failed` says why: no answer of a model can
-        leave a hole in the tree. Where no child has a number there is nothing to put together, and no link.
+        If that finally fails, the mean of the children is used, and `failed` says why, so that no answer of a model can
+        leave a hole in the tree. If no child has a probability, there is nothing to combine, and the claim gets no
+        link.
         """
         rule = rule_named(self.settings.rule)
         node = replace(node, link=None, p=None, report="", key_factor="", notes=(), rule=rule.name, failed="", stale="")
@@ -314,9 +315,9 @@ class Synthesizer:
         return "\n\n".join(filter(None, lines))
 
     def _doubts(self, link: Link) -> list[str]:
-        """What a linear link says in its extreme cases, where that is more than its author may have meant.
+        """Implications of a linear link in extreme cases, if these go further than its author may have meant.
 
-        A judgement is not asked to bend: who repeats it is taken at their word.
+        The model need not change its judgement: if it repeats its answer, that answer is accepted.
         """
         if not isinstance(link, LinearLink) or any(not 0 <= abs(weight) <= 1 for weight in link.weights.values()):
             return []
@@ -335,7 +336,7 @@ class Synthesizer:
         return found
 
     def _fitted(self, link: Link, children: Sequence[str]) -> tuple[Link, tuple[str, ...]]:
-        """The link, scaled to a Bayes net if the settings ask for it, and a note on the change."""
+        """Return the link, scaled to a Bayes net if the settings ask for it, and a note on the change."""
         wanted = self.settings.bayes_net or self.settings.scaling is not None
         form = link.linear_form(children) if wanted else None
         faults = bayes_net_faults(form) if form is not None else []
@@ -349,7 +350,7 @@ class Synthesizer:
         return new, (note,)
 
     def _value(self, node: Proposition, link: Link, below: Mapping[str, Proposition]) -> float:
-        """The exact result of a link, even if branches share claims; raises `InvalidTree`."""
+        """Compute the exact result of a link, even if branches share claims. Raises `InvalidTree`."""
         top = replace(node, link=link, p=None, pinned=None)
         nodes = {node.id: top, **below}
         # A base that was confirmed may lie beyond the usual limit.
@@ -359,7 +360,7 @@ class Synthesizer:
 
 
 def wide_enough(nodes: Mapping[str, Proposition], limit: float) -> float:
-    """The intercept limit of a tree, raised to the largest base that the synthesizer insisted on."""
+    """Return the tree's intercept limit, raised to the largest base that the synthesizer insisted on."""
     own = (node.link for node in nodes.values())
     return max([limit, *(link.base for link in own if isinstance(link, LinearLink))])
 
@@ -375,11 +376,11 @@ def _within_one(link: LinearLink) -> LinearLink:
 RULE_OF_LINK = {
     rule.link.kind: rule.name for rule in (LINEAR, LOGIC, PRODUCT_LOGIC, NOISY_OR, INHIBITED, VANILLA, AVERAGE)
 }
-"""Kind of link → the rule that makes it. Links of other packages need the node's own `rule`."""
+"""Rule that makes each kind of link. Links of other packages need the node's own `rule`."""
 
 
 def rule_of(node: Proposition) -> str:
-    """The rule to use when a parent is judged again: its own, or the one that makes its kind of link."""
+    """Return the rule for judging a parent again: its own, or the one that makes its kind of link."""
     return node.rule or (RULE_OF_LINK.get(node.link.kind, "linear") if node.link is not None else "linear")
 
 
@@ -389,9 +390,9 @@ class Rejudged:
 
     tree: Tree
     edits: tuple[Edit, ...] = ()
-    """The edits, in order."""
+    """The edits that were applied, in order."""
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Claim → why its old judgement was kept."""
+    """Reason why the old judgement was kept, by claim."""
 
 
 async def rejudge(
@@ -403,11 +404,11 @@ async def rejudge(
     rule: str | None = None,
     log: EventLog[TreeJob] | None = None,
 ) -> Rejudged:
-    """Let a model judge every stale link again, and those of `also`, each once, children first.
+    """Have a model judge every stale link again, and those of the claims in `also`, each once, children first.
 
-    All that wait for nobody are asked at the same time. Everything else above an edit is arithmetic. Where a judgement
-    cannot be had, the old one stands, and the claim is stale still. With `rule`, claims are joined by it instead of the
-    rule that they were joined by before.
+    Claims that do not wait for others are judged concurrently. Everything else above an edit is arithmetic. If a
+    judgement fails, the old one is kept, and the claim remains stale. With `rule`, claims are combined by this rule
+    instead of their previous one.
     """
     log = log or EventLog()
 
