@@ -179,7 +179,7 @@ class LocalFile:
     meaning: str
     """A description shown to every notebook, so it should not mention anything that became known later."""
     date_column: str | None = None
-    """Holds the day or moment each row became known; rows that are later, or have no readable date, are left out."""
+    """The column with the day or time a row became known; rows that are later or undated are left out."""
     known_since: date | None = None
     """The day by which the whole file was public, for tables without dates."""
 
