@@ -159,7 +159,7 @@ class Kernel:
 
     @property
     def memory(self) -> int:
-        """Bytes of memory in use."""
+        """Bytes of memory in use by its processes."""
         return self._confined.memory
 
     async def execute(
