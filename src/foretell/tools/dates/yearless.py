@@ -35,11 +35,9 @@ _JOINED = frozenset("בלמה")
 """Hebrew "on", "to", "from" and "the", which a hyphen joins to the number."""
 _SHORT_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec mai maj okt dez"
 _SHORT_MONTHS = frozenset(_SHORT_NAMES.split())
-"""The short names that count as months; others ("set", "des", "ago") are too often other words. @.(_LONGEST_LAG,
-_LONGEST_NAMED_LAG)| Most days before publication for which writers omit the year, in general and after naming the
-next year."""
+"""The short names that count as months; others ("set", "des", "ago") are too often other words."""
 _LONGEST_LAG, _LONGEST_NAMED_LAG = 240, 100
-"""Days back from publication that a writer leaves the year out for, and after having named the next year."""
+"""Most days before publication for which writers omit the year: in general, and after naming the next year."""
 _MONTH_LENGTH = 30
 _YEAR = re.compile(r"(?<![\d.,])1[5-9]\d\d(?![\d.,]\d)|(?<![\d.,])20\d\d(?![\d.,]\d)")
 _YEAR_REACH = 400

@@ -45,7 +45,7 @@ class ProxyLimits:
     connections: int = 16
     """Maximum number of open connections."""
     faults: int = 100
-    """Number of invalid requests after which the proxy stops accepting connections."""
+    """Maximum number of faults, such as lines that are not a request; after that nothing more is answered."""
     idle_seconds: float = 10.0
     """Seconds a client may take to send its request or to read the response."""
 

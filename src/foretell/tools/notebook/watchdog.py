@@ -26,7 +26,7 @@ BLOCK = 512
 STREAM_BYTES, MESSAGES_BYTES = 256 * 1024, 3 * MIB
 """Bytes a Unix socket can hold at most: a stream by the default buffer size, a datagram socket ten times that."""
 FEW_SOCKETS = 20
-"""Number of internet sockets below which they are not examined; each holds at most a few megabytes."""
+"""Number of internet sockets up to which they are not examined; each holds at most a few megabytes."""
 HIDDEN_LOOKS = 5
 """Files held without a descriptor are counted every so many looks, twice in a row; each counts in full."""
 WRITABLE = (b" /notebook/", b" /wire/")
