@@ -1,4 +1,4 @@
-"""Addresses of the web, read so that no spelling hides where they lead."""
+"""Normalizes web addresses, so that no spelling hides where they lead."""
 
 import re
 from collections.abc import Iterator
@@ -20,21 +20,21 @@ FORBIDDEN = re.compile(
     r"[\\\s\x00-\x1f\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
-"""Backslashes, spaces and characters that are not seen: programs read them in different ways."""
+"""Backslashes, spaces and invisible characters, which different programs parse in different ways."""
 DRESSING = frozenset({"www", "m", "mobile", "amp"})
 HYPHENATED = ("translate.goog", "cdn.ampproject.org")
-"""Proxies that write the host behind them with hyphens for dots, as their first label."""
+"""Proxies that give the host behind them as their first label, with hyphens for dots."""
 LOOK_ALIKES = str.maketrans("аеіјорсухѕһԁԛԝκοαιν", "aeijopcyxshdqwkoaiv")  # Cyrillic and Greek
 UNWRAPPINGS = 6
 
 
 class UnreadableAddress(ValueError):
-    """Where the address leads cannot be told, and why."""
+    """It cannot be determined where the address leads; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """A place on the web, without protocol, account, port, fragment, spelling variants and mobile dressing."""
+    """A location on the web, without protocol, account, port, fragment, spelling variants and mobile prefixes."""
 
     host: str
     path: str = ""
@@ -43,7 +43,7 @@ class Address:
 
 @lru_cache(maxsize=4096)
 def address_of(url: str) -> Address | None:
-    """The place a URL names; None for a scheme without hosts, such as `file:`.
+    """Return the location a URL names, or None for a scheme without hosts, such as `file:`.
 
     >>> address_of("https://user:pw@WWW.Ex%61mple.COM.:8443/A%20b/?q=1#top")
     Address(host='example.com', path='/a b', params=frozenset({('q', '1')}))
@@ -63,7 +63,7 @@ def address_of(url: str) -> Address | None:
 
 @lru_cache(maxsize=4096)
 def plain_host(host: str) -> str:
-    """One spelling per host: decoded, lower case, Latin look-alikes, no trailing dot, no `www.` or `m.`."""
+    """Return the one spelling of a host: decoded, lower case, look-alikes as Latin, no trailing dot, `www.` or `m.`."""
     text = normalize("NFKC", unquote(host)).replace("。", ".").lower().strip(".")
     if not text or FORBIDDEN.search(text) or "/" in text or "@" in text:
         raise UnreadableAddress("it names no host")
@@ -76,13 +76,13 @@ def plain_host(host: str) -> str:
 
 @lru_cache(maxsize=4096)
 def plain_path(path: str) -> str:
-    """The path decoded, lower case, without repeated or final slashes and without marks of light versions."""
+    """Return the path decoded and in lower case, without repeated or final slashes and without AMP markers."""
     steps = [step for step in fully_decoded(path).lower().split("/") if step and step != "."]
     return "".join("/" + step for step in steps if step != "amp")
 
 
 def fully_decoded(text: str) -> str:
-    """Percent-decoding until nothing changes."""
+    """Percent-decode until nothing changes."""
     for _ in range(UNWRAPPINGS):
         decoded = unquote(text)
         if decoded == text:
@@ -112,7 +112,7 @@ def _unicode_label(label: str) -> str:
 
 @lru_cache(maxsize=4096)
 def places_in(url: str) -> tuple[Address, ...]:
-    """The address itself and every other one it carries: archives, caches, translators, redirectors."""
+    """Return the address itself and all others it contains, as in archives, caches, translators, redirectors."""
     return tuple(dict.fromkeys(_places_in(url)))
 
 
@@ -148,7 +148,7 @@ def _behind_hyphens(own: Address) -> Iterator[Address]:
 
 
 def urls_in(text: str) -> list[str]:
-    """The addresses written in running text, without the punctuation around them.
+    """Return the addresses in running text, without the punctuation around them.
 
     >>> urls_in("See https://a.org/x_(y)), www.b.org. and c.org/d; not e.org or me@f.org.")
     ['https://a.org/x_(y)', 'www.b.org', 'c.org/d']

@@ -1,4 +1,4 @@
-"""Which addresses a question closes: the platforms, the live data it resolves on, and the pages it names."""
+"""Which addresses are closed for a question: platforms, the live data it resolves on, and the pages it names."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ from foretell.tools.addresses import Address, UnreadableAddress, address_of, pla
 
 
 class AddressPatterns:
-    """Places of the web, found by the addresses that lie at or below them."""
+    """A set of locations that matches the addresses at or below them."""
 
     def __init__(self, addresses: Iterable[Address]) -> None:
         self._by_host: dict[str, list[Address]] = {}
@@ -27,7 +27,11 @@ class AddressPatterns:
         return sum(map(len, self._by_host.values()))
 
     def over(self, address: Address) -> Address | None:
-        """The place an address belongs to: its host or a host above, at or below the path, with the same parameters."""
+        """Return the location that covers an address, or None.
+
+        It matches if its host is the address's host or a parent domain, its path is the same or above, and the address
+        has all of its parameters.
+        """
         for place in self._at_or_above(address.host):
             below = address.path == place.path or address.path.startswith(place.path + "/")
             if below and place.params <= address.params:
@@ -35,20 +39,20 @@ class AddressPatterns:
         return None
 
     def _places_at_or_above(self, host: str) -> list[Address]:
-        """The places of a host and of those above it, nearest first."""
+        """Return the locations on a host and its parent domains, nearest first."""
         labels = host.split(".")
         hosts = (".".join(labels[start:]) for start in range(len(labels)))
         return [place for above in hosts for place in self._by_host.get(above, ())]
 
     def over_any(self, addresses: Iterable[Address]) -> Address | None:
-        """The first place any of the addresses belongs to."""
+        """Return the first location that covers any of the addresses, or None."""
         if not self._by_host:
             return None
         return next((place for address in addresses if (place := self.over(address)) is not None), None)
 
 
 def address_patterns(lines: Iterable[str]) -> AddressPatterns:
-    """The places a table lists."""
+    """Return the locations listed in a table."""
     return AddressPatterns(place for line in lines if (place := address_of(line)) is not None)
 
 
@@ -65,7 +69,7 @@ LIVE = {source: address_patterns(lines) for source, lines in _TABLES["live_data"
 
 
 def closed_platforms() -> AddressPatterns:
-    """The literal table, and the sites of markets that other packages add: these can close more, and open nothing."""
+    """Return the built-in table plus the market sites that plugins add; they can close more sites but open none."""
     hosts = tuple(host for name in added("markets") for host in load("markets", name).hosts)
     return _closed_with(hosts) if hosts else CLOSED
 
@@ -88,14 +92,14 @@ _LIVING_PATH = re.compile(
     r"|changelog|release-notes|history|weather(?:/[^/]+){0,3}|live-?scores?|headlines|newswire"
     r"|trending|popular|most-read|whats-new|updates)(?:\.\w{2,5})?$"
 )
-"""Lists, boards, live reports and wikis, wherever they are: what stands there changes, and its date with it."""
+"""Lists, boards, live reports and wikis on any site: their content changes, and their date with it."""
 _FRONT = re.compile(
     r"(?:/[a-z]{2}(?:-[a-z]{2})?)?(?:/(?:news|blog|blogs|politics|business|world|sports?|markets?|economy|finance|tech"
     r"|technology|science|health|opinion|nachrichten|politik|wirtschaft|actualites?|noticias|economia|notizie|nieuws"
     r"|nyheter"
     r"|novosti|haberler|berita|tin-tuc|press|press-releases|media)){0,2}"
 )
-"""The front page of a site or of a section of it."""
+"""The front page of a site or of one of its sections."""
 _WIKI_PARAMS = frozenset(("title", "action", "curid", "oldid", "diff"))
 _LIST_PARAMS = frozenset(("page", "paged", "offset", "s", "q", "query", "search", "sort", "filter"))
 _WRAPPED = re.compile(r"^/(?:[\w-]+/){0,3}(?:https?:|www\.)", re.IGNORECASE)
@@ -104,7 +108,7 @@ _STORED_COPY = re.compile(r"/web/\d{4,14}")
 
 
 def is_living(url: str) -> bool:
-    """Whether a page is rewritten for ever under its address, or is a mirror of such a page."""
+    """Whether a page is continually rewritten under the same address, or is a mirror of such a page."""
     addresses = _readable(url)
     if REWRITTEN.over_any(addresses) is not None:
         return True
@@ -120,7 +124,7 @@ def is_living(url: str) -> bool:
 
 
 def _wraps(own: Address) -> bool:
-    """Whether an address shows the page of another one that it carries."""
+    """Whether an address shows the page of another address that it contains."""
     if _WRAPPED.match(own.path):
         return True
     return any(
@@ -149,7 +153,7 @@ _PROFILE = re.compile(
 
 
 def is_encyclopedia(url: str) -> bool:
-    """Whether an address is that of an encyclopedia, which is read by revision."""
+    """Whether an address belongs to an encyclopedia, which is read by revision."""
     return ENCYCLOPEDIC.over_any(_readable(url)[:1]) is not None
 
 
@@ -166,7 +170,7 @@ class BlockedAddress:
 
     reason: str
     unless_stored: bool = False
-    """A version stored before the cutoff may be read: only today's page holds the answer."""
+    """Whether a version stored before the cutoff may be read, because only today's page holds the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,11 +180,11 @@ class Blocklist:
     live: AddressPatterns = NOWHERE
     named: AddressPatterns = NOWHERE
     fronts: frozenset[Address] = frozenset()
-    """Front pages of large publishers: closed alone, without what lies below."""
+    """Front pages of large publishers: only these are closed, not the pages below them."""
 
     @classmethod
     def of(cls, question: Question) -> "Blocklist":
-        """What the question's source and its own words close."""
+        """Return the blocklist that follows from a question's source and its own text."""
         labels = [target.label for target in question.targets]
         words = (question.text, question.criteria, question.background, question.url, *labels)
         named: list[Address] = []
@@ -196,7 +200,10 @@ class Blocklist:
         )
 
     def check(self, url: str, *, arrived: bool = False) -> BlockedAddress | None:
-        """Why the address is closed, or None. A redirector says nothing until one has `arrived` somewhere."""
+        """Return why the address is closed, or None.
+
+        A redirector is closed, because it does not say where it leads, unless its target was reached (`arrived`).
+        """
         try:
             found = places_in(url)
         except UnreadableAddress as error:

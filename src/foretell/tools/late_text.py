@@ -1,8 +1,8 @@
-"""What a question's own text tells of days after the moment it is asked, and the same question without it.
+"""Finds what a question's own text reveals about days after the question's date, and removes it.
 
-Questions name days to come: deadlines, schedules, "by 31 December". Those are no leak. What counts is a date at which a
-part of the text was written ("Updated June 7, 2024: …"), a thing told as past on a day that had not come, a row of
-later numbers, or an address that is dated later.
+Questions name future days: deadlines, schedules, "by 31 December". Those are not leaks. What counts is a date on which
+a part of the text was written ("Updated June 7, 2024: …"), something described as past on a day that had not come, a
+row of later numbers, or an address that is dated later.
 """
 
 import re
@@ -25,20 +25,20 @@ from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, late_stamps
 from foretell.tools.dates.words import TOKEN, is_stamp
 
 CUT_MARK = "[a passage written later is left out]"
-"""Stands where late sentences were cut."""
+"""Replaces late sentences that were cut."""
 LONGEST_SHOWN = 200
 LONGEST_READ = 60_000
-"""Characters of one text that are looked at; what lies beyond may be of any day."""
+"""Maximum characters of a text that are checked; what lies beyond counts as late, because it may be of any day."""
 TELLING = ("criteria", "background", "unit")
-"""Texts that tell of what is; what is asked may be a statement in any tense."""
+"""Fields that state facts; the question itself and its options may be statements in any tense."""
 MOST_FOUND = 20
-"""Places of one text that are told; more are found when these are cut."""
+"""Maximum number of late places reported per text; more are found after these are cut."""
 _REACH = 400
-"""Characters of a sentence that are looked at on each side of a date."""
+"""Characters of a sentence that are checked on each side of a date."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)*]{0,3}\s+(?=[^\sa-z])|\n")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _ADDRESS = re.compile(r"https?://[^\s<>\"')\]#]{1,400}")
-"""Without the part behind #, which names a chapter and not a day."""
+"""An address without its fragment, which names a section and not a day."""
 _WHOLE_ADDRESS = re.compile(r"https?://[^\s<>\"')\]]{1,400}")
 _AHEAD_WORDS = r"""
 will would shall should must if whether before until till between after through throughout resolves? resolving
@@ -51,46 +51,46 @@ votes? hosts? faces? returns? remains? stays? runs? matures? effective decides? 
 is\s(?:on|at|for|in|used) on\ssale
 """
 _AHEAD = re.compile(rf"\?|\b(?:{'|'.join(_AHEAD_WORDS.split())})\b")
-"""Words of plans, conditions and questions: a sentence with one of them tells nothing as past."""
+"""Words of plans, conditions and questions: a sentence with one of them describes nothing as past."""
 _BY = re.compile(
     r"\b(?:by|from|since|on or about|to|for|of|[a-z]{2,12}ing)\s+(?:the\s+)?(?:end\s+of\s+)?(?:[a-z]{3,9},?\s+)?$"
 )
-"""Right before a date: a deadline or the beginning of a span."""
+"""Right before a date: marks a deadline or the start of a period."""
 _CONDITION = re.compile(r"\b(?:if|whether|will|would|unless|through|between|until|before|si|wenn|ob|falls)\b")
 _SOURCE = re.compile(
     r"[a-z0-9)\"']\s+(?:published|released|issued|posted|reported)\s+(?:on\s+|in\s+)?(?:[a-z]{3,9},?\s+)?$"
 )
-"""What decides a question and is named by the day it comes out: "the table published on 1 July 2026"."""
+"""A source that decides the question and is named by its publication day: "the table published on 1 July 2026"."""
 _NOTE = re.compile(
     r"^\W{0,6}(?:fine print|clarif\w*|comment\w*|note|post-?mortem|addend\w*|errat\w*|amend\w*|remark|added|admin"
     r"|p\.?s\b|moderator|creator|author|chang\w*)\b[^.!?\n]{0,60}$"
 )
 _NOTE_END = re.compile(r"^\W{0,3}[:\-]")
-"""A remark that begins with its date."""
+"""What follows the date of a remark that begins with it."""
 _TOLD = re.compile(
     r"\b(?:was|were|did|had|has|cut|won|lost|said|rose|fell|beat|became|began|came|went|took|gave|made|held|met|left"
     r"|voted|died|hit|saw|got|led|sold|bought|paid|broke|chose|drew|grew|kept|ran|sent|shot|stood|struck|told|wrote"
     r"|[a-z]{3,15}(?<!ne)(?<!ee)(?<!spe)ed)\b"
 )
-"""Verbs of what has happened."""
+"""Verbs that say that something has happened."""
 _AS_ANNOUNCED = re.compile(r", as (?:was |already |officially |has been |later )?[a-z]{3,12}ed (?:[a-z]{2,12} ){0,6}$")
-"""Who said so and when is no part of a statement: "Yes, as announced on"."""
+"""Says when something was announced, which is not part of a statement: "Yes, as announced on"."""
 _NUMBER_ROW = re.compile(r"\W{0,4}(?:19|20)\d\d-\d\d-\d\d[\s:,;|=]{1,4}[-+$€£]?\d[\d.,]{0,20}\s?%?\W{0,4}")
-"""A line of a day and a number."""
+"""A line with a day and a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatePassage:
-    """A place in a question's text that was written after the moment it is asked, or tells of later as past."""
+    """A passage in a question's text that was written after the question's date, or describes later days as past."""
 
     field: str
-    """question, criteria, background, unit, or the option by its id."""
+    """question, criteria, background, unit, last value, or "option" with the option's id."""
     found: str
     """The date with a few words before it."""
     sentence: str
 
     def __str__(self) -> str:
-        """For people, on one line.
+        """Return a readable description on one line.
 
         >>> print(LatePassage(field="background", found="Updated June 7, 2024", sentence="Updated June 7, 2024: yes."))
         background: “Updated June 7, 2024” in “Updated June 7, 2024: yes.”
@@ -99,7 +99,7 @@ class LatePassage:
 
 
 def late_passages(question: Question, as_of: AsOf | None = None) -> tuple[LatePassage, ...]:
-    """Every such place, seen from the moment the question is asked in a backtest."""
+    """Return every late passage of a question, as of the time the question is asked in a backtest."""
     moment = as_of or question.as_of
     return tuple(
         LatePassage(field=name, found=found, sentence=_shown(text, place))
@@ -109,7 +109,7 @@ def late_passages(question: Question, as_of: AsOf | None = None) -> tuple[LatePa
 
 
 def without_late_passages(question: Question, as_of: AsOf | None = None) -> Question:
-    """The question with a mark in place of every such sentence and of what follows it in its paragraph."""
+    """Return the question with a mark in place of every late sentence and the rest of its paragraph."""
     moment = as_of or question.as_of
     unit = question.range.unit if question.range is not None else ""
     if unit != (kept := _cut(unit, moment, told=True)):
@@ -120,7 +120,7 @@ def without_late_passages(question: Question, as_of: AsOf | None = None) -> Ques
 
 
 def tells_late(text: str, as_of: AsOf) -> bool:
-    """Whether a text that somebody wrote for a question was written later, or tells of later days as past.
+    """Whether a text written for a question was written after the cutoff, or describes later days as past.
 
     >>> tells_late("The bank cut its rate on 6 June 2024.", AsOf.day("2024-04-01"))
     True
@@ -129,7 +129,7 @@ def tells_late(text: str, as_of: AsOf) -> bool:
 
 
 def split_late(questions: Sequence[Question], late_text: LateText) -> tuple[list[Question], list[Question]]:
-    """What of questions is asked in a backtest, and what is left out because its own text was written later."""
+    """Return the questions to ask in a backtest, and those left out because their own text was written later."""
     late = [late_text != "keep" and bool(late_passages(one)) for one in questions]
     if late_text == "quarantine":
         return list(compress(questions, map(not_, late))), list(compress(questions, late))
@@ -137,13 +137,13 @@ def split_late(questions: Sequence[Question], late_text: LateText) -> tuple[list
 
 
 def _name(target: Target) -> str:
-    """An option's id as a text; one that is only the day it resolves on tells nothing."""
+    """Return an option's id as text, or "" if it is only the day the option resolves on, which reveals nothing."""
     day = target.resolves_at
     return "" if day is not None and target.id == day.date().isoformat() else target.id
 
 
 def _texts(question: Question) -> Iterator[tuple[str, str]]:
-    """Every text of a question that a model reads."""
+    """Yield every text of a question that a model reads, with the name of its field."""
     yield "question", question.text
     yield "criteria", question.criteria
     yield "background", question.background
@@ -179,7 +179,10 @@ def _cut(text: str, as_of: AsOf, *, told: bool) -> str:
 
 @lru_cache(maxsize=20_000)
 def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str], ...]:
-    """Where in a text something late stands, and how its date reads. Rounds ask the same words again and again."""
+    """Return the positions of late passages in a text, with their dates as written.
+
+    Cached, because rounds ask about the same texts again and again.
+    """
     read = text[:LONGEST_READ]
     plain = fold(read)
     low = lower(plain)
@@ -208,7 +211,7 @@ def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str]
 
 
 def _names_a_question(url: str) -> bool:
-    """Whether an address leads to a forecasting platform, where addresses repeat what is asked and by when."""
+    """Whether an address belongs to a forecasting platform, whose addresses repeat the question and its deadline."""
     try:
         address = address_of(url)
     except UnreadableAddress:
@@ -217,32 +220,32 @@ def _names_a_question(url: str) -> bool:
 
 
 def _conditional(plain: str, place: int) -> bool:
-    """Whether the date of a stamp was known before: in "if … from 3 to 9 May 2026 (as checked on …)" it was."""
+    """Whether a stamp's date was known in advance, as in "if … from 3 to 9 May 2026 (as checked on …)"."""
     start, end = _sentence(plain, place, place)
     before = lower(_ADDRESS.sub(" ", plain[start:place]))
     return bool(_CONDITION.search(before) or _SOURCE.search(before)) or plain[start:end].rstrip().endswith("?")
 
 
 def _stated(plain: str, place: int) -> bool:
-    """Whether a date is part of a statement, and not that of a line which begins with "Updated" or with the date."""
+    """Whether a date is part of a statement, rather than of a line that begins with "Updated" or with the date."""
     start, _ = _sentence(plain, place, place)
     words = TOKEN.findall(lower(plain[start:place]))
     return len(words) > 2 and not is_stamp(words[0])
 
 
 def _tells_of(plain: str, low: str, found: FoundDate) -> bool:
-    """Whether a date is that of something told as past, or of a row of numbers."""
+    """Whether a date belongs to something described as past, or to a row of numbers."""
     return _told_as_past(plain, found) or _NUMBER_ROW.fullmatch(_line_at(low, found.start)) is not None
 
 
 def _as_announced(plain: str, low: str, found: FoundDate) -> bool:
-    """Whether a statement adds when it was made known, which is no part of what is asked."""
+    """Whether a statement adds when it was announced, which is not part of what is asked."""
     before = low[max(0, found.start - 60) : found.start]
     return _AS_ANNOUNCED.search(before) is not None and not _conditional(plain, found.start)
 
 
 def _told_as_past(plain: str, found: FoundDate) -> bool:
-    """Whether the sentence around a date tells what happened on it, and neither asks nor plans anything."""
+    """Whether the sentence around a date says what happened on it, and neither asks nor plans anything."""
     start, end = _sentence(plain, found.start, found.end)
     before, after = lower(plain[start : found.start]), lower(plain[found.end : end])
     sentence = f"{before} {after}"
@@ -254,7 +257,7 @@ def _told_as_past(plain: str, found: FoundDate) -> bool:
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
-    """From where to where the sentence around a place reaches, as far as is looked at."""
+    """Return start and end of the sentence around a position, within the range that is checked."""
     first = max(0, start - _REACH)
     starts = [one.end() for one in _SENTENCE_END.finditer(text, first, start)]
     ends = _SENTENCE_END.search(text, end, end + _REACH)

@@ -1,6 +1,6 @@
-"""The content layer: a model reads what passed the dates and drops whatever knows what came after the cutoff.
+"""The content layer: a model reads what passed the date rules and drops whatever knows what came after the cutoff.
 
-Only an explicit KEEP keeps. A missing, doubled, garbled or late verdict is a DROP.
+Only an explicit KEEP keeps a text. A missing, duplicate, garbled or late verdict is a DROP.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ def _schema(id: Mapping[str, Any], reason: Mapping[str, Any], **count: int) -> d
 
 SCHEMA = _schema({"type": "string"}, {"type": "string"})
 LONGEST_REASON = 80
-"""Letters of a reason from a model that is held to the ids: a very small one would go on for ever."""
+"""Maximum characters of a reason when `held` is set, because a very small model would go on for ever."""
 FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 MAX_NOTED = 5
 LONGEST_ADDRESS = 400
@@ -62,17 +62,17 @@ LONGEST_ADDRESS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Excerpt:
-    """What is to be judged: exactly what the forecaster would read."""
+    """A text to be judged: exactly what the forecaster would read."""
 
     title: str
     text: str
     url: str = ""
-    """Where it is from: an address often tells a day or an outcome."""
+    """Its address, because an address often reveals a day or an outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakVerdict:
-    """KEEP or DROP, and why."""
+    """KEEP or DROP, and the reason."""
 
     word: KeepOrDrop
     reason: str
@@ -91,32 +91,32 @@ class ContentFilter(Protocol):
     """Judges texts by their content."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        """One verdict per excerpt, in their order."""
+        """Return one verdict per excerpt, in the same order."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakFilter:
-    """The filter role: a quick model that is asked about texts in batches."""
+    """The filter role: a fast model that judges texts in batches."""
 
     model: Model
     name: str
-    """`provider:name`."""
+    """The model as `provider:name`."""
     batch: int = 10
     batch_chars: int = 48_000
     seconds: float = 120.0
-    """Longest time for a batch; then all of it is dropped."""
+    """Timeout for a batch, in seconds; after that all of it is dropped."""
     settings: ModelSettings = field(default_factory=ModelSettings)
     marked: bool = False
-    """Whether ids of texts carry a mark that no text can know, addresses are shown, and what is unclear is asked about
-    once more by itself; in runs of older versions not, so that they replay as they were."""
+    """Whether text ids carry a mark that no text can know, addresses are shown, and unclear verdicts are asked for once
+    more individually. False in runs of older versions, so that they replay as they were."""
 
     held: bool = False
-    """Whether the form of the reply names the ids and bounds the reasons, for a very small model, which writes down
-    other ids else; not in runs, whose replies must be found again."""
+    """Whether the response schema lists the ids and bounds the reasons, for a very small model, which would otherwise
+    write other ids. False in runs, whose stored responses must be found again."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        """One verdict per excerpt, in their order."""
+        """Return one verdict per excerpt, in the same order."""
         alone = [place for place, one in enumerate(excerpts) if self.marked and _speaks_to_the_filter(one)]
         among = [place for place in range(len(excerpts)) if place not in alone]
         batches = [*_batches(excerpts, among, self.batch, self.batch_chars), *([place] for place in alone)]
@@ -128,7 +128,7 @@ class LeakFilter:
         return [found[place] for place in range(len(excerpts))]
 
     async def _judge_batch(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        """The verdicts on a batch; what was not judged clearly among others is judged by itself."""
+        """Return the verdicts on a batch; a text without a clear verdict is judged again by itself."""
         verdicts = await self._judge(excerpts, as_of, question)
         if not self.marked or len(excerpts) == 1:
             return verdicts
@@ -175,20 +175,20 @@ _LONGEST_ADDRESS = 400
 
 
 def _speaks_to_the_filter(excerpt: Excerpt) -> bool:
-    """Whether a text has words for its judge: it is judged by itself, where it can speak for no other.
+    """Whether a text addresses its judge; it is then judged by itself, so that it cannot speak for other texts.
 
-    A text that only seems to is judged all the same, so that more are taken for such than are.
+    This matches generously, because a text that only seems to do so is judged all the same.
     """
     plain = fold(f"{excerpt.title}\n{excerpt.text}\n{unquote(excerpt.url[:_LONGEST_ADDRESS])}")
     return _VERDICT_WORDS.search(plain) is not None or _SPEAKS.search(_JOINED.sub(" ", lower(plain))) is not None
 
 
 _JOINED = re.compile(r"[-_+/]")
-"""What stands between the words of an address."""
+"""Characters between the words of an address."""
 
 
 def _batches(excerpts: Sequence[Excerpt], places: Sequence[int], count: int, chars: int) -> list[list[int]]:
-    """The places of texts that are judged together."""
+    """Return the indices of the texts, grouped into batches that are judged together."""
     batches: list[list[int]] = []
     size = 0
     for place in places:
@@ -202,7 +202,7 @@ def _batches(excerpts: Sequence[Excerpt], places: Sequence[int], count: int, cha
 
 
 def _ids(excerpts: Sequence[Excerpt], *, marked: bool) -> list[str]:
-    """The names of texts: with a hash of all of them, so that no text can hold the name of another."""
+    """Return an id for each text, with a hash of all of them, so that no text can contain the id of another."""
     if not marked or len(excerpts) == 1:
         return [f"r{place}" for place in range(1, len(excerpts) + 1)]
     told = "\0".join(f"{one.title}\0{one.text}\0{one.url}" for one in excerpts)
@@ -211,7 +211,7 @@ def _ids(excerpts: Sequence[Excerpt], *, marked: bool) -> list[str]:
 
 
 def _task(excerpts: Sequence[Excerpt], ids: Sequence[str], as_of: AsOf, question: str, *, addresses: bool) -> str:
-    """Texts travel as JSON, so that none of them can pose as an instruction or as another text."""
+    """Return the prompt. Texts are passed as JSON, so that none can pose as an instruction or as another text."""
     texts: list[dict[str, Any]] = []
     for id, excerpt in zip(ids, excerpts, strict=True):
         texts.append({"id": id, "title": excerpt.title, "text": without_age(excerpt.text)})
@@ -233,10 +233,10 @@ _ROW_KEYS = frozenset(("id", "verdict", "reason"))
 
 
 def read_verdicts(text: str, ids: Sequence[str]) -> list[LeakVerdict]:
-    """One verdict per text, DROP for every one that was not given clearly.
+    """Return one verdict per text, with DROP for every one that is missing or unclear.
 
-    The answer is one object with one list; an id that nobody asked about, a key too many, a row that is no object or
-    words around it make all of it unclear. An id named twice is unclear by itself.
+    The response must be one object with one list. An unknown id, an extra key, a row that is not an object, or text
+    around the object makes all of it unclear. An id that occurs twice makes only that verdict unclear.
     """
     stripped = text.strip()
     fenced = FENCE.match(stripped)
@@ -253,7 +253,7 @@ def read_verdicts(text: str, ids: Sequence[str]) -> list[LeakVerdict]:
 
 
 def _rows(answer: Any, ids: frozenset[str]) -> list[dict[str, Any]]:
-    """The rows of an answer that is exactly what was asked for; else a ValueError."""
+    """Return the rows of a response that is exactly as requested; raise ValueError otherwise."""
     if not isinstance(answer, dict) or list(cast("dict[str, Any]", answer)) != ["verdicts"]:
         raise ValueError("the answer is no object with verdicts")
     given = cast("dict[str, Any]", answer)["verdicts"]
@@ -270,7 +270,7 @@ def _rows(answer: Any, ids: frozenset[str]) -> list[dict[str, Any]]:
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the filter's answer; one that names a key twice says two things at once."""
+    """Build an object of the response; raise ValueError if a key occurs twice, because that is contradictory."""
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError("a key is named twice")
     return dict(pairs)

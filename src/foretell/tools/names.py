@@ -1,4 +1,4 @@
-"""The tools by name, and how the ids of their results begin."""
+"""The names of the tools, and the prefixes of their result ids."""
 
 from collections.abc import Collection
 
@@ -39,10 +39,10 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "acled": (FETCH_SERIES, *SEARCHING),
 }
 ANY_SOURCE = (FETCH_SERIES, FETCH_PRICES, FETCH_WIKIPEDIA, *SEARCHING)
-"""For sources without a line of their own."""
+"""The tools for sources without an entry in `TOOLS`."""
 
 FIXED: dict[str, tuple[tuple[str, ...], ...]] = {"dbnomics": ((FETCH_SERIES,), (SUBMIT,))}
-"""Sources whose steps are laid down: at each step only these tools, the last line standing for all later steps."""
+"""Sources with fixed steps: only these tools at each step; the last entry applies to all later steps."""
 
 HINTS = {
     FETCH_SERIES: f"Begin with {FETCH_SERIES}: it holds the value you compare with.",
@@ -53,7 +53,7 @@ HINTS = {
 
 
 def offered_tools(source: str, step: int, available: Collection[str], *, fixed: bool = True) -> tuple[str, ...]:
-    """The tools on offer at a step (counted from 1), of those available; submitting is always possible at the end."""
+    """Return the available tools to offer at a step (counted from 1); submitting is always possible at the end."""
     if step < 1:
         raise ValueError(f"steps count from 1, got {step}")
     steps = FIXED.get(source) if fixed else None
@@ -64,11 +64,11 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
 
 
 DECIDING = {FETCH_WIKIPEDIA: "wikipedia"}
-"""Tools that decide the questions of one source only, and are one place to look among others for the rest."""
+"""Tools that decide the questions of one source only; for other sources they are one place to look among others."""
 
 
 def tool_hint(tools: Collection[str], source: str) -> str:
-    """What to begin with, named only if it is really on offer and true for questions of the source."""
+    """Return a hint on which tool to use first, if it is on offer and the hint holds for the source's questions."""
     # What a source has of its own comes first in its line.
     usual = [tool for tool in TOOLS.get(source, HINTS) if tool in HINTS]
     hints = (HINTS[tool] for tool in usual if tool in tools and DECIDING.get(tool, source) == source)

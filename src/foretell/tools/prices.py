@@ -1,4 +1,4 @@
-"""What the market of a question thought in the weeks before the cutoff."""
+"""Prices of a question's market in the weeks before the cutoff."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ SPEC = ToolSpec(
 async def known_prices(
     source: PriceSource, ref: MarketRef, as_of: AsOf, days: int, emit: EmitEvent
 ) -> list[PricePoint]:
-    """The prices of a market in the days before the cutoff, oldest first; `ToolFailed` where they cannot be read.
+    """Return a market's prices in the days before the cutoff, oldest first; raise `ToolFailed` if they cannot be read.
 
-    Moments and prices only: all other fields of a market are told as of today.
+    Contains times and prices only, because all other fields of a market reflect today's state.
     """
     try:
         points = await source.prices(ref, as_of, days)
@@ -46,17 +46,17 @@ async def known_prices(
 
 @dataclass(frozen=True, kw_only=True)
 class FetchPrices:
-    """Reads the market of one question."""
+    """Reads the prices of one question's market."""
 
     question: Question
     sources: Mapping[str, PriceSource]
-    """By platform."""
+    """Price sources by platform."""
     emit: EmitEvent = ignore_event
 
     spec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """One item of dated prices per target."""
+        """Return one item of dated prices per target."""
         found = [await self._item(target, as_of) for target in self.question.targets[:MAX_TARGETS]]
         items = tuple(item for item in found if item is not None)
         if not items:

@@ -1,4 +1,4 @@
-"""The rules of the fence: which items a cutoff and a question refuse without asking any model."""
+"""The fence's rules: which items are refused for a cutoff and a question without asking a model."""
 
 import re
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ TOLD_LATER = re.compile(
 
 
 def clamp_series(series: Series, as_of: AsOf) -> tuple[Series, int]:
-    """The series up to the cutoff, and how many later points there were."""
+    """Return the series up to the cutoff, and the number of later points."""
     known = series.until(as_of)
     return known, len(series) - len(known)
 
 
 def clamp_prices(points: Sequence[PricePoint], as_of: AsOf) -> tuple[list[PricePoint], int]:
-    """The prices up to the cutoff, oldest first, and how many later or unreadable ones there were."""
+    """Return the prices up to the cutoff, oldest first, and the number of later or unreadable ones."""
     known = sorted((point for point in points if _admitted(point.at, as_of)), key=lambda point: point.at)
     return known, len(points) - len(known)
 
@@ -51,7 +51,7 @@ def _admitted(moment: datetime, as_of: AsOf) -> bool:
 
 
 def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
-    """The text without dated rows after the cutoff and without fields told later, and the lines left out."""
+    """Return the text without rows dated after the cutoff and without fields known later, and the lines left out."""
     if not text:
         return text, []
     lines, known = text.splitlines(), _late_moments(as_of)
@@ -68,12 +68,12 @@ def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
 
 
 def has_rows(text: str) -> bool:
-    """Whether any dated row is left."""
+    """Whether the text has any dated row."""
     return any(ROW.match(line) for line in text.splitlines())
 
 
 class _LateMoments(dict[tuple[str, str | None], bool]):
-    """Whether days and moments lie past a cutoff: a series is read again in every trial and for every question."""
+    """Caches whether days and times lie past a cutoff: a series is read again in every trial and for every question."""
 
     def __init__(self, as_of: AsOf) -> None:
         self._as_of = as_of
@@ -96,7 +96,7 @@ class _LateMoments(dict[tuple[str, str | None], bool]):
 
 
 class _RowStarts(dict[str, bool]):
-    """Whether a line that begins so has to be looked at: False for days such as `2026-01-01, ` before the cutoff."""
+    """Caches whether a line with this start needs checking: False for days like `2026-01-01, ` before the cutoff."""
 
     def __init__(self, late: _LateMoments) -> None:
         self._late = late
@@ -114,7 +114,7 @@ _late_moments = lru_cache(maxsize=50)(_LateMoments)
 
 @dataclass(frozen=True, kw_only=True)
 class FenceRules:
-    """The cutoff of one question, and what follows from it for everything outside."""
+    """The cutoff of one question, and the rules that follow from it for all outside material."""
 
     as_of: AsOf
     question: Question
@@ -130,16 +130,16 @@ class FenceRules:
 
     @property
     def sees(self) -> AsOf:
-        """The cutoff handed to tools; a clairvoyant sees a year past it."""
+        """The cutoff passed to tools; a clairvoyant sees a year past the real one."""
         return AsOf(at=self.as_of.at + timedelta(days=365), mode="live") if self.clairvoyant else self.as_of
 
     @cached_property
     def blocklist(self) -> Blocklist:
-        """The addresses this question closes."""
+        """The addresses that are closed for this question."""
         return Blocklist.of(self.question)
 
     def admit(self, item: SourceItem, tool: str) -> SourceItem | Refusal:
-        """The item, cut where numbers go past the cutoff, or why a rule refuses it."""
+        """Return the item, with numbers past the cutoff removed, or the refusal of the rule that rejects it."""
         if not self.active:
             return item
         if (blocked := self._address(item)) is not None:
@@ -152,7 +152,7 @@ class FenceRules:
         return item if reason is None else Refusal(layer="date", reason=reason)
 
     def check_address(self, tool: str, url: str) -> BlockedAddress | None:
-        """Why an address must not even be opened by a tool."""
+        """Return why a tool must not even open an address, or None."""
         if not self.active:
             return None
         if tool != FETCH_WIKIPEDIA and is_encyclopedia(url):

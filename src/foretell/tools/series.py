@@ -1,4 +1,4 @@
-"""The history of the series that decides a question, cut at the cutoff, with what a statistical model makes of it."""
+"""The history of the series that decides a question, up to the cutoff, with the estimate of a statistical model."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +19,7 @@ from foretell.tools.rules import clamp_series
 from foretell.tools.tool import LeakRefused, Refusal, SourceItem, ToolFailed, ToolMaterial, required_text
 
 STRIDES = ((60, 1), (300, 5), (1_300, 21), (10_000, 125))
-"""Of the newest 60 observations all are shown, of the 300 before them every fifth, and so on."""
+"""How observations are thinned: the newest 60 are all shown, of the 300 before them every fifth, and so on."""
 SPEC = ToolSpec(
     name=FETCH_SERIES,
     description=(
@@ -31,25 +31,25 @@ SPEC = ToolSpec(
 )
 
 Estimate = Callable[[Question, Series, AsOf], Awaitable[Mapping[str, float]]]
-"""Probabilities by target id from a history that ends at the cutoff; empty where a model has nothing to say."""
+"""Returns probabilities by target id from a history that ends at the cutoff; empty if the model has no estimate."""
 
 
 @runtime_checkable
 class WithProvenance(Protocol):
-    """A source that says whether its values may have been corrected since."""
+    """A source that reports whether its values may have been revised since."""
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The series and where it stands in time."""
+        """Return the series and its provenance."""
         ...
 
 
 async def known_series(
     source: WithProvenance | SeriesSource, ref: SeriesRef, as_of: AsOf, *, allow_revised: bool, emit: EmitEvent
 ) -> Series:
-    """What of a series was known at the cutoff.
+    """Return the part of a series that was known at the cutoff.
 
-    Values that may have been corrected since are refused in a backtest unless allowed; those of a source without
-    provenance count as such. `ToolFailed` where nothing can be read.
+    Values that may have been revised since are refused in a backtest unless allowed; a source without provenance counts
+    as revised. Raises `ToolFailed` if nothing can be read.
     """
     name = f"{ref.provider}/{ref.id}"
     try:
@@ -74,15 +74,15 @@ async def known_series(
 
 @runtime_checkable
 class WithDaysAhead(Protocol):
-    """A source that says what was known at a cutoff about the days after it."""
+    """A source that reports what was known at a cutoff about the days after it."""
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-        """Forecasts, scheduled releases: in lines."""
+        """Return forecasts and scheduled releases, one per line."""
         ...
 
 
 async def known_ahead(source: object, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-    """What a source knew about the days ahead; nothing where it cannot say, for the series itself is there anyway."""
+    """Return what a source knew about the days ahead; nothing if it cannot say, because the series is there anyway."""
     if not isinstance(source, WithDaysAhead):
         return ()
     try:
@@ -104,7 +104,7 @@ class FetchSeries:
     spec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """One item of dated rows."""
+        """Return one item of dated rows."""
         ref = self.question.series
         if ref is None:
             raise ToolFailed("This question is not decided by a series; search for reports instead.")
@@ -126,7 +126,7 @@ class FetchSeries:
 
 
 def shown_places(count: int) -> list[int]:
-    """Which of so many observations are shown, oldest first."""
+    """Return the indices of the observations to show out of `count`, oldest first."""
     places: list[int] = []
     last = count - 1
     for span, stride in STRIDES:
@@ -142,7 +142,7 @@ WEATHER_WORDS = re.compile(
     re.IGNORECASE,
 )
 WEATHER_SOURCES = ("kalshi",)
-"""Where markets are asked about the weather day by day."""
+"""Sources that have daily markets about the weather."""
 WEATHER_PROVIDER = "open_meteo"
 QUANTITIES: Mapping[str, str] = {
     "temperature_2m_max": "°C",
@@ -152,7 +152,7 @@ QUANTITIES: Mapping[str, str] = {
     "snowfall_sum": "cm",
     "wind_gusts_10m_max": "km/h",
 }
-"""Quantities of a day, with their units."""
+"""Daily weather quantities and their units."""
 WEATHER_SPEC = ToolSpec(
     name=FETCH_SERIES,
     description=(
@@ -169,7 +169,7 @@ WEATHER_SPEC = ToolSpec(
 
 
 def about_weather(question: Question) -> bool:
-    """Whether a market that names no series is about the weather of a day, told by its words.
+    """Whether a market without a series is about the weather of a day, judged by its words.
 
     >>> from foretell.questions.as_of import instant
     >>> about_weather(Question(id="q", source="kalshi", text="Will it snow in Oslo?", due=instant("2026-01-01")))
@@ -184,7 +184,7 @@ def about_weather(question: Question) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FetchWeather:
-    """Reads the weather of any place, as known at the cutoff."""
+    """Reads the weather at any place, as known at the cutoff."""
 
     source: WithProvenance | SeriesSource
     emit: EmitEvent = ignore_event
@@ -192,7 +192,7 @@ class FetchWeather:
     spec = WEATHER_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """One item of dated rows, below what was forecast."""
+        """Return one item with the forecast, followed by dated rows."""
         place, quantity = required_text(arguments, "place"), required_text(arguments, "quantity")
         if quantity not in QUANTITIES:
             raise ToolFailed(f"There is no quantity {quantity!r}; there are {', '.join(QUANTITIES)}.")

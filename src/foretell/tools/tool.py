@@ -1,4 +1,4 @@
-"""A tool brings material from outside; whether a model may see it is decided by the fence."""
+"""The tool interface: a tool fetches outside material, and the fence decides whether a model may see it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,40 +12,40 @@ from foretell.questions.trace import LeakBlocked
 
 
 class ToolFailed(Exception):
-    """The call did not work; the text tells the model what to do instead."""
+    """The call failed; the message tells the model what to do instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceItem:
-    """One piece of outside material, unchecked."""
+    """One piece of outside material, not yet checked."""
 
     title: str
     text: str
-    """All of it; the model sees `snippet` first and may ask for the rest."""
+    """The full text; the model sees `snippet` first and may ask for the rest."""
     snippet: str = ""
     url: str = ""
     hops: tuple[str, ...] = ()
-    """Every address it passed through."""
+    """Every address it was redirected through."""
     published: datetime | None = None
     dating: Dating = "none"
     captured: datetime | None = None
     """When this very version was stored; a version stored before the cutoff cannot know what came after."""
     clamped: bool = False
-    """Made of dated numbers that were already cut at the cutoff, point by point."""
+    """Whether it consists of dated numbers that were already cut at the cutoff, point by point."""
     rewritten: bool = False
-    """Stored versions of its address differ: its date says nothing about the words that stand there today."""
+    """Whether stored versions of its address differ, so that its date says nothing about today's text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolMaterial:
-    """What a tool brought back."""
+    """The material a tool returns."""
 
     heading: str
     items: tuple[SourceItem, ...]
 
 
 class Tool(Protocol):
-    """One thing an agent may do."""
+    """An action an agent can take."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -53,7 +53,7 @@ class Tool(Protocol):
         ...
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The material found as of the cutoff, or `ToolFailed`."""
+        """Return the material found as of the cutoff, or raise `ToolFailed`."""
         ...
 
 
@@ -61,7 +61,7 @@ class Tool(Protocol):
 
 
 def required_text(arguments: Mapping[str, Any], name: str) -> str:
-    """A text that must be there."""
+    """Return a text argument; raise `ToolFailed` if it is missing."""
     text = optional_text(arguments, name)
     if text is None:
         raise ToolFailed(f"The argument {name!r} is missing: give it as a text.")
@@ -69,7 +69,7 @@ def required_text(arguments: Mapping[str, Any], name: str) -> str:
 
 
 def optional_text(arguments: Mapping[str, Any], name: str) -> str | None:
-    """A text, or None where it is absent or empty."""
+    """Return a text argument, or None if it is absent or empty."""
     value = arguments.get(name)
     if value is None or value == "":
         return None
@@ -79,7 +79,7 @@ def optional_text(arguments: Mapping[str, Any], name: str) -> str | None:
 
 
 def required_texts(arguments: Mapping[str, Any], name: str) -> list[str]:
-    """A list of texts; a single text counts as a list of one."""
+    """Return a list of texts; a single text counts as a list of one."""
     value = arguments.get(name)
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
@@ -94,13 +94,13 @@ FenceLayer = Literal["address", "date", "data", "content"]
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """The layer that said no, and its reason. The reason is for people: the model never reads it."""
+    """The layer that refused an item, and its reason. The reason is for people: the model never reads it."""
 
     layer: FenceLayer
     reason: str
 
     def of(self, item: SourceItem) -> LeakBlocked:
-        """The event to record for an item."""
+        """Return the event to record for an item."""
         published = item.published.isoformat() if item.published is not None else ""
         return LeakBlocked(
             layer=self.layer, reason=self.reason, url=item.url, title=item.title[:200], published=published
@@ -108,7 +108,7 @@ class Refusal:
 
 
 class LeakRefused(ToolFailed):
-    """A tool noticed by itself that an answer would leak. The text is for the model, the refusal for the record."""
+    """A tool noticed by itself that its answer would leak. The message is for the model, the refusal for the record."""
 
     def __init__(self, text: str, refusal: Refusal) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""The web: searching it, opening pages, and reading further in what was admitted, with the help of a quick model."""
+"""Web tools: search, opening pages, and reading admitted results in full with the help of a fast model."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class LookupUrl:
     spec = LOOKUP_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The page, unchecked, with every address it passed."""
+        """Return the page, unchecked, with every address it was redirected through."""
         url = required_text(arguments, "url")
         if not url.lower().startswith(("https://", "http://")):
             raise ToolFailed("Only web addresses can be opened: begin with https://.")
@@ -80,17 +80,17 @@ SEARCH_SPEC = ToolSpec(
 
 @dataclass(frozen=True, kw_only=True)
 class WebSearch:
-    """Asks a search engine. One that cannot leave out newer pages by itself is not asked in a backtest at all."""
+    """Queries a search engine. One that cannot exclude newer pages is not used in a backtest at all."""
 
     engine: SearchEngine
     limit: int = 10
     history: PageHistory | None = None
-    """Asked in a backtest whether a page that is found as it is today is rewritten under its address."""
+    """In a backtest, tells whether a page found in its current version is rewritten under the same address."""
 
     spec = SEARCH_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The engine's results, unchecked."""
+        """Return the engine's results, unchecked."""
         query = required_text(arguments, "query")
         if as_of.mode == "backtest" and not self.engine.filters_dates:
             reason = f"the engine {self.engine.name} cannot filter by date"
@@ -107,7 +107,7 @@ class WebSearch:
         return ToolMaterial(heading=f"Results for {query!r}{noted}:", items=tuple(items))
 
     async def _with_history(self, item: SourceItem, as_of: AsOf) -> SourceItem:
-        """The item, marked where its address is one of a living page; a stored version is proof without that."""
+        """Return the item, marked if its page is rewritten over time; a stored version needs no such check."""
         if self.history is None or as_of.mode != "backtest" or item.captured is not None or not item.url:
             return item
         return replace(item, rewritten=await self.history.is_rewritten(item.url))
@@ -164,22 +164,22 @@ Write short lines, the most telling first."""
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeResults:
-    """Asks the summariser about admitted results. Whole texts pass the fence before they are read."""
+    """Asks the summariser about admitted results. Full texts pass the fence before they are read."""
 
     sources: SourceStore
-    """The sources of the same trial's fence."""
+    """The sources admitted by the same trial's fence."""
     model: Model
     name: str
-    """`provider:name` of the summariser."""
+    """The summariser as `provider:name`."""
     question: Question
     settings: ModelSettings = field(default_factory=ModelSettings)
     seconds: float = 300.0
-    """How long to wait for the summary; a reply that is coming in is let finish."""
+    """Timeout for the summary, in seconds; a response already being received may finish."""
 
     spec = SUMMARIZE_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """One summary, dated like the youngest of its sources, for it knows no more than they do.
+        """Return one summary, dated like the newest of its sources, because it knows no more than they do.
 
         Sources without a date are clamped numbers, and those end at the cutoff.
         """

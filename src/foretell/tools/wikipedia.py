@@ -1,4 +1,4 @@
-"""Wikipedia articles as they stood at the cutoff, read from their source text."""
+"""Reads Wikipedia articles as they stood at the cutoff, from their wikitext."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class FetchWikipedia:
     spec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The introduction with the table of contents, or one section."""
+        """Return the introduction with the table of contents, or one section."""
         title = _title(arguments)
         try:
             revision = await self.wikipedia.revision(title, as_of)
@@ -77,7 +77,7 @@ def _title(arguments: Mapping[str, Any]) -> str:
 
 
 def _section(revision: ArticleRevision, which: str | None) -> str:
-    """A section by number or heading; without one the introduction and the table of contents."""
+    """Return a section by number or heading; without one, the introduction and the table of contents."""
     headings = article_headings(revision.wikitext)
     listed = [f"{one.number} {one.heading}" for one in headings[:MAX_HEADINGS]]
     wanted = which.casefold().strip() if which is not None else ""

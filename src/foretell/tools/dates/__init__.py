@@ -1,4 +1,4 @@
-"""When was this written? Dates in texts of many languages, and which of them a text gives to itself."""
+"""Finds out when a text was written: dates in many languages, and which of them a text gives to itself."""
 
 from foretell.interface import offer
 
@@ -10,6 +10,6 @@ HOMES = {
     "foretell.tools.dates.refusal": "date_refusal",
     "foretell.tools.dates.stamps": "MOST_LATE_DATES is_after late_stamp",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Dates in addresses: folders, slugs, queries, fragments and file names."""
+"""Dates in addresses: in folders, slugs, queries, fragments and file names."""
 
 import re
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ _OLDEST = 2015
 _DIGIT = re.compile(r"\d")
 _SEPARATORS = re.compile(r"[-_+./?&=#,%]+")
 _MAY_BE_DATED = re.compile(r"\d(?:[a-z]|(?<=[a-z].)|\D*\d\D*\d\D*\d)|[^\x00-\x7f]|'")
-"""What words of an address hold if they hold a date: four digits, or a number right beside letters (5jun24, q224)."""
+"""Matches the words of any address that contains a date: four digits, or a number next to letters (5jun24, q224)."""
 
 
 def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
-    """A date after the cutoff in an address, such as /2026/03/05/ or -on-6-june-2024.
+    """Return a date after the cutoff in an address, such as /2026/03/05/ or -on-6-june-2024, or None.
 
-    Addresses of agendas and of things to come do not count.
+    Addresses of agendas and future events do not count.
     """
     try:
         address = address_of(url)
@@ -86,7 +86,7 @@ _NAMES_OF_THINGS = frozenset(
 
 
 def _late_moment(params: frozenset[tuple[str, str]], as_of: AsOf) -> str | None:
-    """Seconds since 1970 in a query, but for names of articles, which may look like that."""
+    """Return a late Unix time in a query, except in parameters that hold ids, which may look like one."""
     for name, value in sorted(params):
         moment = _UNIX_TIME.fullmatch(value) if name not in _NAMES_OF_THINGS else None
         if moment is not None and not as_of.admits(datetime.fromtimestamp(int(value[:10]), UTC)):
@@ -101,12 +101,12 @@ _POSTS = (
     (re.compile(r"(?:^|\.)discord"), re.compile(r"/(\d{17,20})(?=[/?#]|$)"), 22, 1420070400000),
     (re.compile(r""), re.compile(r"/@[\w.@-]{1,60}/(1[01]\d{16})(?!\d)"), 16, 0),
 )
-"""Hosts, where their addresses hold the number of a post, and how its milliseconds are in it."""
+"""Host pattern, pattern of a post's id in the address, and the bit shift and epoch that give its milliseconds."""
 _MOMENT = re.compile(r"/(1[67]\d{8})(?:\d{3})?(?=[/?#]|$|[-_.][a-z])")
 
 
 def _late_number(host: str, place: str, as_of: AsOf) -> str | None:
-    """The number of a post, which tells when it was written, or seconds since 1970 as a folder."""
+    """Return a post id, which encodes when the post was written, or a Unix time as a folder, if it is late."""
     for hosts, number, shift, epoch in _POSTS:
         for found in number.finditer(place) if hosts.search(host) else ():
             moment = datetime.fromtimestamp(((int(found[1]) >> shift) + epoch) / 1000, UTC)
@@ -123,7 +123,7 @@ _MOST_LINKS = 200
 
 
 def late_link(text: str, as_of: AsOf, *, title: str = "") -> str | None:
-    """A link in a text whose address is dated after the cutoff: nobody could have set it before."""
+    """Return a link in a text whose address is dated after the cutoff: nobody could have written it before."""
     if "//" not in text and "=" not in text and "](" not in text:
         return None
     for found in islice(_LINK.finditer(text), _MOST_LINKS):
@@ -134,7 +134,7 @@ def late_link(text: str, as_of: AsOf, *, title: str = "") -> str | None:
 
 
 def _in_folders(place: str) -> Iterator[tuple[str, str, tuple[date, ...]]]:
-    """Dates that folders make, each with what stands before it."""
+    """Yield the dates formed by folders, each with the text before it."""
     for found in _FOLDERS.finditer(place):
         year, month, *rest = filter(None, found.groups())
         numbers = (int(month),) if month.isdigit() else month_numbers(month)

@@ -1,4 +1,4 @@
-"""Ages that a text tells of itself ("3 hours ago"), which mean nothing without the day of reading."""
+"""Ages that a text states for itself ("3 hours ago"), which mean nothing without the day of reading."""
 
 import re
 from functools import cache, lru_cache
@@ -17,7 +17,7 @@ _ENGLISH_UNIT = re.compile(
     r"(?:s|m|h|d|w|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|wks?|weeks?|mos?|months?|yrs?|years?)"
 )
 _SHORT_AGE = re.compile(r"[·•]\s?\d{1,2}(?:s|m|h|d|w|mo|y|hrs?)\s?(?:$|[·•|])", re.MULTILINE)
-"""How social media write it, between marks of their own."""
+"""An age as social media write it, between separators."""
 _ASIAN_SMALL = frozenset(("に", "の", "を", "于", "於", "了", "에", "最終", "最后", "最後"))
 _LONGEST = 60
 _SEPARATORS = ("|", "·", "•", "(", ")", "[", "]", " - ")
@@ -47,12 +47,12 @@ _SHORTER_BEFORE = (
     (" sedan", "tim min"), (" siden", "t min timer"), (" sitten", "t min h"),
     (" atrás", "horas minutos dias"), (" тому", "год хв годин"),
 )  # fmt: skip
-"""Ways that the CLDR does not have: the unit after or before the other words."""
+"""Forms that the CLDR lacks: the unit after the other words (above) or before them."""
 
 
 @cache
 def _spaced() -> frozenset[tuple[str, ...]]:
-    """The ways to tell an age in languages that put spaces between words, word by word."""
+    """Return the forms of an age in languages with spaces between words, split into words."""
     shorter = [f"{lead}{unit}" for lead, units in _SHORTER for unit in units.split()]
     shorter += [f"{{}} {unit}{end}" for end, units in _SHORTER_BEFORE for unit in units.split()]
     told = (*age_patterns(), *(lower(fold(one)) for one in shorter))
@@ -61,7 +61,7 @@ def _spaced() -> frozenset[tuple[str, ...]]:
 
 @cache
 def _unspaced() -> re.Pattern[str]:
-    """The others."""
+    """Return a pattern for the forms of an age in languages without spaces between words."""
     forms = {
         re.escape(one).replace(r"\{\}", r"\d+").replace(r"\ ", r"\s?")
         for one in age_patterns()
@@ -71,12 +71,12 @@ def _unspaced() -> re.Pattern[str]:
 
 
 def _words(piece: str) -> list[str]:
-    """The words of a piece, with {} for a number that stands alone or before letters."""
+    """Return the words of a piece of text, with {} for numbers."""
     return [word.strip(".,:;!") for word in _NUMBER.sub(" {} ", piece.replace("{}", "0")).split()]
 
 
 def age_stamp(text: str) -> str | None:
-    """A line, or a piece of one between separators, in which the text tells its age."""
+    """Return a line, or a part of one between separators, in which the text states its age, or None."""
     folded = fold(text)
     if ("·" in folded or "•" in folded) and (short := _SHORT_AGE.search(folded)) is not None:
         return short[0].strip()
@@ -94,7 +94,7 @@ def age_stamp(text: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _age_of(plain: str) -> str | None:
-    """The age that a piece of a line consists of, with nothing but a stamp word, a name or a clock beside it."""
+    """Return the age if the piece consists of it, apart from a stamp word, a name or a time of day."""
     piece = lower(plain)
     if not piece.isascii() and _UNSPACED.search(piece):
         found = _unspaced().search(piece)
@@ -117,7 +117,7 @@ def _age_of(plain: str) -> str | None:
 
 @cache
 def _first_words() -> frozenset[str]:
-    """What an age may begin with."""
+    """Return the words an age can begin with."""
     named = (name.split()[0] for name in _WITHOUT_NUMBER)
     return frozenset(("{}", "a", "an", "one", *named, *(way[0] for way in _spaced() if way)))
 
@@ -148,7 +148,7 @@ def _by_the_rest(piece: str, age: str, before: str, after: str, *, name: str = "
 
 
 def _is_name(text: str) -> bool:
-    """Whether words before an age are the name of a person or of a paper: "Ana Berg, 4 hrs ago"."""
+    """Whether the words before an age are the name of a person or a newspaper: "Ana Berg, 4 hrs ago"."""
     words = text.strip(" ,").split()
     # The number itself stands last.
     words = words[:-1] if words and words[-1].isdigit() else words
@@ -158,5 +158,5 @@ def _is_name(text: str) -> bool:
 
 
 def without_age(text: str) -> str:
-    """A snippet without the age that engines put before it."""
+    """Return a snippet without the age that search engines put before it."""
     return _LEADING_AGE.sub("", text)

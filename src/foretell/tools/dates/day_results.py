@@ -1,4 +1,4 @@
-"""What was measured, scored or rated on a day: "Closing price, 5 June 2024: 88.20", "5 June 2024: Ayr 2-1 Ross"."""
+"""Measurements, scores and ratings of a day: "Closing price, 5 June 2024: 88.20", "5 June 2024: Ayr 2-1 Ross"."""
 
 import re
 
@@ -36,7 +36,7 @@ def gives_a_figure(place: DatePlace) -> bool:
 
 
 def gives_a_score(place: DatePlace) -> bool:
-    """Whether the line tells a score or shares of votes."""
+    """Whether the line gives a score or vote shares."""
     if not place.short_line:
         return False
     below = "" if place.after.strip(" .") else place.low[place.line_end : place.line_end + LONGEST_LEAD]
@@ -47,16 +47,16 @@ def gives_a_score(place: DatePlace) -> bool:
 
 
 def is_rated(place: DatePlace) -> bool:
-    """Whether the line holds the stars of a review."""
+    """Whether the line contains the stars of a review."""
     return "★" in place.plain[place.wide_start : place.wide_end] and not place.planned
 
 
 def heads_what_follows(place: DatePlace) -> bool:
-    """Whether what follows a colon is of that day: "Auktion vom 8. September 2024: Zuschlag bei 4.740 Euro"."""
+    """Whether the text after the colon is about that day: "Auktion vom 8. September 2024: Zuschlag bei 4.740 Euro"."""
     named = _OF_DAY_BEFORE.search(place.before) and _COLON_AFTER.match(place.after)
     return bool(named) and not (place.planned or YEAR.search(place.before) or looks_ahead(place.before))
 
 
 def holds_score(words: str) -> bool:
-    """Whether folded words in lower case hold the score of a match; a time of day is none."""
+    """Whether folded lower-case text contains the score of a match; a time of day is not one."""
     return _SCORE.search(_CLOCK_LIKE.sub(" ", words)) is not None

@@ -1,4 +1,4 @@
-"""Finds dates in texts: many languages, digits, calendars and orders of day and month."""
+"""Finds dates in texts, in many languages, digits, calendars and orders of day and month."""
 
 import json
 import re
@@ -20,19 +20,19 @@ def _calendar_words() -> dict[str, Any]:
 
 @cache
 def months() -> dict[str, tuple[int, ...]]:
-    """Month names of all languages, folded and in lower case; some mean different months in different languages."""
+    """Return the month names of all languages, folded; some mean different months in different languages."""
     return {name.strip("'"): tuple(numbers) for name, numbers in _calendar_words()["months"].items()}
 
 
 @cache
 def weekdays() -> frozenset[str]:
-    """Weekday names of all languages, word by word."""
+    """Return the words of the weekday names of all languages."""
     return frozenset(word for name in _calendar_words()["weekdays"] for word in _WORD.findall(name))
 
 
 @cache
 def age_patterns() -> tuple[str, ...]:
-    """Ways to say "3 hours ago", with {} for the number."""
+    """Return the ways to say "3 hours ago", with {} for the number."""
     return tuple(_calendar_words()["ages"])
 
 
@@ -43,7 +43,7 @@ Precision = Literal["day", "month", "year"]
 
 @dataclass(frozen=True, slots=True)
 class FoundDate:
-    """A date in a folded text. It has several readings where day and month may be swapped."""
+    """A date in a folded text. It has several readings if day and month may be swapped."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ class FoundDate:
 
 
 Order = Literal["day first", "month first", "unknown"]
-"""How 05/06/2024 is to be read."""
+"""How to read a date such as 05/06/2024."""
 
 # Each pattern begins with one rare character and is checked for its surroundings afterwards: a search for a character
 # is several times quicker than for anything else, a repeated one (`\d{1,4}`) among it.
@@ -67,7 +67,7 @@ _QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
 _NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})(?:st|nd|rd|th)?\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
 _ROW_YEAR = re.compile(r" 2[0-9](?=\s{2}|\s?[|,;\t\n]|$)")
 _ROW_DATE = re.compile(r"(?<![^\n])(?P<d>\d{1,2}) (?P<m>[a-z]{3,9}) (?P<y>2\d)$")
-"""A day at the head of a row, which may have a short year."""
+"""A day at the start of a row, which may have a two-digit year."""
 _NAMED_FIRST = re.compile(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
 _SHORT_YEAR = re.compile(r"2[0-9](?<=[-']..)(?![\w-])")
 _NAMED_MONTH = re.compile(r"\b(?P<m>[a-z]{3})[-'](?P<y>2\d)$")
@@ -90,7 +90,7 @@ _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
 )
 _SHORT_ERA = re.compile(r"\br(?P<n>\d{1,2})[./-](?P<m>\d{1,2})[./-](?P<d>\d{1,2})(?!\d)")
-"""Reiwa in Latin letters, as forms have it: R6.6.5."""
+"""The Reiwa era in Latin letters, as used in forms: R6.6.5."""
 _CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _ERA_START = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
 _VIETNAMESE = re.compile(
@@ -109,16 +109,16 @@ _FILLERS = frozenset(
         "الاخر الاول الثانی الاولی الاخرة"
     )
 )
-"""Words between day, month and year."""
+"""Words that may stand between day, month and year."""
 _ROMAN_NUMBERS = "i ii iii iv v vi vii viii ix x xi xii"
 _ROMAN = {word: place for place, word in enumerate(_ROMAN_NUMBERS.split(), start=1)}
-"""Months of dates such as 5.VI.2024."""
+"""Month numbers in dates such as 5.VI.2024."""
 _BEFORE, _AFTER = 44, 36
-"""How far a date in words reaches around its year."""
+"""How many characters a date in words may extend before and after its year."""
 
 
 def find_dates(text: str, *, order: Order = "unknown") -> list[FoundDate]:
-    """Every date in a text, in the order of their places in the folded text.
+    """Return every date in a text, in order of position in the folded text.
 
     >>> [str(found.readings[0]) for found in find_dates("5 March 2026, 2026年3月7日, 8 มีนาคม 2569, May 2026")]
     ['2026-03-05', '2026-03-07', '2026-03-08', '2026-05-01']
@@ -127,7 +127,7 @@ def find_dates(text: str, *, order: Order = "unknown") -> list[FoundDate]:
 
 
 def find_in_folded(low: str, order: Order = "unknown") -> list[FoundDate]:
-    """The same for a text that is folded and in lower case already."""
+    """Return every date in a text that is already folded and in lower case."""
     return list(_find(low, order))
 
 
@@ -163,7 +163,7 @@ def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
 
 
 def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
-    """Dates with signs or words for year, month and day beside the numbers: 2024年6月5日, 5 thang 6 nam 2024."""
+    """Yield dates that mark year, month and day with signs or words: 2024年6月5日, 5 thang 6 nam 2024."""
     east_asian = "年" in low or "년" in low
     if east_asian:
         for one in _ERA.finditer(low):
@@ -205,7 +205,7 @@ def _in_digits(low: str, order: Order, *, chinese: bool) -> Iterator[FoundDate]:
 
 
 def _in_numbers(low: str) -> Iterator[FoundDate]:
-    """Months, weeks and days by their number in the year: 2024-06, 2024-W23, 2024-158."""
+    """Yield months, weeks and days given by their number in the year: 2024-06, 2024-W23, 2024-158."""
     for one in _YEAR_MONTH.finditer(low):
         if not low[max(0, one.start() - 1) : one.start()].isalnum():
             yield FoundDate(one.start(), one.end(), (date(int(one[0][:4]), int(one[0][5:]), 1),), "month")
@@ -221,7 +221,7 @@ def _in_numbers(low: str) -> Iterator[FoundDate]:
 
 
 def _week(one: re.Match[str]) -> Iterator[date]:
-    """The first day of a week of the year, or the day named."""
+    """Yield the first day of a week of the year, or the given day of that week; nothing if there is no such week."""
     try:
         yield date.fromisocalendar(int(one["y"]), int(one["w"]), int(one.groupdict().get("d") or 1))
     except ValueError:
@@ -229,7 +229,7 @@ def _week(one: re.Match[str]) -> Iterator[date]:
 
 
 def _day_of_year(one: re.Match[str]) -> Iterator[date]:
-    """The day by its number in the year, such as 2024-158."""
+    """Yield the day by its number in the year, such as 2024-158."""
     if 1 <= int(one["n"]) <= 366:
         yield date(int(one["y"]), 1, 1) + timedelta(days=int(one["n"]) - 1)
 
@@ -257,7 +257,10 @@ def _numeric(text: str, separator: str, order: Order, *, taiwanese: bool = False
 
 
 def _with_names(low: str) -> Iterator[FoundDate]:
-    """Dates with the name of the month that end in no whole year: 5-Jun-24, Jun 5, '24, Jun-24, Jun 5 08:15:42 2024."""
+    """Yield dates with a month name that do not end in a plain year, or have a time before it.
+
+    Examples: 5-Jun-24, Jun 5, '24, Jun-24, Jun 5 08:15:42 2024.
+    """
     for one in _NAMED.finditer(low):
         start = one.start() - low[max(0, one.start() - 1) : one.start()].isdigit()
         if not low[max(0, start - 1) : start].isalnum():
@@ -281,11 +284,11 @@ _NAMES_BY_ENDING = (
     (_CLOCK_YEAR, _CLOCK_WITHIN),
     (_SHORT_YEAR, _NAMED_MONTH),
 )
-"""How each of them ends, which is rare and quickly found, and all of it."""
+"""Pairs of patterns: the ending of a date, which is rare and fast to find, and the whole date."""
 
 
 def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
-    """A date with the name of its month, before or after a year."""
+    """Return a date with the name of its month before or after a year, or None."""
     for backwards in (True, False):
         start, end = (max(0, year.start() - _BEFORE), year.start()) if backwards else (year.end(), year.end() + _AFTER)
         day, month, edge = _day_and_month(low, _tokens(low, start, end, backwards=backwards), backwards=backwards)
@@ -302,7 +305,7 @@ _DECIMAL_BEFORE = re.compile(r"\d[.,]$")
 def _day_and_month(
     low: str, tokens: list[tuple[str, int, int]], *, backwards: bool
 ) -> tuple[int, tuple[int, ...], int]:
-    """The day (0 for none), the months that may be meant, and where the date ends on that side."""
+    """Return the day (0 if none), the possible months, and where the date ends on that side of the year."""
     day, month, edge, roman = 0, (), 0, False
     for word, start, end in tokens:
         if word.isdigit():
@@ -330,7 +333,7 @@ def _day_and_month(
 
 
 def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[str, int, int]]:
-    """Words and numbers next to a year, nearest first, until something other than a small gap lies between."""
+    """Return words and numbers next to a year, nearest first, up to the first gap that is more than a separator."""
     found = [(one[0], one.start(), one.end()) for one in _TOKEN.finditer(low, start, min(end, len(low)))]
     if backwards:
         # A word cut by the window is no word.
@@ -349,13 +352,13 @@ def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[st
 
 
 def month_names() -> Iterator[str]:
-    """Every name of a month, folded and in lower case."""
+    """Return every month name, folded and in lower case."""
     return chain(months(), _MORE_MONTHS)
 
 
 @lru_cache(maxsize=4096)
 def month_numbers(word: str) -> tuple[int, ...]:
-    """The months that a folded word in lower case may mean; Persian ones count from 101, Islamic ones from 201."""
+    """Return the months that a folded lower-case word can mean; Persian ones count from 101, Islamic ones from 201."""
     table = months()
     # The cases come first: without its vowel signs the June of India is also a short January.
     if (numbers := _MORE_MONTHS.get(word) or table.get(word)) is not None:
@@ -389,7 +392,7 @@ _ISLAMIC = {
     1: ("محرم",), 2: ("صفر",), 7: ("رجب",), 8: ("شعبان",), 9: ("رمضان",), 10: ("شوال",), 11: ("القعدة", "القعده"),
     12: ("الحجة", "الحجه"), 4: ("ربيع",), 6: ("جمادى",),
 }  # fmt: skip
-"""Months whose names are one word, or end in one that is theirs alone."""
+"""Islamic months whose names are one word, or end in a word that only they have."""
 _PERSIAN_LATIN = "farvardin ordibehesht khordad tir mordad shahrivar mehr aban azar dey bahman esfand"
 _ISLAMIC_LATIN = "muharram safar - - - - rajab shaban ramadan shawwal qidah hijjah"
 _ETHIOPIC = (
@@ -471,14 +474,14 @@ _CASES = (
     "yanvarın fevralın martın aprelin mayın iyunun iyulun avqustun sentyabrın oktyabrın noyabrın dekabrın",
     "yanvarda fevralda martda aprelda mayda iyunda iyulda avqustda sentyabrda oktyabrda noyabrda dekabrda",
 )
-"""Names of months in cases and spellings that the CLDR does not have."""
+"""Month names in inflected forms and spellings that the CLDR lacks."""
 _MORE_MONTHS = {
     lower(fold(name)): (place,) for names in _CASES for place, name in enumerate(names.split(), start=1) if name != "-"
 } | {lower(fold("كانون")): (12, 1), lower(fold("تشرين")): (10, 11)}  # The first and the second of each.
 
 
 def _day(year: int, month: int, day: int) -> Iterator[date]:
-    """The day in our calendar; nothing where there is no such day."""
+    """Yield the day in the Gregorian calendar; nothing if there is no such day."""
     try:
         if 2500 <= year < 2600:
             yield date(year - 543, month, day)
@@ -500,7 +503,7 @@ def _day(year: int, month: int, day: int) -> Iterator[date]:
 
 
 def _persian(year: int, month: int, day: int) -> date:
-    """The solar calendar of Iran: six months of 31 days from the equinox, then months of 30.
+    """Convert from Iran's solar calendar: six months of 31 days from the equinox, then months of 30.
 
     >>> _persian(1403, 3, 16)
     datetime.date(2024, 6, 5)
@@ -514,7 +517,7 @@ def _persian(year: int, month: int, day: int) -> date:
 
 
 def _ethiopic(year: int, month: int, day: int) -> date:
-    """Twelve months of 30 days from September on, and five or six days more.
+    """Convert from the Ethiopian calendar: twelve months of 30 days from September on, and five or six more days.
 
     >>> _ethiopic(2017, 13, 4)
     datetime.date(2025, 9, 9)
@@ -541,7 +544,7 @@ _NEPALI_STARTS = (
 
 
 def _nepali(year: int, month: int, day: int) -> date:
-    """The calendar of Nepal, whose months are given out year by year: right to a day or two.
+    """Convert from Nepal's calendar, whose months are announced year by year; accurate to a day or two.
 
     >>> abs(_nepali(2082, 5, 24) - date(2025, 9, 9)) <= timedelta(days=1)
     True
@@ -553,7 +556,7 @@ def _nepali(year: int, month: int, day: int) -> date:
 
 
 def _islamic(year: int, month: int, day: int) -> date:
-    """The tabular lunar calendar, right to a day or two.
+    """Convert from the tabular Islamic calendar; accurate to a day or two.
 
     >>> abs(_islamic(1445, 11, 28) - date(2024, 6, 5)) <= timedelta(days=1)
     True

@@ -1,4 +1,4 @@
-"""Texts made plain before dates are looked for: one kind of digits, no accents, nothing invisible, no disguises."""
+"""Normalizes texts before dates are searched: ASCII digits, no accents, no invisible characters, no disguises."""
 
 import re
 import unicodedata
@@ -41,7 +41,7 @@ _LETTERS = str.maketrans(
 )
 _NO_MARKS = {code: None for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M"}
 _THAI_DOT = re.compile(r"\.(?=[ก-ฮ])(?<=[ก-ฮ]\.)")
-"""Abbreviated months are written with dots inside."""
+"""The dots inside abbreviated Thai month names."""
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
 _INLINE_TAG = re.compile(
@@ -62,7 +62,7 @@ _LATIN = re.compile(r"[a-zA-Z]")
 _MIXED_SEEN = re.compile(
     r"[\u0370-\u03ff\u0400-\u04ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f](?:(?=[a-zA-Z])|(?<=[a-zA-Z].))"
 )
-"""A letter of another script beside a Latin one."""
+"""A letter of another script next to a Latin one."""
 _HAN_NUMBER = re.compile(r"[〇零○一二三四五六七八九十]{1,4}(?=\s?[年月日号號])")
 _HAN = {sign: place for place, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0}
 
@@ -110,16 +110,16 @@ _WORDED_DAY = re.compile(
 _SPELT = ("wenty", "housand", "WENTY", "HOUSAND", "eux mil", " mil ", "ausend", "uemila", "eduizend")
 _ORDINAL_ENDS = ("irst", "econd", "hird", "ifth", "ixth", "hth", "inth", "enth", "elfth", "urth", "ieth")
 _ORDINAL_SEEN = re.compile(rf"(?:{'|'.join(_ORDINAL_ENDS)})(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)")
-"""Something that a day in words could belong to."""
+"""Text that may contain a day written in words."""
 _SPACED_OUT_SEEN = re.compile(r" \S \S \S \S")
 _LETTER_DIGITS_SEEN = tuple(re.compile(rf"{first}[0-9oOlI]{{3}}[-/.][0-9oOlI]{{1,2}}[-/.]") for first in "12")
-"""Two patterns: a search for one letter is several times quicker than for either of two."""
+"""Two patterns, because searching for one letter is several times faster than for either of two."""
 _SPACES = re.compile(r"[\s-]+")
 
 
 @lru_cache(maxsize=16)
 def fold(text: str) -> str:
-    """The text with ASCII digits and without accents, vowel signs, invisible characters, entities or fancy dashes.
+    """Return text with ASCII digits and without accents, vowel signs, invisible characters, entities or fancy dashes.
 
     Case is kept. Years in words, letters that pose as digits or as other letters, and s p a c e d   o u t words are
     written plainly.
@@ -157,7 +157,7 @@ _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 @lru_cache(maxsize=20_000)
 def _plain_run(text: str) -> str:
-    """A run of other letters and signs; the same ones come again and again."""
+    """Fold a run of non-ASCII characters. Cached, because the same ones occur again and again."""
     # Digits first: NFKD would turn superscripts into digits of the number before them.
     plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
     plain = unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS)
@@ -175,12 +175,12 @@ def _plain_letters(text: str) -> str:
 
 
 def _read_entity(found: re.Match[str]) -> str:
-    """What an entity stands for; a line stays one line."""
+    """Decode an entity; line breaks become spaces, so that a line stays one line."""
     return unescape(found[0]).replace("\n", " ").replace("\r", " ")
 
 
 def _one_script(found: re.Match[str]) -> str:
-    """A word whose letters are of several scripts, in the letters they look like."""
+    """Convert a word that mixes scripts to the Latin letters its letters look like."""
     word = found[0]
     return word if word.isascii() or _LATIN.search(word) is None else word.translate(_LOOK_ALIKE)
 
@@ -201,7 +201,7 @@ def _in_digits(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=16)
 def lower(folded: str) -> str:
-    """Lower case of the same length, so that places in one are places in the other."""
+    """Return the lower case of the same length, so that positions in one are positions in the other."""
     low = folded.lower()
     if len(low) == len(folded):
         return low
@@ -214,7 +214,7 @@ _ONE_WORD = lru_cache(maxsize=20_000)(fold.__wrapped__)
 
 @lru_cache(maxsize=8)
 def _word_places(line: str, plain: str) -> tuple[list[int], list[int], list[str]] | None:
-    """Where each word begins, in a line and in its folded form, and the words; None where folding joins words."""
+    """Return where each word starts in a line and in its folded form, and the words; None if folding joins words."""
     words = _WORDS.findall(line)
     folded = [_ONE_WORD(word) for word in words]
     if "".join(folded) != plain:
@@ -229,10 +229,10 @@ def _lines(text: str) -> list[str]:
 
 
 def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]:
-    """A text with its accents and from where to where a part of its folded form reaches in it.
+    """Return the original text and the start and end in it of a part of its folded form.
 
-    Where folding joins words it is the folded form itself. The cost does not grow with the place: strangers write
-    endless lines.
+    If folding joins words, this is the folded form itself. The cost does not grow with the position, because untrusted
+    texts may have endless lines.
     """
     if text == plain or not text:
         return plain, start, end
@@ -256,7 +256,7 @@ def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]
 
 
 def unfolded(text: str, plain: str, place: int) -> int:
-    """Where in a text a place of its folded form is. Folding changes neither the number nor the order of lines."""
+    """Return the position in a text of a position in its folded form. Folding keeps the number and order of lines."""
     if text == plain:
         return place
     before = plain.rfind("\n", 0, place) + 1

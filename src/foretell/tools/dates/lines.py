@@ -44,14 +44,14 @@ _NAME = re.compile(
     r"^\W{0,3}(?:[\w.]{2,20}[_\d][\w.]{0,20}|[A-Z]\w{1,15}(?: (?:[A-Z]\w{0,15}\.?|de|van|von|da|di|el|al)){1,3})"
     r"[,\s|·•(-]{1,4}$"
 )
-"""A user name, or the name of a person in capitals."""
+"""A user name, or a person's name with initial capitals."""
 _SAMPLE = re.compile(r"^[^\n]{0,20}\bn ?= ?\d{3}|^[^\n]{0,20}\bn ?= ?\d,\d{3}")
 _MOST_POSTS, _FEWEST_ENTRIES = 6, 3
 _SIGNED_BEFORE = re.compile(r"(?:,| -|[·•|]| im| li| den| le| em| dnia| dne| r\.)\s{0,2}(?:[^\W\d_]{2,10}\.?,? )?$")
 
 
 def late_line(text: str, as_of: AsOf, *, order: Order = "unknown", published: date | None = None) -> str | None:
-    r"""A line that records something of a day after the cutoff, or None.
+    r"""Return a line that records something about a day after the cutoff, or None.
 
     >>> late_line("Type: steel truss\nOstatni przegląd: 11.06.2024", AsOf.day("2024-04-01"))
     'Ostatni przeglad: 11.06.2024'
@@ -71,7 +71,7 @@ def late_line(text: str, as_of: AsOf, *, order: Order = "unknown", published: da
 
 
 class _Line:
-    """A date, the line it stands in, and the other dates of the text."""
+    """A date with its line and the other dates of the text."""
 
     def __init__(self, place: DatePlace, dates: Sequence[FoundDate], late: Sequence[FoundDate]) -> None:
         self.place, self.found, self.dates, self.late = place, place.found, dates, late
@@ -79,7 +79,7 @@ class _Line:
         self.words_before, self.words_after = _WORD.findall(self.before), _WORD.findall(self.after)
 
     def is_record(self) -> bool:
-        """Whether the line has the layout of a record and nothing in or above it speaks of a plan."""
+        """Whether the line has the layout of a record, and nothing in or above it marks it as a plan."""
         if self.found.precision == "month" and not (self._labelled() or self._entry()):
             return False
         if not self.place.opens_line:
@@ -100,11 +100,11 @@ class _Line:
         )
 
     def _worded(self) -> bool:
-        """Whether there are enough words for a verb among them."""
+        """Whether the line has enough words to contain a verb."""
         return len(self.words_before) + len(self.words_after) >= _SENTENCE_WORDS
 
     def _labelled(self) -> bool:
-        """A label and the date: "Last inspection: 12 June 2024"."""
+        """Whether the line is a label and the date: "Last inspection: 12 June 2024"."""
         field = _FIELD_START.split(self.before)[-1]
         label = _LABEL.match(field)
         if label is None or len(_WORD.findall(label["label"])) > _MOST_LABEL_WORDS:
@@ -115,7 +115,7 @@ class _Line:
         return _EVENT_FIELD.search(near) is None
 
     def _entry(self) -> bool:
-        """A line that begins with the date, in a list that is a chronicle."""
+        """Whether the line begins with the date and belongs to a chronicle."""
         if not _BULLETS.match(self.before) or not _ENTRY_AFTER.match(self.after) or not self.words_after:
             return False
         if _SPAN_OF_HOURS.search(self.after) or len(_ANY_CLOCK.findall(self.after)) > 1:
@@ -125,7 +125,7 @@ class _Line:
         return bool(_MEASURED.search(_ODD_CLOCK.sub("", self.after))) and not _PRICE.search(self.after)
 
     def _is_chronicle(self) -> bool:
-        """Whether the dates that open lines go back in time, or most of them are over: a list of plans does neither."""
+        """Whether the dates that start lines run backwards, or most of them are past; a list of plans does neither."""
         if self._runs_backwards():
             return True
         days = [one for one in self.dates if _opens_line(self.place.low, one)]
@@ -133,12 +133,12 @@ class _Line:
         return len(days) >= _FEWEST_ENTRIES and 2 * over >= len(days)
 
     def _runs_backwards(self) -> bool:
-        """Whether the newest entry comes first: its date is that of the entry, whatever the entry speaks of."""
+        """Whether the newest entry comes first: its date is then that of the entry, whatever the entry is about."""
         days = [one.readings[0] for one in self.dates if _opens_line(self.place.low, one)]
         return len(days) > 1 and all(later < earlier for earlier, later in pairwise(days))
 
     def _closes_a_list(self) -> bool:
-        """The last of several days in brackets, the others being over: "West (3 May 2019), East (9 Jan 2022)"."""
+        """Whether it ends a list of dates in brackets, the others past: "West (3 May 2019), East (9 Jan 2022)"."""
         if len(self.late) > 1 or not self._in_brackets(self.found):
             return False
         over = [
@@ -153,7 +153,7 @@ class _Line:
         return low[found.start - 1 : found.start] == "(" and low[found.end : found.end + 1] == ")"
 
     def _signed(self) -> bool:
-        """A name or a place and the date at the end of a short line, the only late date of the text."""
+        """Whether a short line ends with a name or place and the date, which is the text's only late date."""
         place = self.place
         if len(self.late) > 1 or self.after.strip(" .)r") or not 1 <= len(self.words_before) <= _MOST_TAIL_WORDS:
             return False
@@ -166,7 +166,7 @@ class _Line:
         return place.line_end == place.wide_end and _SIGNATURE.fullmatch(named) is not None
 
     def _named(self) -> bool:
-        """Who wrote the lines below, and when: "marco_b, 4 agosto 2024"."""
+        """Whether the line says who wrote the lines below, and when: "marco_b, 4 agosto 2024"."""
         place = self.place
         if (
             place.line_start != place.wide_start
@@ -179,7 +179,7 @@ class _Line:
         return bool(follows) and name is not None and not looks_ahead(self.before)
 
     def _measured(self) -> bool:
-        """What was measured on that day, behind a colon: "Station 4411, 15 June 2024: max 31.4"."""
+        """Whether a measurement of that day follows a colon: "Station 4411, 15 June 2024: max 31.4"."""
         if len(self.words_before) > _MOST_LABEL_WORDS or not self.after.startswith(":"):
             return bool(_SAMPLE.search(self.after))
         return bool(_MEASURED.search(self.after)) and not (_PRICE.search(self.after) or PLAN_LABEL.search(self.before))

@@ -1,4 +1,4 @@
-"""Dates that programs write: fields of page data, times with seconds, file names, mails and builds."""
+"""Dates written by programs: fields of page data, times with seconds, file names, emails and builds."""
 
 import re
 
@@ -30,7 +30,7 @@ _FILE_AFTER = re.compile(
 )
 _ANY_FILE_BEFORE, _ANY_FILE_AFTER = re.compile(r"[a-z]\w{0,60}[_-]$"), re.compile(r"^[\w-]{0,30}\.[a-z]\w{1,4}\b")
 _SIZE_AFTER = re.compile(r"^\s+\d\d:\d\d(?::\d\d)?\s+\d[\d.,]*\s?[kmg]?b?\s*$")
-"""A time and a size, as in the listing of a folder."""
+"""A time and a size, as in a directory listing."""
 _HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
 _HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
 
@@ -54,7 +54,7 @@ def is_keyed(place: DatePlace) -> bool:
 
 
 def has_seconds(place: DatePlace) -> bool:
-    """Whether the date comes with seconds or a zone, as programs write it, and is no time of a plan."""
+    """Whether the date has seconds or a time zone, as programs write it, and is not the time of a plan."""
     clocked = (
         _SECONDS_AFTER.match(place.after)
         or _SECONDS_BEFORE.search(place.before)
@@ -67,7 +67,7 @@ def has_seconds(place: DatePlace) -> bool:
 
 
 def names_a_file(place: DatePlace) -> bool:
-    """Whether the date stands in the name of a file, or beside the hash of a change to one."""
+    """Whether the date is part of a file name, or next to the hash of a commit."""
     if _HASH_AFTER.match(place.after) or _HASH_BEFORE.search(place.before):
         return True
     if _SIZE_AFTER.match(place.after) or (_ANY_FILE_AFTER.match(place.after) and _ANY_FILE_BEFORE.search(place.before)):
@@ -77,10 +77,10 @@ def names_a_file(place: DatePlace) -> bool:
 
 
 def heads_a_mail(place: DatePlace) -> bool:
-    """Whether the line is the date line of a mail."""
+    """Whether the line is the date line of an email."""
     return bool(_MAIL_DATE.match(place.before) and _SECONDS_AFTER.match(place.after))
 
 
 def names_a_build(place: DatePlace) -> bool:
-    """Whether the date is the number of a build."""
+    """Whether the date is a build number."""
     return _BUILD.search(place.before) is not None

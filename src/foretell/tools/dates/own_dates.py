@@ -1,4 +1,4 @@
-"""Whether a date is that of its text, or of a part of it: by words, by layout, or by what its sentence tells."""
+"""Decides whether a date is that of its text or of a part of it: by words, by layout, or by what its sentence says."""
 
 import re
 
@@ -17,16 +17,16 @@ from foretell.tools.dates.tenses import is_edge, is_plan, is_told_as_done
 from foretell.tools.dates.words import SCHEDULED
 
 _FEWEST_WORDS, _SHORT_SENTENCE = 2, 4
-"""Words beside a date without which there is no sentence, and with which a word of plans decides."""
+"""Word counts beside a date: below the first there is no sentence; below the second a word of plans decides."""
 NUMBER_BEFORE = re.compile(
     r"\b(?:lot|nos?|nr|section|part|item|ref|code|art|model|serial|sku|isbn|order)\b[.:#]{0,2} ?[a-z]{0,4}-?$"
 )
-"""What makes a number of 5.6.25."""
+"""Words that make 5.6.25 a number rather than a date."""
 _SPAN_EDGE_AFTER = re.compile(
     r"^\s?(?:[-~]\s?|(?:to|au|bis|al|a|do|tot|till|til|until)\s)(?:[a-z]{3,9} )?\d{1,2}(?![\d:.,]?\d)"
 )
 _SPAN_EDGE_BEFORE = re.compile(r"(?:^|[\s(])\d{1,2}\.?(?: ?- ?|,? (?:and|und|et|e|y|og|och|en|a|i|&|au|bis|to|al) )$")
-"""Days of a span or of a list, which are those of events."""
+"""Days of a range or a list, which belong to events."""
 
 
 def dates_its_text(place: DatePlace) -> bool:
@@ -64,7 +64,7 @@ def _is_laid_out(place: DatePlace) -> bool:
 
 
 def _tells_what_happened(place: DatePlace) -> bool:
-    """Whether its sentence tells what happened on that day."""
+    """Whether the date's sentence says what happened on that day."""
     if place.low[place.found.start : place.found.end].isdigit():
         # 20240605 is as likely the number of a part or of a telephone.
         return False

@@ -48,7 +48,7 @@ _ASIAN = re.compile(
 )
 _STRONG = re.compile(fold(rf"\b(?:{_OUTCOMES})\b"))
 RESULT = re.compile(fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES})\b"))
-"""Words of results."""
+"""Words that report results."""
 EXPECTED = re.compile(
     fold(
         r"\b(?:expect\w*|forecast\w*|guid\w+|outlook|estimat\w*|project\w*|plan\w*|will|would|due|targets?|goals?"
@@ -63,7 +63,7 @@ EXPECTED = re.compile(
         r"|预计|預計|预期|予想|見通し|予定|계획|예상|전망|예정|指引|展望"
     )
 )
-"""Words of what is awaited."""
+"""Words that say something is still expected."""
 
 # How a period is named: a word for its length beside a number, near a year.
 
@@ -105,7 +105,7 @@ _YEARS = re.compile(
 _YEAR_NAMES = (
     "fy", "fiscal", "full", "annual", "jahr", "exerc", "ejerc", "eserc", "season", "saison", "result", "champion", "winner", "bilanz",
 )  # fmt: skip
-"""One of them is in each of these."""
+"""Each name of a year contains one of these."""
 _EAST_ASIAN = re.compile(
     r"(?P<y>20\d\d)\s?[年년]\s?(?:第?(?P<q>[1-4一二三四])\s?(?:季度?|四半期|분기)|(?P<h>[上下상하])(?:半年|半期|반기)|(?P<a>\d{1,2})[-~〜](?P<b>\d{1,2})月期?)"
 )
@@ -126,19 +126,19 @@ _ENDED_AT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Period:
-    """A named stretch of time and where it is named."""
+    """A named period and where it is named in the text."""
 
     start: int
     end: int
     first: date
     after: date
-    """The day after its last."""
+    """The day after the last day of the period."""
     strict: bool = False
-    """Whether its name alone, at the head of a line, is that of a report on it."""
+    """Whether its name alone, at the start of a line, suggests a report on it."""
 
 
 def late_period(text: str, as_of: AsOf) -> str | None:
-    """The result of a week, a quarter, a half, a year or a season that was not over at the cutoff."""
+    """Return the name of a week, quarter, half, year or season with a result although it was not over at the cutoff."""
     plain = fold(text)
     low = lower(plain)
     for one, shift in _unfinished(low, as_of):
@@ -160,7 +160,7 @@ def late_period(text: str, as_of: AsOf) -> str | None:
 
 
 def _unfinished(low: str, as_of: AsOf) -> Iterator[tuple[_Period, timedelta]]:
-    """Periods that were not over at the cutoff, and how much earlier than the calendar says they may have begun."""
+    """Yield periods not over at the cutoff, each with how much earlier than in the calendar it may have begun."""
     for one in _periods(low, as_of.at.year):
         near = low[max(0, one.start - 60) : one.end + 60]
         # Years of accounts begin up to a year before those of the calendar.
@@ -170,7 +170,7 @@ def _unfinished(low: str, as_of: AsOf) -> Iterator[tuple[_Period, timedelta]]:
 
 
 def unfinished_periods(low: str, as_of: AsOf) -> Iterator[FoundDate]:
-    """The same as dates, each by its last day; whole years, which many things are named by, are left out."""
+    """Yield these periods as dates, by their last day; whole years, which many things are named by, are left out."""
     for one, _ in _unfinished(low, as_of):
         if (one.after - one.first).days < _WHOLE_YEAR:
             yield FoundDate(one.start, one.end, (one.after - timedelta(days=1),), "month")
@@ -181,7 +181,7 @@ _COMPARED = re.compile(
     r"\b(?:week|month|quarter|year|day|ano|mes|semana|trimestre|ugen|uken|maneden|aret|kvartalet|veckan|vorwoche|jahr|woche|monat|an)"
     r" (?:before|earlier|antes|anterior|for|foer|innan|zuvor|vorher|avant)\b|\bcalendar year\b|\bdraw (?=results?)"
 )
-"""What a result is compared with, and what is no draw to come."""
+"""Comparisons such as "a year before", and "draw" in "draw results", which is not a future draw."""
 _BEATEN = re.compile(
     r"\b(?:beat|beats|topped|missed|above|below|exceeded|over|under)\s(?:\w+\s){0,2}(?:estimates?|expectations?|forecasts?|consensus|guidance)\b"
 )
@@ -205,7 +205,7 @@ def _is_heading(low: str, one: _Period) -> bool:
 
 
 def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
-    """What is told of a month that was not over at the cutoff: "CPI for June 2024 came in at 2.4 %"."""
+    """Return a month not over at the cutoff that results are given for: "CPI for June 2024 came in at 2.4 %"."""
     plain = fold(text)
     # Where a day before the cutoff is named, the figures are of that day.
     over = [one for one in find_in_folded(low) if one.precision == "day" and not is_after(max(one.readings), as_of)]
@@ -238,7 +238,7 @@ _FOR = re.compile(r"\b(?:for|in|fur|pour|para|per|za|за)\W{1,2}$")
 
 
 def _told_of(text: str, start: int, end: int) -> bool:
-    """Whether a sentence tells of a period as past; "for June 2024" may be one that was awaited."""
+    """Whether a sentence describes a period as past; with "for June 2024" it may still have been awaited."""
     if is_told_as_done(text, start, end):
         return True
     low = lower(fold(text[max(0, start - 20) : start]))
@@ -259,7 +259,7 @@ _OUTCOME_OF = re.compile(
 
 
 def _late_end(low: str, as_of: AsOf) -> str | None:
-    """The result of a period that is named by its last day: "profit rose in the year to 30 June 2024"."""
+    """Return the last day of a late period with a result: "profit rose in the year to 30 June 2024"."""
     for found in find_in_folded(low):
         if found.precision != "day" or not all(is_after(day, as_of) for day in found.readings):
             continue
@@ -276,12 +276,12 @@ def _late_end(low: str, as_of: AsOf) -> str | None:
 
 @lru_cache(maxsize=4)
 def _periods(low: str, year: int) -> tuple[_Period, ...]:
-    """The periods of that year and later ones; several rules ask for those of the same text."""
+    """Return the periods in that year and later. Cached, because several rules ask about the same text."""
     return tuple(_find_periods(low, year))
 
 
 def _find_periods(low: str, year: int) -> Iterator[_Period]:
-    """The same one by one, looked for around their years."""
+    """Yield the periods of that year and later, by searching around years."""
     for one in _NEAR_YEAR.finditer(low):
         if int(one[0]) >= year:
             yield from _named(low, one, int(one[0]))
@@ -300,7 +300,7 @@ _SHORT_SEEN = re.compile(r"[1-4](?:[qht]|(?<=[qht].)) ?(?:fy)?'?[2-4]\d(?!\d)")
 
 
 def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
-    """The period that words beside a year name."""
+    """Yield the period that the words next to a year name."""
     left, right = max(0, year.start() - _BEFORE), min(len(low), year.end() + _AFTER)
     breaks = [one.end() for one in _BREAK.finditer(low, left, year.start())]
     stop = _BREAK.search(low, year.end(), right)
@@ -337,7 +337,7 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
 
 
 def _season(low: str, year: re.Match[str], number: int, beside: Sequence[list[tuple[str, int, int]]]) -> _Period | None:
-    """The season or feast that words beside a year name."""
+    """Return the season or holiday that the words next to a year name, or None."""
     split = _SPLIT_YEAR.match(low, year.end()) is not None
     for words in beside:
         for place, (_, start, end) in enumerate(words):
@@ -348,12 +348,12 @@ def _season(low: str, year: re.Match[str], number: int, beside: Sequence[list[tu
 
 _SPLIT_YEAR = re.compile(r"[/-](?:20)?[2-4][0-9](?![0-9-])")
 _BESIDE = 4
-"""Words next to a year among which the name of a season or a feast is looked for."""
+"""How many words next to a year are searched for the name of a season or holiday."""
 _NUMBER_ENDS = frozenset(("e", "er", "eme", "o", "a", "nd", "rd", "th", "st", "и", "м", "го"))
 
 
 def _words(low: str, start: int, end: int) -> list[tuple[str, int, int]]:
-    """Words and numbers with their places, but for what makes a number an ordinal: "3e trimestre"."""
+    """Return words and numbers with their positions, without the endings of ordinals: "3e trimestre"."""
     found = [(one[0], one.start(), one.end()) for one in _NEAR_WORD.finditer(low, start, end)]
     return [one for one in found if one[0] not in _NUMBER_ENDS or not low[max(0, one[1] - 1)].isdigit()]
 
@@ -367,7 +367,7 @@ def _week(start: int, end: int, year: int, week: int) -> Iterator[_Period]:
 
 
 def _part(start: int, end: int, year: int, months: int, number: int) -> Iterator[_Period]:
-    """The nth quarter or half of a year."""
+    """Yield the nth part of a year, such as a quarter or half."""
     if 1 <= number <= 12 // months:
         first = date(year, months * (number - 1) + 1, 1)
         yield _Period(start, end, first, _later(first, months))
@@ -402,7 +402,7 @@ def _in_signs(one: re.Match[str]) -> Iterator[_Period]:
 
 
 def _sentence(low: str, start: int, end: int, reach: int = 90) -> str:
-    """The words around a place, up to the ends of its sentence and its line."""
+    """Return the text around a position, up to the ends of its sentence and line."""
     first = max(0, start - reach)
     ends = [one.end() for one in _SENTENCE_END.finditer(low, first, start)]
     stop = _SENTENCE_END.search(low, end, end + reach)

@@ -1,4 +1,4 @@
-"""What tables, headlines, figures of a period, states and live reports tell of a time after the cutoff."""
+"""What tables, headlines, period figures, states and live reports reveal about the time after the cutoff."""
 
 import re
 from collections.abc import Iterator
@@ -38,14 +38,14 @@ _STATE_WORDS = (
     "resol", "settled", "closed", "status", "state", "result", "outcome", "winner", "verdict", "finali", "ergebnis",
     "risult", "результат", "итог", "結果", "结果", "결과",
 )  # fmt: skip
-"""One of them is in every state."""
+"""Every state contains one of these words."""
 _LATIN_STATE_WORDS = tuple(filter(str.isascii, _STATE_WORDS))
 _STATE_SIGNS = (":", "=", "resolved", "settled")
-"""And one of these."""
+"""Every state also contains one of these."""
 _AROUND = 80
-"""Characters around such a word that are looked at."""
+"""How many characters around such a word are searched."""
 _LIVE_WORDS = ("live", "happened", "minute", "rolling", "direct", "vivo")
-"""One of them is in each of these."""
+"""Every title of a live report contains one of these words."""
 _LIVE_REPORT = re.compile(
     r"\blive ?blog|\blive\b[^\n]{0,40}\b(?:updates?|coverage|results|reaction|ticker|tracker)|\bas it happened\b"
     r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b"
@@ -54,7 +54,7 @@ _LIVE_REPORT = re.compile(
 
 
 def late_title(title: str, as_of: AsOf, *, published: date | None = None) -> str | None:
-    """A headline with a day after the cutoff, or with the result of a later month, that speaks of nothing to come."""
+    """Return the headline if it has a day after the cutoff, or a later month's result, and is not about the future."""
     low = lower(fold(title))
     if low.rstrip().endswith(("?", "？", "؟")):
         return None
@@ -89,7 +89,7 @@ _DIGITS = re.compile(r"\d")
 
 
 def late_row(title: str, text: str, as_of: AsOf) -> str | None:
-    """A row of numbers for a day after the cutoff, in a table that is no forecast."""
+    """Return a row of numbers for a day after the cutoff, in a table that is not a forecast, or None."""
     low = lower(fold(text))
     dates = [one for one in find_in_folded(low) if all(is_after(day, as_of) for day in one.readings)]
     for found in (*dates[:MOST_LATE_DATES], *unfinished_periods(low, as_of)):
@@ -109,13 +109,13 @@ _FEWEST_MONTHS, _FEWEST_VALUES = 4, 2
 
 
 def late_column(text: str, as_of: AsOf) -> str | None:
-    """A number in the column of a day, or of a month of this year, after the cutoff."""
+    """Return a number in the column of a late day, or of a late month of the cutoff's year, or None."""
     low = lower(fold(text))
     return _late_day_column(low, as_of) or _late_month_column(low, as_of)
 
 
 def _late_day_column(low: str, as_of: AsOf) -> str | None:
-    """A number below a day after the cutoff, in a table whose other columns are days that are over."""
+    """Return a number below a day after the cutoff, in a table whose other columns are past days."""
     starts: dict[int, list[FoundDate]] = {}
     if "\n" not in low:
         return None
@@ -142,7 +142,7 @@ def _late_day_column(low: str, as_of: AsOf) -> str | None:
 
 
 def _late_month_column(low: str, as_of: AsOf) -> str | None:
-    """The same where the columns are the months of a year."""
+    """Return a number below a month after the cutoff, in a table whose columns are the months of a year."""
     if "|" not in low and "\t" not in low and not ("mar" in low and "apr" in low):
         return None
     lines = low.split("\n")
@@ -194,7 +194,7 @@ def _among_cells(place: DatePlace) -> bool:
 
 
 def told_state(text: str) -> str | None:
-    """A field or a line that tells how a question, a market or a contest ended."""
+    """Return a field or line that says how a question, market or contest ended, or None."""
     low = lower(fold(text))
     if not any(map(low.__contains__, _STATE_SIGNS)):
         return None
@@ -208,7 +208,7 @@ def told_state(text: str) -> str | None:
 
 
 def _places(low: str, word: str) -> Iterator[int]:
-    """Where a word stands: to look for each of a few is quicker than a pattern of all."""
+    """Yield the positions of a word: searching for each of a few words is faster than one pattern for all."""
     place = low.find(word)
     while place >= 0:
         yield place
@@ -216,7 +216,7 @@ def _places(low: str, word: str) -> Iterator[int]:
 
 
 def late_entry(title: str, text: str, as_of: AsOf) -> str | None:
-    """A line of a live report that begins with a date after the cutoff."""
+    """Return the start of a live report's entry that begins with a date after the cutoff, or None."""
     low = lower(fold(title))
     if not any(map(low.__contains__, _LIVE_WORDS)) or not _LIVE_REPORT.search(low):
         return None

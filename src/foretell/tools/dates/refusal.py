@@ -1,4 +1,4 @@
-"""The date layer of the fence: an item is admitted only if something says that its words are older than the cutoff."""
+"""The date layer of the fence: an item is admitted only if there is evidence that its text predates the cutoff."""
 
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -16,14 +16,14 @@ from foretell.tools.dates.yearless import late_yearless_day
 from foretell.tools.tool import SourceItem
 
 OLDEST_YEAR = 1990
-"""Dates before the web stand for "unknown" in many databases (1970-01-01 is zero)."""
+"""Dates before the web mean "unknown" in many databases (1970-01-01 is zero)."""
 MONTH_FIRST = frozenset({"us", "gov", "mil", "ph"})
-"""Top-level domains where 05/06/2024 is the sixth of May."""
+"""Top-level domains where 05/06/2024 is 6 May."""
 ANY_ORDER = frozenset({"com", "org", "net", "info", "io", "co", "news", "edu", "int", "tv", "ca", "za", ""})
 
 
 def date_refusal(item: SourceItem, as_of: AsOf, *, crawl_dates: bool = True) -> str | None:
-    """Why an item cannot be shown to be old enough, or None.
+    """Return why an item cannot be shown to be old enough, or None.
 
     A version stored before the cutoff is proof; a version stored later proves nothing, just like today's page.
     """
@@ -57,7 +57,7 @@ def _without_version(item: SourceItem, as_of: AsOf, *, crawl_dates: bool) -> str
 
 
 def _reaches(moment: datetime, as_of: AsOf) -> bool:
-    """Whether a moment lies before the cutoff. Midnight sharp stands for a day, and that day must be over."""
+    """Whether a time lies before the cutoff. Exactly midnight stands for a whole day, which must be over."""
     try:
         moment = instant(moment)
     except ValueError:
@@ -66,7 +66,7 @@ def _reaches(moment: datetime, as_of: AsOf) -> bool:
 
 
 def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
-    """What in an item's own words or address is dated after the cutoff, by the first rule that finds something."""
+    """Return what in an item's own text or address is dated after the cutoff, by the first rule that matches."""
     words, order, title = _words(item), _order(item.url), item.title
     published = item.published.date() if item.published is not None else None
     rules: tuple[tuple[str, Callable[[], str | None]], ...] = (
@@ -97,7 +97,7 @@ def _late_address(item: SourceItem, as_of: AsOf) -> str | None:
 
 
 def _order(url: str) -> Order:
-    """How the country of an address writes days and months."""
+    """Return the order of day and month in the country of an address."""
     domain = url.split("//", 1)[-1].split("/", 1)[0].split(":", 1)[0].rsplit(".", 1)[-1].lower()
     if domain in MONTH_FIRST:
         return "month first"
@@ -105,6 +105,6 @@ def _order(url: str) -> Order:
 
 
 def _words(item: SourceItem) -> str:
-    """All words of an item, but for the age that an engine put before its excerpt."""
+    """Return all text of an item, without the age that a search engine put before its excerpt."""
     text = item.text if item.text != item.snippet else ""
     return "\n".join(filter(None, (item.title, without_age(item.snippet), text)))

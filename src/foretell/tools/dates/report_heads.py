@@ -1,4 +1,4 @@
-"""Datelines, bylines, posts, captions, mails, deeds and minutes: layouts that tell when something was written."""
+"""Datelines, bylines, posts, captions, emails, deeds and minutes: layouts that say when something was written."""
 
 import re
 
@@ -69,7 +69,7 @@ _VERSION_BEFORE = re.compile(
     r"|\bchangelog)[\])]?[\s:,/(-]{0,4}(?:(?:on|vom|du|del|of|from|van|от|z dnia)\s)?$"
 )
 _ROUND_CLOCK_AFTER = re.compile(r"^,? (?:at |um |a las |kl\.? )?\d{1,2}[:.][0134][05](?! ?[ap]m\b)\b")
-"""A time of day for which events are set, where no report would name one."""
+"""A time of day typical of scheduled events, which a report would not give."""
 _CHAT_AFTER = re.compile(
     r"^,?\s\d{1,2}:\d{2}(?::\d{2})?(?:\s?[APap][Mm])?\]?\s?[->]?\s?[A-Z][a-z]+(?: [A-Z][a-z]+)?:\s"
 )
@@ -80,7 +80,7 @@ _WROTE_AFTER = re.compile(
     r"|napisal\w*|napsal\w*|kirjoitti|yazdi|написал\w*|написав\w*|a scris|irta|viet|menulis)\b[^\n:]{0,60}:"
 )
 _NAME_AFTER = re.compile(r"^[^\n:\d]{0,14}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?,?\s[^\n:]{1,60}:\s?$")
-"""How a mail names the one it answers to, in any language: "14 окт. 2024 г. в 09:05, Lee:"."""
+"""How an email names the person it replies to, in any language: "14 окт. 2024 г. в 09:05, Lee:"."""
 _CITY_ALONE = re.compile(
     r"^\W{0,4}(?:(?:fait|done|dado|given) (?:a|at|en) )?[A-Z][\w.'-]{2,20}(?: [A-Z][\w.'-]{2,20}){0,2}, (?:den |am "
     r"|this |le "
@@ -88,7 +88,7 @@ _CITY_ALONE = re.compile(
 )
 _CLOCK_BEFORE = re.compile(r"(?<![\d:-])\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?(?: uhr)?(?:,| -| ·| \||)\s$")
 _ODD_MINUTE_AFTER = re.compile(r",? (?:at |um |a |в |as |kl\.? ?)?\d{1,2}:\d[1-46-9](?: ?[ap]m)?(?=\n|$)")
-"""A time of day that ends its line and that nobody chooses for an event."""
+"""A time of day that ends its line and that nobody would choose for an event."""
 _NOTE_BEFORE = re.compile(r"[(\[](?P<words>[a-z][^()\[\]\n]{2,50})$")
 _NOTE_AFTER = re.compile(r"\.?[)\]]")
 _WRITINGS = frozenset(("blog", "post", "column", "editorial", "diary", "letter", "mail", "email", "tweet", "forum"))
@@ -96,14 +96,14 @@ _NAME_BEFORE = re.compile(
     r"^\W{0,3}[A-Z][\w.'-]{1,20}(?: [A-Z][\w.'-]{0,20}){0,2},? (?:le |am |el |il |on |op |den |em |a |w dniu )?$"
 )
 _CLOCK_AND_COLON = re.compile(r"^,? (?:à|a|at|um|a las|alle|om|kl\.?|o|в)? ?\d{1,2}[:.h]\d\d(?: ?[ap]m| uhr)? ?:\s")
-"""Who wrote a comment, before its date, and the time of day behind it."""
+"""After the date of a comment and its author's name: the time of day and a colon."""
 _DATED = re.compile(
     r"[†✝]\s{0,2}$|(?<=; )d\. $|\b(?:19|20)\d\d[^\n\d]{0,30}[,;(] ?d\.? $"
     r"|\bd\.? ?d\.? $|\b(?:on |and now, |dated )?this (?:the )?$"
     r"|\b(?:fait|done|given|hecho|dado|dato|fatto|feito|geschehen|gedaan|sporzadzono|dano) (?:a|at|en|zu|te|em|w|v|in)"
     r" [a-z][\w .'-]{2,30}, (?:le |on |this |el |am |den |op |il |dne |dnia |em )?$"
 )
-"""The sign of death, the Dutch "of the day", and how deeds are dated: "this 5th day of", "Fait a Lyon, le"."""
+"""The sign of death, the Dutch "d.d.", and how deeds are dated: "this 5th day of", "Fait a Lyon, le"."""
 _REPORT_OF = re.compile(
     r"^\W{0,4}(?:(?:[\w-]+ ){1,2}results?,|(?:approved |draft |official )?"
     r"(?:minutes|transcript|results?|recap|proceedings|resultats|compte rendu"
@@ -114,7 +114,7 @@ _REPORT_OF = re.compile(
 
 
 def heads_a_report(place: DatePlace) -> bool:
-    """Datelines, bylines, lines of date and time alone, and dates between separators at the head of a text."""
+    """Whether it is in a dateline or byline, alone with a time, or between separators at the head of a text."""
     if not place.opens_line:
         return False
     before, after = place.before, place.after
@@ -138,7 +138,7 @@ def heads_a_report(place: DatePlace) -> bool:
 
 
 def _stands_alone(place: DatePlace) -> bool:
-    """Whether the line holds nothing but day and time, and what follows is no entry of an agenda."""
+    """Whether the line holds only a day and a time, and what follows is not an agenda item."""
     words = WORDS.findall(f"{place.before} {CLOCK_AFTER.sub('', place.after, count=1)}")
     if not all(word in SMALL or word in weekdays() for word in words):
         return False
@@ -150,7 +150,7 @@ def _stands_alone(place: DatePlace) -> bool:
 
 
 def is_posted(place: DatePlace) -> bool:
-    """Lines of posts, podcasts, captions, press releases, versions, letters and mails, and what says "today"."""
+    """Whether it dates a post, podcast, caption, press release, version, letter or email, or is called "today"."""
     if _NOW.search(place.before, max(0, len(place.before) - _LONGEST_NOW)):
         return True
     if not place.opens_line or place.planned or FIXTURE.search(f"{place.before} {place.after}"):
@@ -175,7 +175,7 @@ def is_posted(place: DatePlace) -> bool:
 
 
 def _heads_a_message(place: DatePlace) -> bool:
-    """Whether the line says who wrote a mail, a chat message or a comment at what time of day."""
+    """Whether the line says who wrote an email, chat message or comment, and at what time."""
     if _CLOCK_AND_COLON.match(place.after) and _NAME_BEFORE.match(place.plain[place.line_start : place.found.start]):
         return True
     if len(TOKEN.findall(place.before)) <= 1 and _NAME_AFTER.match(place.after):
@@ -185,13 +185,13 @@ def _heads_a_message(place: DatePlace) -> bool:
 
 
 def is_signed(place: DatePlace) -> bool:
-    """Whether the time of day stands before the date, as in logs and signatures: "14:26, 16. Juni 2022"."""
+    """Whether a time of day precedes the date, as in logs and signatures: "14:26, 16. Juni 2022"."""
     clock = _CLOCK_BEFORE.search(place.before) or _ODD_MINUTE_AFTER.match(place.low, place.found.end)
     return clock is not None and not (place.planned or looks_ahead(place.before[-40:]))
 
 
 def is_noted(place: DatePlace) -> bool:
-    """Whether the date closes a note in brackets that says when something was written: "(Blog, May 8 2024.)"."""
+    """Whether the date ends a note in brackets that says when something was written: "(Blog, May 8 2024.)"."""
     note = _NOTE_BEFORE.search(place.low, max(0, place.found.start - LONGEST_LEAD), place.found.start)
     if note is None or not _NOTE_AFTER.match(place.low, place.found.end):
         return False
@@ -201,7 +201,7 @@ def is_noted(place: DatePlace) -> bool:
 
 
 def dates_a_deed(place: DatePlace) -> bool:
-    """Whether a deed, a death or minutes are dated so: "Fait à Lyon, le", "Minutes of the meeting of"."""
+    """Whether it dates a deed, a death or minutes: "Fait à Lyon, le", "Minutes of the meeting of"."""
     if _DATED.search(place.before):
         return True
     before = SPAN_HEAD.sub("", place.before)

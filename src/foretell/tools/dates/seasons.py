@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (tables of words)
-"""Seasons and feasts beside a year, in many languages: "spring 2024", "Ostern 2026", "Black Friday 2025"."""
+"""Seasons and holidays next to a year, in many languages: "spring 2024", "Ostern 2026", "Black Friday 2025"."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -20,7 +20,7 @@ _SEASON_WORDS = {
     "ziema žiemą iarna зима зимой зимы взимку зимата χειμώνα زمستان شتاء الشتاء חורף בחורף",
 }
 _SEASONS = {word: month for month, words in _SEASON_WORDS.items() for word in lower(fold(words)).split()}
-"""The month in which each season begins; winter is that of January, which may be the earlier of two."""
+"""The month each season begins in; winter is the one in January, the earlier of the two a year may have."""
 _FEAST_WORDS = {
     (
         12,
@@ -42,7 +42,7 @@ _FIRST_WORDS = frozenset(name.split("_")[0] for name in (*_SEASONS, *_FEASTS, *_
 
 
 def season_or_feast(words: Sequence[str], year: int, *, split: bool = False) -> tuple[date, date] | None:
-    """The first day of what folded words beside a year begin with, and the day after its last; None if it is neither.
+    """Return the first day of the season or holiday that folded words begin with, and the day after its last, or None.
 
     The winter of a `split` year, 2025/26, begins in December.
 
@@ -65,7 +65,7 @@ def season_or_feast(words: Sequence[str], year: int, *, split: bool = False) -> 
 
 
 def _easter(year: int) -> date:
-    """Easter Sunday of the Gregorian calendar, by the rule of Gauss.
+    """Return Easter Sunday in the Gregorian calendar, by Gauss's algorithm.
 
     >>> _easter(2024), _easter(2026)
     (datetime.date(2024, 3, 31), datetime.date(2026, 4, 5))

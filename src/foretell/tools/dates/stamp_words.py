@@ -1,4 +1,4 @@
-"""Words of publishing beside a date: "Updated 5 June", "5 June: published", "as of 5 June", "Aktualisiert: 05.06."."""
+"""Words of publishing next to a date: "Updated 5 June", "5 June: published", "as of 5 June", "Aktualisiert: 05.06."."""
 
 import re
 
@@ -34,7 +34,7 @@ _WORD_BEFORE = re.compile(
     r"(?:of|at|close|on|to|through|until|stand|au|al|business|da|de|du|del|il|per|den|peildatum|na|dzien|dni|ngay|ate|hasta"
     r"|a|zum|bis|met|tot|dnia|do|till|til|-)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
-"""How each of them ends in Latin letters, which is quicker to look for."""
+"""How each "as of" phrase ends in Latin letters, which is faster to search for."""
 _COUNTED = re.compile("已|累计|累計|共|达|達")
 _LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
@@ -52,7 +52,7 @@ _ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dn
 
 
 def has_stamp_word_before(place: DatePlace) -> bool:
-    """Whether a stamp word stands before the date, with nothing but weekday, clock and small words between."""
+    """Whether a stamp word precedes the date, with only weekday, time of day and small words between."""
     start = max(0, place.found.start - 60)
     # What was published in the sentence before has its own date, if any.
     start = max((end.end() for end in _RUN_ON.finditer(place.plain, start, place.found.start)), default=start)
@@ -85,7 +85,7 @@ def has_stamp_word_before(place: DatePlace) -> bool:
 
 
 def _tells_of_the_past(place: DatePlace, stamp: int) -> bool:
-    """Whether a stamp word is no plan: "will be published on" is one, "Published on" is none."""
+    """Whether a stamp word is not part of a plan: "will be published on" is, "Published on" is not."""
     sentence = TOKEN.findall(place.sentence_before(stamp))
     if any(map(is_future, sentence[-3:])):
         return False
@@ -95,7 +95,7 @@ def _tells_of_the_past(place: DatePlace, stamp: int) -> bool:
 
 
 def has_stamp_word_after(place: DatePlace) -> bool:
-    """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
+    """Whether a stamp word follows the date, as in many Asian languages, in Turkish, and in brackets."""
     after = _CLAUSE_END.split(place.low[place.found.end : min(place.found.end + 40, place.line_end)], maxsplit=1)[0]
     if not after.isascii():
         if FUTURE_SIGN.search(after):
@@ -118,7 +118,7 @@ def has_stamp_word_after(place: DatePlace) -> bool:
 
 
 def is_labelled(place: DatePlace) -> bool:
-    """Whether the line is a label and the date: one with a word of publishing, or in other letters."""
+    """Whether the line is a label and the date, with a label that has a word of publishing or is not in ASCII."""
     label = _LABEL.match(place.plain[place.line_start : place.found.start]) if place.opens_line else None
     if label is None or PLAN_LABEL.search(place.before) or TOKEN.search(CLOCK_AFTER.sub("", place.after)):
         return False
@@ -131,7 +131,7 @@ def is_labelled(place: DatePlace) -> bool:
 
 
 def is_as_of(place: DatePlace) -> bool:
-    """Whether a sentence or a line begins with "as of" the date, and tells no plan."""
+    """Whether a sentence or line begins with "as of" the date and is not about a plan."""
     sentence = place.sentence_before(place.found.start)
     if sentence.isascii() and _WORD_BEFORE.search(sentence) is None:
         return False

@@ -1,7 +1,7 @@
-"""Which dates a text gives to itself: lines of publication and update, datelines, years of copyright, Unix times.
+"""Which dates a text gives to itself: publication and update lines, datelines, copyright years, Unix times.
 
-A date in prose is no leak by itself: plans, deadlines and forecasts name days to come. What counts is a date that tells
-when the text, or a part of it, was written.
+A date in prose is not a leak by itself: plans, deadlines and forecasts name future days. What counts is a date that
+says when the text, or a part of it, was written.
 """
 
 import re
@@ -16,16 +16,16 @@ from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamp_words import has_stamp_word_before
 
 MOST_LATE_DATES = 300
-"""Dates after the cutoff that are looked at in one text; what names more cannot be judged, and counts as late."""
+"""Maximum number of late dates checked in one text; a text with more cannot be judged and counts as late."""
 
 
 def is_after(day: date, as_of: AsOf) -> bool:
-    """Whether a calendar day begins after the cutoff, which is a moment in UTC."""
+    """Whether a calendar day begins after the cutoff, which is a time in UTC."""
     return day > as_of.at.date()
 
 
 FARTHEST = 10
-"""Years after the cutoff from which on a date is that of a bond, a projection or a novel."""
+"""Years after the cutoff from which a date belongs to a bond, a projection or a novel."""
 
 
 def is_late(found: FoundDate, as_of: AsOf) -> bool:
@@ -34,21 +34,21 @@ def is_late(found: FoundDate, as_of: AsOf) -> bool:
 
 
 def is_far(found: FoundDate, as_of: AsOf) -> bool:
-    """Whether a date lies so long after the cutoff that no page can be of it, unless it says so in words."""
+    """Whether a date is so long after the cutoff that no page can be from then, unless it says so in words."""
     return all(day.year >= as_of.at.year + FARTHEST for day in found.readings)
 
 
 def settled_by(found: FoundDate, published: date | None) -> bool:
-    """Whether one of several readings is the day on which the text is said to have appeared."""
+    """Whether one of several readings is the text's stated publication day, or next to it."""
     if published is None or len(found.readings) < 2:
         return False
     return any(abs((day - published).days) <= 1 for day in found.readings)
 
 
 def late_stamp(text: str, as_of: AsOf, *, order: Order = "unknown", published: date | None = None) -> str | None:
-    """A place in which a text dates itself after the cutoff, or None.
+    """Return the first passage in which a text dates itself after the cutoff, or None.
 
-    `published` is the date it is said to have: of two readings of 05/06/2024 the one that fits it is taken.
+    `published` is the stated publication date: of two readings of 05/06/2024, the one that matches it is taken.
 
     >>> late_stamp("Aktualisiert: 05.06.2024, 14:30 Uhr", AsOf.day("2024-04-01"))
     'Aktualisiert: 05.06.2024'
@@ -60,7 +60,7 @@ def late_stamp(text: str, as_of: AsOf, *, order: Order = "unknown", published: d
 def late_stamps(
     text: str, as_of: AsOf, *, order: Order = "unknown", published: date | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Every such place: where its date begins in the folded text, and how it reads."""
+    """Yield every such passage: where its date starts in the folded text, and its text."""
     plain = fold(text)
     low = lower(plain)
     late = [found for found in find_in_folded(low, order) if is_late(found, as_of)]
@@ -111,7 +111,7 @@ _ARXIV = re.compile(r"\barxiv: ?(?P<y>2\d)(?P<m>0[1-9]|1[0-2])\.\d{4,5}")
 
 
 def _late_year(plain: str, low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
-    """A year after that of the cutoff beside a word of update, or of a work that is cited."""
+    """Yield years after the cutoff's next to a word of updating, or of a cited work."""
     year = as_of.at.year
     if not any(str(later) in low for later in range(year + 1, year + 6)) and "arxiv" not in low:
         return
@@ -133,7 +133,7 @@ def _late_year(plain: str, low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
 
 
 def _may_be_cited(before: str) -> bool:
-    """Whether an author or a title may stand before a year: most years in prose follow neither."""
+    """Whether an author or a title may precede a year; most years in prose follow neither."""
     return before.rstrip(" ([")[-1:] in (".", ",", "l") or any(map(before.__contains__, ("(", "doi:", "Journal ")))
 
 
@@ -166,7 +166,7 @@ def _late_copyright(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
 
 
 def _late_unix_time(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
-    """Seconds or milliseconds since 1970 after a key, or at the head of a row of numbers."""
+    """Yield late Unix times, in seconds or milliseconds, after a key or at the start of a row of numbers."""
     for one in _UNIX_TIME.finditer(low):
         key = _UNIX_KEY.search(low, max(0, one.start() - 30), one.start())
         if key is None or as_of.admits(datetime.fromtimestamp(int(one[0][:10]), UTC)):

@@ -1,4 +1,4 @@
-"""Whether a sentence tells what happened on its date or speaks of what is to come, by the words of `languages.toml`."""
+"""Whether a sentence says what happened on its date or is about the future, by the words in `languages.toml`."""
 
 import re
 import tomllib
@@ -15,26 +15,26 @@ _CLAUSE = frozenset(",;:–—(،؛፣፤")
 _AND_WORDS = "and und et y e och og en ja i a и і та ve dan și és και"
 _AND = frozenset(_AND_WORDS.split())
 _CLAUSE_COST = 3
-"""How many words a comma or a dash stands for: what lies behind one belongs less to the date."""
+"""How many words a comma or dash counts as, because what lies beyond it is less related to the date."""
 _NEAR_BEFORE, _NEAR_AFTER, _NEAR_SINCE = 4, 2, 3
-"""Words beside a date among which those of deadlines and spans are looked for."""
+"""How many words next to a date are searched for words of deadlines and ranges."""
 _SHORT_WORD = 3
 _DAY_NAMES = "dnia dzień dne den dniu день дата date datum fecha tanggal tarikh ngày"
 _DAY_WORDS = frozenset(_DAY_NAMES.split())
 _MOST_KNOWN = 20_000
 _VERB_GROUP = 4
-"""Words before a verb among which its auxiliaries are looked for."""
+"""How many words before a verb are searched for its auxiliaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """Words to look for: whole ones, endings, beginnings and words in a row."""
+    """Words to look for: whole words, endings, beginnings and sequences of words."""
 
     whole: frozenset[str]
     endings: tuple[str, ...]
     beginnings: tuple[str, ...]
     rows: dict[str, list[list[str]]]
-    """By their first word, which is a whole one."""
+    """The following words of each sequence, by its first word, which is a whole word."""
 
     @classmethod
     def of(cls, text: str) -> "_Forms":
@@ -51,10 +51,10 @@ class _Forms:
         )
 
     known: dict[str, bool] = field(default_factory=dict[str, bool], compare=False, repr=False)
-    """What was found of single words: the same ones come again and again."""
+    """Cached results for single words, because the same ones occur again and again."""
 
     def has(self, word: str) -> bool:
-        """Whether a word is one of them, whole or by its ending or beginning."""
+        """Whether a word is one of them, as a whole or by its ending or beginning."""
         found = self.known.get(word)
         if found is None:
             if len(self.known) > _MOST_KNOWN:
@@ -69,14 +69,14 @@ class _Forms:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How a language tells of the past and of what is to come."""
+    """How a language expresses the past and the future."""
 
     code: str
     common: frozenset[str]
     months: frozenset[str]
     letters: frozenset[str]
     attached: frozenset[str]
-    """Letters that are small words and are written together with the next word."""
+    """Letters that are small words and are attached to the next word."""
     spaced: bool
     told: _Forms
     not_told: _Forms
@@ -92,7 +92,7 @@ class Language:
 
 @cache
 def languages() -> dict[str, Language]:
-    """Every language by its code."""
+    """Return all languages by code."""
     table = tomllib.loads(files("foretell.tools.dates").joinpath("languages.toml").read_text(encoding="utf-8"))
     return {
         code: Language(
@@ -148,7 +148,7 @@ _LEAST_LETTERS, _LEAST_KANA = 5, 2
 
 @lru_cache(maxsize=64)
 def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
-    """The languages that a text may be written in; that of what it stands within where it is too short to tell.
+    """Return the languages a text may be written in; if it is too short to tell, that of the text around it.
 
     >>> [language.code for language in languages_of("Die Bank hat den Zins gesenkt, und der Kurs ist gestiegen.")]
     ['de']
@@ -181,7 +181,7 @@ def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
 
 @cache
 def _votes() -> dict[str, list[tuple[str, int]]]:
-    """What each frequent word and each month speaks for, and how much."""
+    """Return which languages each frequent word and each month name suggests, with a weight."""
     found: dict[str, list[tuple[str, int]]] = {}
     for code, language in languages().items():
         for word in language.common | language.months:
@@ -191,11 +191,11 @@ def _votes() -> dict[str, list[tuple[str, int]]]:
 
 
 _CLEARLY, _CLEAR = 1, 4
-"""How much likelier a language must be than another, and from where on a text speaks for itself."""
+"""Score margin by which a language must lead another, and score from which a text needs no context."""
 
 
 def _of_script(sample: str, words: int) -> list[str]:
-    """The languages that are written in the letters of a text."""
+    """Return the codes of the languages written in the text's script."""
     if not sample.isascii():
         for letters, codes in _LETTERS_BY_SCRIPT:
             least = _LEAST_KANA if codes == ["ja"] else max(_LEAST_LETTERS, words / 3)
@@ -206,7 +206,7 @@ def _of_script(sample: str, words: int) -> list[str]:
 
 @cache
 def _latin() -> list[str]:
-    """The languages in Latin letters, English first."""
+    """Return the codes of the languages in Latin script, English first."""
     others = {code for _, codes in _LETTERS_BY_SCRIPT for code in codes}
     return [code for code in languages() if code not in others]
 
@@ -219,11 +219,11 @@ _SENTENCE_END = re.compile(
 )
 _END_SIGN = re.compile(r"[.!?;]\s|[\n。！？।؟۔።·•]")
 _REACH = 320
-"""Characters of a sentence that are looked at on each side of a date: those of strangers may be endless."""
+"""How many characters of a sentence are searched on each side of a date, because untrusted ones may be endless."""
 
 
 def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> bool:
-    """Whether a text tells what happened on the date between two places; plans and conditions do not.
+    """Whether a text says what happened on the date between two positions; plans and conditions do not.
 
     >>> text = "The vote was postponed to a session on 6 June 2024. On 7 June 2024 the bank cut its rate."
     >>> is_told_as_done(text, 39, 50), is_told_as_done(text, 55, 66)
@@ -258,7 +258,7 @@ def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> b
 
 
 def _told_below(text: str, first: int, last: int, before: str, after: str) -> bool:
-    """Whether the date stands in a heading without a verb, and the sentence right behind it tells what happened."""
+    """Whether the date is in a heading without a verb, and the sentence right after it says what happened."""
     if first > 0 and text[first - 1] != "\n":
         return False
     if not 1 <= len(_WORD.findall(before)) + len(_WORD.findall(after)) <= _LONGEST_HEADING or after.endswith(
@@ -270,16 +270,16 @@ def _told_below(text: str, first: int, last: int, before: str, after: str) -> bo
 
 
 def is_plan(text: str, start: int, end: int, *, edges: bool = True) -> bool:
-    """Whether a text speaks of the date between two places as of one to come.
+    """Whether a text refers to the date between two positions as a future one.
 
-    Without `edges` a word such as "for" or "until" before it makes no plan of it: "results for June 2024".
+    Without `edges`, a word such as "for" or "until" before it does not make it a plan: "results for June 2024".
     """
     before, after = _sentence_up_to(text, start), _sentence_from(text, end)
     return _told(text, before, text[start:end], after, edges=edges) is False
 
 
 def is_edge(text: str, start: int, end: int) -> bool:
-    """Whether the date between two places is a deadline or the edge of a span: "until 6 June", "from 6 June"."""
+    """Whether the date between two positions is a deadline or the edge of a range: "until 6 June", "from 6 June"."""
     before, after = _sentence_up_to(text, start).lower(), _sentence_from(text, end).lower()
     for one in languages_of(f"{before}{text[start:end]}{after}", within=text):
         split = (_WORD if one.spaced else _PIECE).findall
@@ -289,7 +289,7 @@ def is_edge(text: str, start: int, end: int) -> bool:
 
 
 def _told(text: str, before: str, day: str, after: str, *, edges: bool = True) -> bool | None:
-    """What the languages say that a sentence of a text may be written in."""
+    """Return the combined verdict of all languages a sentence may be written in."""
     possible = languages_of(f"{before}{day}{after}", within=text)
     verdicts = {tells_as_done(one, before, after, edges=edges) for one in possible}
     return False if False in verdicts else True if True in verdicts else None
@@ -300,13 +300,13 @@ _DATELINE = re.compile(r"\W{0,4}(?:[^\Wa-zà-ÿа-я][^\s:]{0,20}[\s,./–—-]{
 _SIGNATURE = re.compile(
     r"(?:^|[.!?]\s|[\[(–—])[^.\d:]{0,40}[^\W\d_]{3}[.\])]?,\s(?:den |le |el |il |a |am |em |dne |dnia |op )?$"
 )
-"""Before a date at the very end: a name or a place and a comma."""
+"""Before a date at the very end: a name or place and a comma."""
 _SPAN_HEAD = re.compile(r"\d\.? ?[-–—] ?$")
-"""A span of days is one of events, never a dateline."""
+"""A range of days belongs to events and is never a dateline."""
 _LONGEST_REST, _HEAD, _LONGEST_HEADING = 3, 300, 12
-"""Words behind the date, and characters before it."""
+"""Most words after a date in a dateline, most characters before it, and most words in a heading."""
 _YEAR = re.compile(r"(?<!\bthe )\b(?:19|20)\d\d\b(?!-[eoö]s)")
-"""A year that may be that of another date; "the 2026 final" and Hungarian "2026-os" are names."""
+"""A year that may belong to another date; "the 2026 final" and Hungarian "2026-os" are names."""
 
 
 @lru_cache(maxsize=32)
@@ -325,7 +325,7 @@ def _sentence_from(text: str, place: int) -> str:
 
 
 def _sentence_ends(text: str, first: int, last: int) -> Iterator[re.Match[str]]:
-    """Where sentences end: looked for at their signs, for a search at every letter takes ten times as long."""
+    """Yield the ends of sentences, checking only at punctuation: checking every letter takes ten times as long."""
     for sign in _END_SIGN.finditer(text, max(0, first - 1), last):
         place = sign.end() - 1
         if place >= first and (end := _SENTENCE_END.match(text, place, last)) is not None:
@@ -333,9 +333,9 @@ def _sentence_ends(text: str, first: int, last: int) -> Iterator[re.Match[str]]:
 
 
 def tells_as_done(language: Language, before: str, after: str, *, edges: bool = True) -> bool | None:
-    """Whether a sentence tells what was done on the day between its two parts; None where it says neither.
+    """Whether a sentence says what was done on the day between its two parts; None if it says neither.
 
-    The word nearest to the date decides: "the court, which ruled in May, meets on" speaks of a day to come.
+    The word nearest to the date decides: "the court, which ruled in May, meets on" refers to a future day.
 
     >>> english = languages()["en"]
     >>> tells_as_done(english, "The bank cut its rate on ", "."), tells_as_done(english, "The bank meets on ", ".")
@@ -365,7 +365,7 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
 
 
 def _lasted(language: Language, left: Sequence[str]) -> bool:
-    """Whether something that is over reached to the date: "the strike lasted until", "had sold 900 by"."""
+    """Whether something that is over lasted until the date: "the strike lasted until", "had sold 900 by"."""
     near = left[-_NEAR_BEFORE:]
     if not any(map(language.until.has, near)) and "by" not in near:
         return False
@@ -376,7 +376,7 @@ def _lasted(language: Language, left: Sequence[str]) -> bool:
 
 
 def _what_was_said(language: Language, words: list[str]) -> list[str]:
-    """The words behind "said that": when it was said is no matter of the date that follows."""
+    """Return the words after "said that", because when it was said does not concern the date that follows."""
     for place in range(len(words) - 1, 0, -1):
         if words[place] in language.that and any(word in language.saying for word in words[max(0, place - 4) : place]):
             return words[place + 1 :]
@@ -384,9 +384,9 @@ def _what_was_said(language: Language, words: list[str]) -> list[str]:
 
 
 _NO_WORDS = re.compile("[\u064b-\u0652]|(?<=[0-9]),(?=[0-9])")
-"""Arabic vowel signs, which most texts leave out, and commas within numbers, which end no clause."""
+"""Arabic vowel signs, which most texts leave out, and commas within numbers, which do not end a clause."""
 _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]")
-"""A clause where words are not set apart."""
+"""A clause in languages without spaces between words."""
 
 
 _POSTPOSED = frozenset(
@@ -415,7 +415,7 @@ _POSTPOSED = frozenset(
         "eu",
     )
 )
-"""Languages that say "6 June until"."""
+"""Languages that put "until" after the date: "6 June until"."""
 _BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
 _NIGHT = frozenset(
     (
@@ -423,7 +423,7 @@ _NIGHT = frozenset(
         "midnight", "mitternacht", "minuit", "μεσάνυχτα",
     )
 )  # fmt: skip
-"""The night to a day is no plan for it."""
+"""Words for night: the night to a day is not a plan for it."""
 
 
 def _until(language: Language, left: Sequence[str], right: Sequence[str], before: str, after: str) -> bool:
@@ -441,7 +441,7 @@ def _until(language: Language, left: Sequence[str], right: Sequence[str], before
 
 
 def _meant(language: Language, left: Sequence[str]) -> bool:
-    """Whether the word right before the date makes a plan of it; an article or a weekday may stand between."""
+    """Whether the word right before the date makes it a plan; an article or weekday may stand between."""
     if left[-1] in language.meant:
         return True
     beside = left[-1]
@@ -450,13 +450,13 @@ def _meant(language: Language, left: Sequence[str]) -> bool:
 
 
 _COUNTED = re.compile(r"\d\s([^\W\d_]+)")
-"""What is counted is a noun: in "562 votes" nobody votes."""
+"""Words after a number, which are nouns: in "562 votes" nobody votes."""
 
 
 def _distances(
     language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str], nouns: frozenset[str] = frozenset()
 ) -> Iterator[int]:
-    """How far from the date each such word stands, in words."""
+    """Yield the distance of each matching word from the date, in words."""
     words = [*left, *right]
     for place in range(len(words)):
         if words[place] in nouns or not _found(language, forms, words, place):
@@ -470,7 +470,7 @@ def _distances(
 
 
 def _within_a_plan(language: Language, words: Sequence[str], place: int) -> bool:
-    """Whether a word of plans stands shortly before a verb: in "will be held" nothing was held."""
+    """Whether a word of plans closely precedes a verb: in "will be held" nothing was held."""
     if not language.spaced:
         return False
     first = max(0, place - _VERB_GROUP)
@@ -490,12 +490,12 @@ def _found(language: Language, forms: _Forms, words: Sequence[str], place: int) 
 
 
 def _is_noun(language: Language, words: Sequence[str], place: int) -> bool:
-    """Whether the word right before makes a noun of a verb: "a cut"."""
+    """Whether the preceding word makes a verb a noun: "a cut"."""
     return place > 0 and [words[place]] in language.not_told.rows.get(words[place - 1], ())
 
 
 def _in_a_row(forms: _Forms, words: Sequence[str], place: int) -> bool:
-    """Whether words in a row begin here; one other word may stand between each two."""
+    """Whether a sequence of words begins here; one other word may stand between any two."""
     for others in forms.rows.get(words[place], ()):
         at = place
         for wanted in others:

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 (tables of words)
-"""Words around dates, by language: beside which a date is that of the text itself, and which tell of things to come.
+"""Words around dates, by language: those that mark a date as the text's own, and those that refer to the future.
 
-They are beginnings of words, so that inflected forms count too, but for those with an exclamation mark, which count
-whole. They are folded and in lower case when compared.
+They are beginnings of words, so that inflected forms count too, except those with an exclamation mark, which match
+whole words. They are folded and in lower case when compared.
 """
 
 import re
@@ -136,7 +136,7 @@ DOCUMENTS = {
     "he": "נמכר תגובה הודעה פסק!",
     "ar": "نعی بيع حكم! بيان! تعليق مراجعة",
 }
-"""Words of what is dated by its day, such as judgments, reviews and sales."""
+"""Words for things that are dated by their day, such as judgments, reviews and sales."""
 
 TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
 """A number or a word."""
@@ -160,7 +160,7 @@ ASIAN_STAMP = re.compile(
         )
     )
 )
-"""The same where words are not set apart by spaces."""
+"""Stamp words of languages without spaces between words."""
 
 FUTURE = {
     "en": "will! shall! be being! is are get not until! before! due! scheduled plan! planned! expect set! "
@@ -186,7 +186,7 @@ FUTURE = {
     "nästa næste neste! seuraav következő următor επόμεν berikutnya mendatang القادم المقبل بعدی آینده הבא अगला अगली",
     "lt": "bus", "lv": "tiks! būs", "et": "saab! tuleb!",
 }  # fmt: skip
-"""Words after which even a stamp speaks of what is still to come."""
+"""Words after which even a stamp refers to the future."""
 FUTURE_SIGN = re.compile(
     "期限|締切|締め切り|截止|마감|기한|予定|見込|預計|预计|将|將|计划|預定|即将|예정|계획|"
     + "|".join(lower(fold(word)) for word in ("จะ",))
@@ -224,7 +224,7 @@ SMALL = frozenset(
 
 
 class AnyOf:
-    """Many words of which one is looked for in a text: where a plain word would do, it is no pattern, which is slow."""
+    """A set of alternatives to search for in a text; plain words are matched without a regex, which would be slow."""
 
     def __init__(self, alternatives: str) -> None:
         words = alternatives.split("|")
@@ -234,7 +234,7 @@ class AnyOf:
         self.search = lru_cache(maxsize=64)(self._search)
 
     def _search(self, text: str) -> bool:
-        """Whether one of them is there."""
+        """Whether one of the alternatives occurs in the text."""
         if not text:
             return False
         plain = self._latin if text.isascii() else self._plain
@@ -250,7 +250,7 @@ SCHEDULED = AnyOf(
     r"|prochain|previs|venir|inscri|proxim|boleto|entrada|biglietti|wydarz|календар|расписан|афиша|прогноз|日程|予定"
     r"|予測|예정|일정|预告|预测|日历|تقویم|موعد"
 )
-"""Words of plans and forecasts, in headlines, addresses and tables."""
+"""Words of plans and forecasts in headlines, addresses and tables."""
 PLAN_HEADING = AnyOf(
     fold(
         r"calend|kalend|kalenter|schedul|fixture|agenda|upcoming|timetable|itinerary|programm|roadmap|forecast|projection|outlook|futures"
@@ -261,7 +261,7 @@ PLAN_HEADING = AnyOf(
         r"|日历|时间表|安排|预测|预告|일정|예정|전망|جدول|برنامه|تقویم|مواعيد|مواعید|מועד|לוח|कार्यक्रम|सूची|ตาราง|กำหนดการ"
     )
 )
-"""Words in the heading above a list or a table whose rows are days to come."""
+"""Words in the heading of a list or table whose rows are future days."""
 PLAN_LABEL = AnyOf(
     fold(
         r"deadline|due|draft|opener|resol|closing|closes|expir|matur|valid|until|event|when|opening|launch|target|next|upcoming|planned|estimated|eta\b|best before"
@@ -286,7 +286,7 @@ PLAN_LABEL = AnyOf(
         r"|vásár|jarmark|trh\b|mercado|marché|markt|mercato|markkinat|ярмарка|phase|stage|fase|faza|étape|stufe|етап|этап|etap|段階|阶段|단계|기간|期間|期间|开始|结束|預計|预计|마감|만기|만료|다음|예정|시작|종료|유효|กำหนด|หมดอายุ|ครั้งถัดไป|สิ้นสุด|เริ่ม"
     )
 )
-"""Labels of days to come: deadlines, ends of validity, events."""
+"""Labels of future days: deadlines, ends of validity, events."""
 PLAN_KEY = re.compile(
     r"start|inicio|\bfin\b|\bdebut|beginn|\bende\b|\bend(?!ed)|_end(?!ed)|enddate|endtime|begin|clos(?:e|es|ing)(?!d)|expir|\bdue|due_|matur|deadline|sched"
     r"|kick|event"
@@ -297,12 +297,12 @@ PLAN_KEY = re.compile(
     r"|hearing|trial|polling|final|semi|release_?date|air_?date|settlement_?date|termin|frist|delivery|birthday"
     r"|effective"
 )
-"""Names of fields that hold a time to come."""
+"""Names of fields that hold a future time."""
 FIXTURE = re.compile(
     r"\bvs?\b\.? |\bversus\b|\bpicks\b|\bpreview|\bpredict|\btip-?off\b|\blive stream|\bhow to watch|\bbetting\b"
     r"|\blineups?\b|\btv:"
 )
-"""Words beside the day of a match that is still to be played, unless a score is there too."""
+"""Words next to the day of a match that is still to be played, unless there is a score too."""
 PLANNED = re.compile(
     r"\b(?:ends|closes|opens|begins|starts|(?:end|close|open|begin|start) (?:on|at|in|from)|(?:start|end|closing"
     r"|opening|court|call) "
@@ -319,7 +319,7 @@ PLANNED = re.compile(
     r"|vence|vencimiento|plazo|prazo|validade|limite|срок|действ|wazn\w+|termin|lejar\w*|vade|son tarih)\b"
     r"|満期|期限|締切|締め切り|截止|到期|满期|有效期|만기|마감|기한|กำหนด|हिन्दी|अंतिम तिथि|مهلت|الموعد|מועד"
 )
-"""Words of plans in a line that is no sentence."""
+"""Words of plans in a line that is not a sentence."""
 
 WILL = frozenset(
     lower(
@@ -330,12 +330,12 @@ WILL = frozenset(
         )
     ).split()
 )
-"""The plainest of them, which tell of the future also after a date."""
+"""The plainest future words, which refer to the future even after a date."""
 
 
 @cache
 def _forms(table: Literal["stamps", "documents", "future"]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Words that count whole, and beginnings of words: short ones begin too many others."""
+    """Split words into whole words and beginnings; short ones count whole, because too many others begin with them."""
     languages = {"stamps": STAMPS, "documents": DOCUMENTS, "future": FUTURE}[table].values()
     words = {lower(fold(word)) for language in languages for word in language.split()}
     whole = {word.rstrip("!") for word in words if word.endswith("!") or (word.isascii() and len(word) < 4)}
@@ -345,20 +345,20 @@ def _forms(table: Literal["stamps", "documents", "future"]) -> tuple[frozenset[s
 
 @lru_cache(maxsize=20_000)
 def is_stamp(word: str) -> bool:
-    """Whether a folded word in lower case is one of publishing, updating or reading."""
+    """Whether a folded lower-case word is one of publishing, updating or reading."""
     whole, beginnings = _forms("stamps")
     return (word in whole or word.startswith(beginnings)) and not is_future(word)
 
 
 @lru_cache(maxsize=20_000)
 def is_document(word: str) -> bool:
-    """Whether a folded word in lower case is one of what is dated by its day: a judgment, a review, a sale."""
+    """Whether a folded lower-case word names something dated by its day: a judgment, a review, a sale."""
     whole, beginnings = _forms("documents")
     return (word in whole or word.startswith(beginnings)) and not is_future(word)
 
 
 @lru_cache(maxsize=20_000)
 def is_future(word: str) -> bool:
-    """Whether a folded word in lower case tells of something to come."""
+    """Whether a folded lower-case word refers to the future."""
     whole, beginnings = _forms("future")
     return word in whole or word.startswith(beginnings) or word.endswith(("acak", "ecek", "acaktir", "ecektir"))

@@ -1,7 +1,7 @@
 """Days and months without a year ("Updated June 5", "in June prices fell"): which year they mean, if it is a late one.
 
-An honest text that tells of "7 June" as past means the last 7 June before it appeared. Where that day lies many months
-back, the text was more likely written after the next one.
+An honest text that describes "7 June" as past means the last 7 June before it was published. If that day lies many
+months back, the text was more likely written after the next one.
 """
 
 import re
@@ -20,7 +20,7 @@ from foretell.tools.dates.tenses import is_told_as_done
 _SMALL_NUMBER = re.compile(r"[0-9][0-9]?(?![0-9:%/]|[.,][0-9])")
 _MONTH_AFTER = re.compile(r"(?:st|nd|rd|th|er|º|\.)?(?: (?:of|de|di)(?= )| d')? ?([^\W\d_]{3,12})(?![\w-])")
 _OTHER_YEAR_AFTER = re.compile(r",? (?:de |del |a\. ?d\. )?\d{3,4}(?![\d:.,]?\d)")
-"""A year before those of the web, which belongs to the day: "fought on 21 October 1600"."""
+"""A year before those of the web that belongs to the day: "fought on 21 October 1600"."""
 _MONTH_BEFORE = re.compile(r"(?<![\w-])([^\W\d_]{3,12})\.? (?:the )?$")
 _ASIAN_DAY = re.compile(r"(?P<m>[0-9]{1,2})[月월] ?(?P<d>[0-9]{1,2})[日号號일]")
 _ASIAN_MONTH = re.compile(r"(?<![0-9年년])(?P<m>[0-9]{1,2})[月월](?!\s?[0-9])")
@@ -28,16 +28,16 @@ _NAME_GOES_ON = re.compile(r"[\w-]|\.? [0-9]")
 _IN_BEFORE = re.compile(r"\b(?:in|im|en|em|a|au|since|early|late|mid|until|w|v|i) $|\bmid-$")
 _OTHER_NAMES = "march mars august marca marci marco mart augusta kova наурыз listopadu"
 _OTHER_WORDS = frozenset(_OTHER_NAMES.split())
-"""Months that are also words of another kind, and count only behind a word such as "in"."""
+"""Month names that are also other words, and count only after a word such as "in"."""
 _NO_MONTH_BEFORE = re.compile(r"[0-9](?:st|nd|rd|th|\.|er)?(?: (?:de|of|di))? ?$|\b(?:last|each|every|previous) $")
 _NO_DAY_BEFORE = frozenset("-/.,:$€£")
 _JOINED = frozenset("בלמה")
 """Hebrew "on", "to", "from" and "the", which a hyphen joins to the number."""
 _SHORT_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec mai maj okt dez"
 _SHORT_MONTHS = frozenset(_SHORT_NAMES.split())
-"""Other short names ("set", "des", "ago") are too often words of another kind."""
+"""The short names that count as months; others ("set", "des", "ago") are too often other words."""
 _LONGEST_LAG, _LONGEST_NAMED_LAG = 240, 100
-"""Days back from publication that a writer leaves the year out for, and after having named the next year."""
+"""Most days before publication for which writers omit the year: in general, and after naming the next year."""
 _MONTH_LENGTH = 30
 _YEAR = re.compile(r"(?<![\d.,])1[5-9]\d\d(?![\d.,]\d)|(?<![\d.,])20\d\d(?![\d.,]\d)")
 _YEAR_REACH = 400
@@ -68,7 +68,7 @@ _DATELINE = re.compile(
 
 
 def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
-    """A day without a year that is told as past and lies after the cutoff, or None.
+    """Return a day without a year that is described as past and lies after the cutoff, or None.
 
     >>> cutoff, published = AsOf.day("2024-04-01"), date(2024, 3, 10)
     >>> late_yearless_day("On 7 June the union accepted the offer.", published, cutoff)
@@ -104,7 +104,7 @@ def _shown(plain: str, start: int, end: int) -> str:
 
 
 def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
-    """Where a day and a month stand without a year, and which they are."""
+    """Yield start, end, month and day of each date without a year."""
     dated = [(one.start, one.end) for one in find_in_folded(low)]
     for one in _SMALL_NUMBER.finditer(low):
         before = low[one.start() - 1 : one.start()]
@@ -129,7 +129,7 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _months(low: str) -> Iterator[tuple[int, int, int]]:
-    """Where the name of a month stands without a day and a year, and which it is."""
+    """Yield start, end and number of each month name without a day and a year."""
     named = _names().keys() & low.replace(",", " ").replace(".", " ").split()
     places = [(*place, _names()[name]) for name in sorted(named) for place in _places(low, name)]
     if "月" in low or "월" in low:
@@ -141,7 +141,7 @@ def _months(low: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _places(low: str, name: str) -> Iterator[tuple[int, int]]:
-    """Where a name stands as a word that no number makes a day of."""
+    """Yield start and end of a name where it is a word of its own and no number makes it a day."""
     end = 0
     while (start := low.find(name, end)) >= 0:
         end = start + len(name)
@@ -158,7 +158,7 @@ def _places(low: str, name: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _names() -> dict[str, int]:
-    """The months by their names; short ones are too often words of another kind."""
+    """Return the month numbers by name, without short names, which are too often other words."""
     known = {name: month_numbers(name) for name in month_names() if len(name) > 3 and name.isalpha()}
     return {name: numbers[0] for name, numbers in known.items() if len(numbers) == 1 and numbers[0] <= 12}
 
@@ -171,7 +171,7 @@ def _month(name: str) -> int:
 
 
 def _meant(low: str, start: int, published: date, month: int, day: int = 0) -> date | None:
-    """The day that is meant, or the first of the month, if it is not simply the last one before publication."""
+    """Return the day that is meant, or the first of the month; None if it is just the last one before publication."""
     days = [found for year in (published.year, published.year - 1) for found in _valid(year, month, day or 1)]
     last = next((found for found in days if (found - published).days <= 3), None)
     meant = _following(published, month, day or 1)
@@ -202,18 +202,21 @@ def _told(text: str, plain: str, low: str, start: int, end: int) -> bool:
 
 
 def _entry(low: str, start: int, end: int) -> str:
-    """What stands around a day in a list that runs along a line."""
+    """Return the text around a day in a list that runs along a line."""
     return _ENTRY_END.split(low[max(0, start - 60) : start])[-1] + " " + _ENTRY_END.split(low[end : end + 60])[0]
 
 
 def _following(published: date, month: int, day: int) -> date | None:
-    """The day of that name at or after publication; a few days before it count as the same."""
+    """Return that calendar day at or after publication; up to three days before it count as the same."""
     days = [found for year in (published.year, published.year + 1) for found in _valid(year, month, day)]
     return next((found for found in days if (found - published).days >= -3), None)
 
 
 def _late_dateline(head: str, published: date, as_of: AsOf) -> str | None:
-    """A dateline without a year, "OSLO, June 6 (Reuters) -", whose day next to publication lies after the cutoff."""
+    """Return a dateline without a year, "OSLO, June 6 (Reuters) -", that cannot be from before the cutoff, or None.
+
+    Its day nearest to publication lies after the cutoff, or is months older than the page.
+    """
     for one in _DATELINE.finditer(head) if ") -" in head or ")-" in head or " -" in head else ():
         for month in month_numbers((one["m"] or one["m2"]).lower()):
             years = (published.year - 1, published.year, published.year + 1)

@@ -19,6 +19,6 @@ HOMES = {
     "foretell.tools.notebook.sandbox_check": "check_sandbox diagnosis weaknesses",
     "foretell.tools.notebook.session": "CellResult NotebookSession open_notebook setup_source",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Data that notebooks may ask for by a path: fenced tools, series, prices, and tables of this machine."""
+"""Endpoints that notebooks can call by path: fenced tools, series, prices, and tables stored on this machine."""
 
 import csv
 import re
@@ -38,7 +38,7 @@ ParameterKind = Literal["text", "number", "date"]
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One argument of an endpoint."""
+    """One parameter of an endpoint."""
 
     name: str
     meaning: str
@@ -46,7 +46,7 @@ class Parameter:
     needed: bool = False
 
     def read(self, value: Any) -> str | float | date:
-        """The value as it should be, or `ToolFailed`."""
+        """Parse a value as this parameter's kind; raise `ToolFailed` if it does not fit."""
         if self.kind == "number":
             if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
                 return value
@@ -65,22 +65,22 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """What answers one path. Whatever it returns was known at the cutoff: this is where it is held to it."""
+    """The handler of one path. It enforces the cutoff: everything it returns was known at that time."""
 
     path: str
-    """Such as `/series/observations`."""
+    """The path, such as `/series/observations`."""
     documentation: str
-    """What it answers with, whence, and an example; the first line says what it is for."""
+    """What it returns, where the data comes from, and an example; the first line is a summary."""
     parameters: tuple[Parameter, ...]
     call: Callable[[Mapping[str, Any], AsOf], Awaitable[Any]]
-    """The answer as JSON can hold it, with nothing later than the cutoff, or `ToolFailed` in our own words.
+    """Return JSON-serializable data with nothing later than the cutoff, or raise `ToolFailed` in our own words.
 
-    A failure that was raised from another error is withheld in a backtest: why a source fails can tell the future.
+    A failure raised from another error is withheld in a backtest, because why a source fails can reveal the future.
     """
 
 
 def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters an endpoint asked for, read; anything else is an error that says what would be right."""
+    """Return the parsed parameters of a call; anything unexpected is an error that says what would be right."""
     known = {parameter.name: parameter for parameter in endpoint.parameters}
     for name in params:
         if name not in known:
@@ -92,7 +92,7 @@ def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str,
 
 
 def describe_endpoint(endpoint: Endpoint) -> str:
-    """Its documentation in full."""
+    """Return the full documentation of an endpoint."""
     rows = [
         f"  {parameter.name} ({parameter.kind}{', needed' if parameter.needed else ''})"
         + (f": {parameter.meaning}" if parameter.meaning else "")
@@ -102,7 +102,7 @@ def describe_endpoint(endpoint: Endpoint) -> str:
 
 
 def summarize_endpoints(endpoint: Endpoint) -> str:
-    """One line on it."""
+    """Return a one-line summary of an endpoint."""
     return f"{endpoint.path}: {endpoint.documentation.strip().splitlines()[0]}"
 
 
@@ -112,7 +112,7 @@ PATHS = {WEB_SEARCH: "/search/web", LOOKUP_URL: "/search/page", FETCH_WIKIPEDIA:
 
 
 def fenced_tool_endpoint(toolbox: FencedTools, tool: str = WEB_SEARCH) -> Endpoint:
-    """Asks a toolbox. The cutoff is that of its fence, and must be the notebook's."""
+    """Return an endpoint that calls a toolbox. The cutoff is that of its fence and must be the notebook's."""
     spec = next(spec for spec in toolbox.specs() if spec.name == tool)
 
     async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
@@ -144,9 +144,9 @@ def _source_row(admitted: AdmittedSource) -> dict[str, Any]:
 
 
 def journaled_endpoint(endpoint: Endpoint, journal: Journal, scope: str = "") -> Endpoint:
-    """An endpoint that reaches off this machine, with its answers and failures stored before a notebook sees them.
+    """Wrap an endpoint that accesses the network: its results and failures are stored before a notebook sees them.
 
-    They are the same in every replay; `scope` is whatever they depend on besides parameters and cutoff.
+    They are therefore the same in every replay. `scope` is whatever they depend on besides parameters and cutoff.
     """
 
     async def call(params: Mapping[str, Any], as_of: AsOf) -> Any:
@@ -169,28 +169,28 @@ MOST_ROWS = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class LocalFile:
-    """A CSV file that notebooks may read. In a backtest it needs a column of dates, or a day on which all was known.
+    """A CSV file that notebooks may read. For a backtest it needs a date column, or a day when all of it was known.
 
-    Its words stand behind the same rules as a page: a row with a cell that was written later, or that tells of later
-    days as past, is left out, and so is a column that is named after a day to come.
+    Its text is subject to the same rules as a web page: a row is left out if one of its cells was written after the
+    cutoff or describes later days as past, and so is a column named after a future day.
     """
 
     path: Path
     meaning: str
-    """Told to every notebook, so it should not tell what became known later."""
+    """A description shown to every notebook, so it should not mention anything that became known later."""
     date_column: str | None = None
-    """Holds the day or moment each row became known; rows that are later, or have no readable date, are left out."""
+    """The column with the day or time a row became known; rows that are later or undated are left out."""
     known_since: date | None = None
-    """The day on which the whole file was public, for tables without dates."""
+    """The day by which the whole file was public, for tables without dates."""
 
     def open_at(self, as_of: AsOf) -> bool:
-        """Whether anything of it may be read at all."""
+        """Whether any of the file may be read at the cutoff."""
         if as_of.mode == "live" or self.date_column is not None:
             return True
         return self.known_since is not None and as_of.admits_day(self.known_since)
 
     def admitted(self, row: Mapping[str, str | None], as_of: AsOf) -> bool:
-        """Whether a row was known. A bare day must be over by the cutoff; whatever is no date was not known."""
+        """Whether a row was known at the cutoff. A bare day must be over by then; an unreadable date is not known."""
         if self.date_column is None:
             return True
         text = (row.get(self.date_column) or "").strip()
@@ -202,7 +202,7 @@ class LocalFile:
             return False
 
     def read(self, as_of: AsOf, offset: int, limit: int) -> tuple[list[str], list[dict[str, Any]], bool]:
-        """Its columns, the known rows from `offset` on, and whether there are more than `limit` of them."""
+        """Return the columns, up to `limit` known rows from `offset` on, and whether more rows follow."""
         with self.path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             columns = [name for name in reader.fieldnames or () if not _late_column(name, as_of)]
@@ -212,7 +212,7 @@ class LocalFile:
         return columns, [{name: _value(row.get(name)) for name in columns} for row in rows], more
 
     def _tells_late(self, row: Mapping[str, str | None], columns: Sequence[str], as_of: AsOf) -> bool:
-        """Whether any words of a row are of a later day. A bare date is judged with the name of its column."""
+        """Whether any text in a row is from after the cutoff. A bare date is judged together with its column's name."""
         if as_of.mode == "live":
             return False
         cells = ((name, row.get(name) or "") for name in columns if name != self.date_column)
@@ -229,7 +229,7 @@ def _is_late_cell(name: str, text: str, as_of: AsOf) -> bool:
 
 
 def _late_column(name: str, as_of: AsOf) -> bool:
-    """Whether a column holds the values of a day or a month that had not begun, as wide tables have it."""
+    """Whether a column holds the values of a day or month that had not begun, as in wide tables."""
     found = find_dates(name) if as_of.mode != "live" else []
     return any(all(is_after(day, as_of) for day in one.readings) for one in found)
 
@@ -239,7 +239,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def _value(text: str | None) -> str | float | int | None:
-    """As a number where it is one; a number with a leading zero is a name.
+    """Return the text as a number if it is one; digits with a leading zero are an identifier and stay text.
 
     >>> [_value(text) for text in ("12", "-1.5", "0.5", "007", "n/a", "", None)]
     [12, -1.5, 0.5, '007', 'n/a', None, None]
@@ -257,9 +257,9 @@ def _value(text: str | None) -> str | float | int | None:
 
 
 def local_files_endpoint(folder: Path, **files: LocalFile) -> Endpoint:
-    """Files given by paths relative to a folder, which they must not leave.
+    """Return an endpoint for files given by paths relative to a folder, which they must not leave.
 
-    Only named ones are read: a name is looked up and never becomes part of a path.
+    Only listed files can be read: a name is looked up and never becomes part of a path.
     """
     top = folder.resolve()
     known: dict[str, LocalFile] = {}
@@ -307,7 +307,7 @@ MAX_OBSERVATIONS = 20_000
 
 
 def market_prices_endpoint(sources: Mapping[str, PriceSource], emit: EmitEvent = ignore_event) -> Endpoint:
-    """The prices of any market of some platforms, which are named with their sources."""
+    """Return an endpoint for the prices of any market on the given platforms; `sources` maps platform to source."""
     platforms = ", ".join(sources)
 
     async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
@@ -343,9 +343,9 @@ def series_endpoint(
     allow_revised: frozenset[str] = frozenset(),
     emit: EmitEvent = ignore_event,
 ) -> Endpoint:
-    """Series of any provider; `providers` has a line on what each has and how it names it.
+    """Return an endpoint for series of any provider; `providers` says what each one offers and how it names its series.
 
-    Values corrected after the cutoff are refused in a backtest, but for the providers in `allow_revised`.
+    In a backtest, values corrected after the cutoff are refused, except from the providers in `allow_revised`.
     """
     names = ", ".join(providers)
 
@@ -380,7 +380,7 @@ def series_endpoint(
 
 
 def days_ahead_endpoint(source: WithProvenance | SeriesSource, providers: Mapping[str, str]) -> Endpoint:
-    """What was known at the cutoff about the days after it, from the same providers as their series."""
+    """Return an endpoint for what was known at the cutoff about later days, from the providers of the series."""
     names = ", ".join(providers)
 
     async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A real Jupyter kernel in a sandbox: it runs cells, can be interrupted, and when it dies it is told why."""
+"""A real Jupyter kernel in a sandbox: it runs cells, can be interrupted, and reports why it died."""
 
 import asyncio
 import itertools
@@ -37,18 +37,18 @@ ExecutionEnding = Literal["done", "failed", "interrupted", "dead"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionEnd:
-    """The last thing that is said of a cell."""
+    """The final event of a cell's execution."""
 
     how: ExecutionEnding
-    """done; failed with an exception; interrupted because of its time, variables kept; dead, and everything gone."""
+    """done; failed: raised an exception; interrupted: ran out of time, variables kept; dead: all state is lost."""
     reason: str = ""
-    """In words, where it was not the cell's own exception."""
+    """Why it ended, in words, unless it was the cell's own exception."""
     count: int | None = None
-    """The number the kernel gave the execution."""
+    """The execution count that the kernel assigned."""
 
 
 class Execution:
-    """How far one execution has come."""
+    """The progress of one execution."""
 
     def __init__(self, name: str, seconds: float) -> None:
         self.name = name
@@ -60,18 +60,18 @@ class Execution:
 
     @property
     def over(self) -> bool:
-        """Whether everything was said."""
+        """Whether all messages of the execution have arrived."""
         return self.idle and self.reply is not None
 
     def hear(self, channel: Channel, message: JupyterMessage) -> None:
-        """Take note of a message that belongs to it."""
+        """Record a message that belongs to this execution."""
         if channel == "shell" and message.kind == "execute_reply":
             self.reply = message
         elif channel == "iopub" and message.kind == "status":
             self.idle = self.idle or message.text("execution_state") == "idle"
 
     def ended(self, death: str | None) -> ExecutionEnd:
-        """How it ended, given why the kernel died, if it did."""
+        """Return how the execution ended; `death` is why the kernel died, or None if it did not."""
         if death is not None or self.reply is None:
             return ExecutionEnd(how="dead", reason=death or "")
         given = self.reply.content.get("execution_count")
@@ -82,7 +82,7 @@ class Execution:
 
 
 def now() -> float:
-    """The time of the loop, in seconds."""
+    """Return the event loop's time, in seconds."""
     return asyncio.get_running_loop().time()
 
 
@@ -93,18 +93,18 @@ POLL = 0.01
 
 
 class Kernel:
-    """One kernel, for one notebook. Made by `Kernel.start`; `close` leaves nothing behind."""
+    """One kernel, for one notebook. Create it with `Kernel.start`; `close` leaves nothing behind."""
 
     def __init__(
         self, confined: SandboxedProcess, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps, key: str
     ) -> None:
         self._confined = confined
         self.run = confined.run
-        """Its directories on this machine."""
+        """Its directories on the host."""
         self.confined = sandbox is not None
         """Whether it runs in a sandbox."""
         self.user = sandbox.user if sandbox is not None else None
-        """The user it runs as, where that is not ours."""
+        """The id of the user it runs as, if different from ours."""
         self._limits = limits
         self._caps = caps
         self._key = key.encode()
@@ -115,7 +115,10 @@ class Kernel:
 
     @classmethod
     async def start(cls, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps) -> "Kernel":
-        """A kernel that answers, or `SandboxUnavailable` with what was said instead. Without a sandbox: be careful."""
+        """Start a kernel and wait until it responds. Without a sandbox, be careful.
+
+        Raises `SandboxUnavailable`, with the process's last error output as the hint, if it does not respond.
+        """
         if find_spec("ipykernel") is None:
             raise MissingExtra("running notebooks", "notebook")
         user = sandbox.user if sandbox is not None else None
@@ -146,7 +149,7 @@ class Kernel:
 
     @property
     def death(self) -> str | None:
-        """Why it is gone; None while it lives."""
+        """Why the kernel is gone, or None while it is alive."""
         return self._death or (None if self._confined.alive else self._confined.reason())
 
     @property
@@ -156,15 +159,15 @@ class Kernel:
 
     @property
     def memory(self) -> int:
-        """Bytes of memory in use."""
+        """Bytes of memory in use by its processes."""
         return self._confined.memory
 
     async def execute(
         self, source: str, *, seconds: float | None = None, silent: bool = False
     ) -> AsyncIterator[Output | ExecutionEnd]:
-        """Run a cell; its outputs as they come, then one `ExecutionEnd`. One that takes too long is stopped or killed.
+        """Run a cell: yield its outputs as they arrive, then one `ExecutionEnd`.
 
-        A silent one is not counted.
+        A cell that takes too long is interrupted or killed. A silent one does not increase the execution count.
         """
         if self._death is not None:
             yield ExecutionEnd(how="dead", reason=self._death)
@@ -196,7 +199,7 @@ class Kernel:
         yield cell.ended(self._death)
 
     async def close(self) -> None:
-        """Kill it with everything it started, and remove its directories."""
+        """Kill the kernel with every process it started, and remove its directories."""
         self._death = self._death or "the notebook was closed"
         for task in self._coming.values():
             task.cancel()
@@ -206,7 +209,7 @@ class Kernel:
         await self._confined.close()
 
     async def _connect(self) -> None:
-        """Once, before any notebook code runs: later whatever stands at these paths may have been put there."""
+        """Connect once, before any notebook code runs: later, that code may have put something at these paths."""
         for channel, kind in SOCKETS:
             self._wires[channel] = await self._wire(self.run.wire / f"kernel-{PORTS[channel]}", kind)
         for wire in self._wires.values():
@@ -218,7 +221,7 @@ class Kernel:
             waiting -= {message.kind for _, message in await self._arrived(None)}
 
     async def _wire(self, path: Path, kind: SocketKind) -> ZmtpConnection:
-        """A connection as soon as there is something to connect to."""
+        """Connect to a socket as soon as it exists."""
         while self._confined.alive:
             with suppress(FileNotFoundError, PeerAbsent):
                 if stat.S_ISSOCK(path.lstat().st_mode):
@@ -227,7 +230,7 @@ class Kernel:
         raise ZmtpBroken("it ended at once")
 
     async def _messages_of(self, cell: Execution) -> AsyncIterator[JupyterMessage]:
-        """What the kernel publishes on behalf of a cell, until it is over."""
+        """Yield the messages that the kernel sends for a cell, until the cell is over."""
         for wire in self._wires.values():
             wire.allowance = self._caps.flood
         while not cell.over:
@@ -240,7 +243,7 @@ class Kernel:
                 await self._hurry(cell)
 
     async def _hurry(self, cell: Execution) -> None:
-        """First ask the cell to stop; the second time there is no more asking."""
+        """Interrupt a cell that is past its deadline; if it already was interrupted, raise, so that the kernel dies."""
         if cell.interrupted:
             raise ZmtpBroken(
                 f"it ran for more than {cell.seconds:g} s and did not stop when interrupted, so it was killed"
@@ -250,7 +253,7 @@ class Kernel:
         await self._ask("control", "interrupt_request", next(self._names), {})
 
     async def _arrived(self, seconds: float | None) -> list[tuple[Channel, JupyterMessage]]:
-        """The next messages, at most one of each channel; none if time runs out. No read is broken off half-way."""
+        """Return the next messages, at most one per channel, or none on timeout. No read is cancelled half-way."""
         for channel in HEARD:
             if channel not in self._coming:
                 self._coming[channel] = asyncio.create_task(self._wires[channel].receive())
@@ -262,6 +265,6 @@ class Kernel:
         await self._wires[channel].send(jupyter_request(kind, name, content, self._key))
 
     async def _die(self, reason: str) -> None:
-        """Find out why it is gone, or make it so."""
+        """Record why the kernel is gone, and kill it if it is not."""
         self._death = reason if self._confined.alive else self._confined.reason()
         await self.close()

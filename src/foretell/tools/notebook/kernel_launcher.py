@@ -1,6 +1,6 @@
-"""Runs inside the sandbox, before any notebook code: limits first, then a real ipykernel that cuts its own output.
+"""Runs inside the sandbox before any notebook code: sets limits, then starts a real ipykernel that cuts its own output.
 
-It is handed over as source text and may import nothing of ours. Whatever it does to be helpful (cutting output) is done
+It is passed as source text and cannot import anything of ours. Whatever it does to be helpful (cutting output) is done
 again outside, because notebook code can undo it; what it does to be safe (limits) cannot be undone without privileges.
 """
 
@@ -17,7 +17,7 @@ OUTPUTS = ("stream", "display_data", "execute_result", "update_display_data")
 
 
 def limit(limits: dict[str, int]) -> None:
-    """Hard limits: neither this process nor a child can raise them again."""
+    """Set hard resource limits, which neither this process nor a child can raise again."""
     for name, value in limits.items():
         number = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(number)[1]
@@ -26,14 +26,14 @@ def limit(limits: dict[str, int]) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Where no sandbox does it: be killed when the parent dies."""
+    """Have this process killed when its parent dies, for use without a sandbox, which would do that itself."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning and the end of a text that is too long, and how much is missing between them."""
+    """Return a text that is too long as its beginning and end, with the number of characters left out between them."""
     if len(text) > most:
         head, tail = most * 2 // 3, most // 3
         text = f"{text[:head]}\n[{len(text) - head - tail:,} characters left out]\n{text[-tail:]}"
@@ -41,7 +41,7 @@ def cut(text: str, most: int) -> str:
 
 
 class OutputCutter:
-    """Keeps what each cell sends within its caps."""
+    """Keeps the output of each cell within the caps."""
 
     def __init__(self, caps: dict[str, int]) -> None:
         self.caps = caps
@@ -50,7 +50,7 @@ class OutputCutter:
         self.counts: dict[str, int] = {}
 
     def full(self, message: dict[str, Any]) -> bool:
-        """Whether a cell has sent so much that a further output is not even worth cutting. Its value always is."""
+        """Whether a cell has sent so much that further output is dropped uncut. The cell's result is never dropped."""
         cell, kind = message.get("parent_header", {}).get("msg_id", ""), _kind(message)
         if cell != self.cell:
             self.cell, self.sent, self.counts = cell, 0, {}
@@ -74,7 +74,7 @@ class OutputCutter:
             content["evalue"] = cut(str(content.get("evalue", "")), 20_000)
 
     def forms(self, data: dict[str, Any]) -> dict[str, Any]:
-        """One display in all its forms; those that are too large are left out."""
+        """Return all representations of one display, without those that are too large."""
         kept: dict[str, Any] = {}
         for mime, value in data.items():
             if mime == "text/plain":
@@ -87,12 +87,12 @@ class OutputCutter:
         return kept
 
     def most(self, mime: str) -> int:
-        """How long a form may be, as it is sent."""
+        """Return the maximum length of a representation, as encoded for sending."""
         return self.caps["image"] * 4 // 3 + ROOM if mime.startswith("image/") else self.caps["html"]
 
 
 def start(options: dict[str, Any]) -> None:
-    """Become a Jupyter kernel."""
+    """Turn this process into a Jupyter kernel."""
     sys.modules["debugpy"] = None  # pyright: ignore[reportArgumentType] - more than half of a kernel's start, and unused
     import zmq
     from ipykernel.kernelapp import IPKernelApp
@@ -102,7 +102,7 @@ def start(options: dict[str, Any]) -> None:
     cutter = OutputCutter(options["caps"])
 
     class CuttingSession(Session):
-        """Every message passes here on its way out."""
+        """A session that cuts every outgoing message."""
 
         def send(self, stream: Any, msg_or_type: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(msg_or_type, dict) and _kind(msg_or_type) in OUTPUTS and cutter.full(msg_or_type):
@@ -115,7 +115,7 @@ def start(options: dict[str, Any]) -> None:
             return super().serialize(msg, ident)
 
     class App(IPKernelApp):
-        """Its outputs wait for us to read them instead of getting lost, the one that says "done" among them."""
+        """A kernel app whose outputs are queued until we read them, so that none is lost, not even the final "done"."""
 
         def init_iopub(self, context: Any) -> None:
             context.setsockopt(zmq.SNDHWM, 0)

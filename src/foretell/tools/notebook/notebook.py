@@ -1,4 +1,4 @@
-"""A notebook as a value: cells are only ever added at the end. Just the last one may be corrected while it fails."""
+"""An immutable notebook: cells are only appended. Only the last cell may be corrected, and only while it fails."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ from foretell.tools.notebook.protocol import JupyterMessage
 
 ESCAPES = re.compile(r"\x1b(?:\[[0-9;:<=>?]{0,100}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])")
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What steers a terminal or turns the direction of text; tabs and line ends stay."""
+"""Characters that control a terminal or change text direction; tabs and line endings are kept."""
 TAGS = frozenset(
     (
         *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "caption", "ul", "ol", "li", "dl", "dt", "dd"),
@@ -31,7 +31,7 @@ EMPTY = frozenset(("br", "hr"))
 SWALLOWED = frozenset(
     ("script", "style", "iframe", "object", "embed", "svg", "math", "template", "noscript", "title", "textarea")
 )
-"""Of these the content goes as well."""
+"""Tags that are removed together with their content."""
 # Every repetition is bounded: a stranger's text must not make the search slow.
 TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,15})(?P<rest>[\s/][^<>]{0,500})?>")
 ATTRIBUTE = re.compile(r"(colspan|rowspan|scope)\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9]{1,20})", re.IGNORECASE)
@@ -39,12 +39,12 @@ MAX_OPEN = 200
 
 
 def plain_text(text: str) -> str:
-    """The text without colours, control characters and halves of characters."""
+    """Return the text without colours, control characters and lone surrogates."""
     return CONTROLS.sub("", ESCAPES.sub("", text)).encode("utf-8", "replace").decode()
 
 
 def overwritten_text(text: str) -> str:
-    """The text as it stands in the end where a line was written over and over."""
+    """Return the text as it finally appears after carriage returns have overwritten parts of lines."""
     text = text.replace("\r\n", "\n")
     if "\r" not in text:
         return text
@@ -52,9 +52,9 @@ def overwritten_text(text: str) -> str:
 
 
 def harmless_html(html: str) -> str:
-    """The HTML with nothing but tables, lists and words: no script, style, link, image or event.
+    """Return the HTML reduced to tables, lists and text: no scripts, styles, links, images or event handlers.
 
-    Only what is written here comes out, so it does not matter how a browser would have read what went in.
+    Only tags written by this function come out, so it does not matter how a browser would have parsed the input.
 
     >>> harmless_html('<table onclick="x()"><tr><td colspan=2>1 < 2<script>alert(1)</script>')
     '<table><tr><td colspan="2">1 &lt; 2</td></tr></table>'
@@ -73,7 +73,7 @@ def harmless_html(html: str) -> str:
 
 
 def _after(html: str, found: "re.Match[str]") -> int:
-    """Where to read on after a tag: behind the end of a comment or of something swallowed whole."""
+    """Return the position after a tag, skipping a comment or an element whose content is removed."""
     if found["name"] is None:
         end = html.find("-->", found.end())
         return end + 3 if end >= 0 else len(html)
@@ -85,7 +85,7 @@ def _after(html: str, found: "re.Match[str]") -> int:
 
 
 def _harmless_tag(name: str, closing: bool, rest: str, open_tags: list[str]) -> list[str]:
-    """What is written for a tag: nothing, the tag with its harmless attributes, or the ends of all that it closes."""
+    """Return the output for a tag: nothing, the tag with harmless attributes, or all the closing tags it implies."""
     if name not in TAGS:
         return []
     if closing:
@@ -101,9 +101,9 @@ def _harmless_tag(name: str, closing: bool, rest: str, open_tags: list[str]) -> 
 
 
 IMAGES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
-"""The kinds of image that are kept, and how their bytes begin."""
+"""Maps each image type that is kept to its magic bytes."""
 WORDS = ("text/markdown", "text/latex")
-"""Kept as plain text: rendered they could hold anything."""
+"""Types that are kept as plain text, because rendered they could contain anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +120,11 @@ class DisplayOutput:
 
     text: str
     html: str = ""
-    """Tables and words only; everything that could act was taken out."""
+    """Tables and text only; all active content has been removed."""
     image: bytes = b""
     image_kind: str = "image/png"
     result: bool = False
-    """Whether it is the value of the cell's last line."""
+    """Whether it is the value of the cell's last expression."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class ErrorOutput:
 
     @property
     def text(self) -> str:
-        """As Python prints it."""
+        """The error as Python prints it."""
         return "\n".join(self.traceback) or f"{self.name}: {self.message}"
 
 
@@ -145,7 +145,7 @@ Output = StreamOutput | DisplayOutput | ErrorOutput
 
 
 def output_of(message: JupyterMessage, caps: OutputCaps) -> Output | None:
-    """The output in a message of the kernel, or None where the message is none, or nothing of it can be kept."""
+    """Return the output in a kernel message, or None if the message holds none or nothing of it can be kept."""
     if message.kind == "stream":
         stream = "stderr" if message.text("name") == "stderr" else "stdout"
         text = shortened(plain_text(message.text("text")[: 4 * caps.text]), caps.text)
@@ -199,7 +199,7 @@ def _pixels(kind: str, encoded: str, most: int) -> bytes:
 
 
 def shortened(text: str, most: int) -> str:
-    r"""The beginning and the end of a text that is too long.
+    r"""Return a text that is too long as its beginning and end, with a note of how much was left out.
 
     >>> shortened("abcdefghij" * 10, 30)
     'abcdefghijabcdefghij\n[70 characters left out]\nabcdefghij'
@@ -211,7 +211,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def join_outputs(outputs: Iterable[Output], caps: OutputCaps) -> tuple[Output, ...]:
-    """The outputs of a cell within its caps, with what was printed in a row joined together."""
+    """Return a cell's outputs within its caps, with consecutive printed text joined."""
     joined = list(_joined(outputs, caps))
     head, tail = caps.pieces * 2 // 3, caps.pieces // 3
     middle = range(head, max(len(joined) - tail, head))
@@ -243,7 +243,7 @@ def _size(output: Output) -> int:
 
 
 MODEL_TEXT = 8_000
-"""Characters of a cell's report to a model."""
+"""Maximum length of a cell's report to a model, in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,37 +253,37 @@ class CellAttempt:
     source: str
     outputs: tuple[Output, ...] = ()
     problem: str = ""
-    """Why it ended, where its outputs do not tell."""
+    """Why it ended, if its outputs do not show it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarkdownCell:
-    """Words."""
+    """A cell of Markdown text."""
 
     source: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class PythonCell:
-    """Code, and what came of it."""
+    """A cell of code and its result."""
 
     source: str
     outputs: tuple[Output, ...] = ()
     count: int | None = None
-    """The number of its execution; None if it never finished one."""
+    """The execution count; None if no execution finished."""
     ok: bool | None = None
-    """Whether it ran to its end; None before it was run."""
+    """Whether it ran to the end; None if it has not been run."""
     problem: str = ""
-    """Why it ended, where its outputs do not tell: out of time, or its kernel died."""
+    """Why it ended, if its outputs do not show it: it ran out of time, or its kernel died."""
     attempts: tuple[CellAttempt, ...] = ()
-    """Earlier versions, which failed."""
+    """Earlier versions that failed."""
     setup: bool = False
-    """Whether it was put there to make the others work; readers need not see its code."""
+    """Whether it only prepares the environment for the other cells; readers need not see its code."""
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What else is known of its execution, such as the data it asked for."""
+    """Other facts about its execution, such as the data it requested."""
 
     def report(self, most: int = MODEL_TEXT) -> str:
-        """Everything it said, as plain text of bounded length; figures are only mentioned."""
+        """Return all its output as plain text of bounded length; figures are only mentioned."""
         parts: list[str] = []
         for output in self.outputs:
             if isinstance(output, DisplayOutput) and output.image:
@@ -299,7 +299,7 @@ _RESULT_HEAD = re.compile(r"^([ \t]{0,8})(?=cell[ \t]{1,3}\d{1,5}[ \t]{0,3}\()",
 
 
 def report_for_prompt(report: str) -> str:
-    r"""What a cell said, as a model may read it among our own words: nothing poses as a result of another cell.
+    r"""Return a cell's output as safe to include in a prompt: nothing in it can pose as the result of another cell.
 
     >>> report_for_prompt("Cell 7 (python, ran):\n[search_1_result_2] 0.99")
     '‹Cell 7 (python, ran):\n‹search_1_result_2] 0.99'
@@ -312,18 +312,18 @@ NotebookCell = MarkdownCell | PythonCell
 
 @dataclass(frozen=True, kw_only=True)
 class Notebook:
-    """Cells in order. There is no way to change or remove one that stands."""
+    """An ordered sequence of cells. A cell that succeeded cannot be changed or removed."""
 
     cells: tuple[NotebookCell, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """About the notebook as a whole: the cutoff, the sandbox, who made it."""
+    """Facts about the notebook as a whole: the cutoff, the sandbox, who made it."""
 
     def appended(self, cell: NotebookCell) -> "Notebook":
-        """With one more cell at the end."""
+        """Return a copy with one more cell at the end."""
         return replace(self, cells=(*self.cells, cell))
 
     def corrected(self, cell: PythonCell) -> "Notebook":
-        """With another version of its last cell, which failed. The failed version stays on record."""
+        """Return a copy in which the failed last cell is replaced. The failed version stays on record."""
         failed = self.failing
         if failed is None:
             raise ValueError("only a last cell that failed can be corrected")
@@ -345,7 +345,7 @@ OURS = "foretell"
 
 
 def ipynb(notebook: Notebook) -> dict[str, Any]:
-    """The notebook as the content of an `.ipynb` file; what has no place in the format goes to our own metadata."""
+    """Return the content of an `.ipynb` file; whatever the format has no field for goes into our own metadata."""
     return {
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -355,13 +355,13 @@ def ipynb(notebook: Notebook) -> dict[str, Any]:
 
 
 def json_file(value: object, indent: int | None = None) -> bytes:
-    """JSON for a file that steers no terminal it is printed to; half a character, as a model may write it, is `?`."""
+    """Return JSON that is safe to print to a terminal; a lone surrogate, as a model may produce, becomes `?`."""
     text = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace").decode()
     return for_json(text).encode() + b"\n"
 
 
 def write_ipynb(notebook: Notebook, path: Path) -> None:
-    """Write it to a file."""
+    """Write the notebook to an `.ipynb` file."""
     path.write_bytes(json_file(ipynb(notebook), indent=1))
 
 

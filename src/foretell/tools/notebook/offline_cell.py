@@ -1,4 +1,4 @@
-"""The end of the first cell of a notebook that is run again: what it asked for is answered from a file beside it."""
+"""The end of the first cell of a notebook that is rerun: it answers data requests from a file beside the notebook."""
 
 import json as _json
 from pathlib import Path as _Path

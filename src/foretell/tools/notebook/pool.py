@@ -1,4 +1,4 @@
-"""Kernels kept ready, so that a notebook need not wait for one. Each serves one notebook and is then thrown away."""
+"""A pool of warm kernels, so that notebooks need not wait for one. Each kernel serves one notebook and is discarded."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ PATIENCE = 120.0
 
 
 async def prepare_kernel_cache() -> Path | None:
-    """See to it that the caches are there, as far as this user may write them; the list of fonts, if there is one."""
+    """Fill the caches as far as this user may write them; return the path of the font list, if there is one."""
     packages = [spec for name in KERNEL_PACKAGES if (spec := find_spec(name)) is not None]
     compiled = all(spec.origin is not None and Path(cache_from_source(spec.origin)).exists() for spec in packages)
     if not compiled or (find_spec("matplotlib") is not None and font_list() is None):
@@ -47,7 +47,7 @@ async def prepare_kernel_cache() -> Path | None:
 
 
 def font_list() -> Path | None:
-    """Matplotlib's own list of the fonts of this machine, the newest if there are several."""
+    """Return the path of matplotlib's cached list of this machine's fonts, the newest if there are several."""
     own = os.environ.get("MPLCONFIGDIR")
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     found = (Path(own) if own else Path(cache) / "matplotlib").glob("fontlist-*.json")
@@ -59,10 +59,10 @@ UNSANDBOXED = "NO SANDBOX: this code ran with all the rights of the user who sta
 
 
 class KernelPool:
-    """At most `most` kernels at work, and `warm` more that wait with the usual libraries loaded.
+    """A pool of at most `most` working kernels, plus `warm` idle ones that have the usual libraries loaded.
 
-    `async with KernelPool() as pool` tries the sandbox and refuses to go on without one. `unsandboxed=True` says that
-    notebooks may do whatever the user may do; every notebook then carries a warning.
+    `async with KernelPool() as pool` tests the sandbox and raises if there is none. With `unsandboxed=True`, notebooks
+    may do whatever the user may do, and every notebook carries a warning.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class KernelPool:
 
     @property
     def protection(self) -> dict[str, str]:
-        """How its notebooks are confined, as it stands in each of them."""
+        """How its notebooks are confined, as recorded in each of them."""
         if self._sandbox is None:
             return {"sandbox": "none", "warning": UNSANDBOXED}
         lacking = "; ".join(weaknesses())
@@ -118,11 +118,11 @@ class KernelPool:
 
     @property
     def waiting(self) -> int:
-        """How many kernels are ready now."""
+        """The number of kernels that are ready."""
         return len(self._ready)
 
     async def take(self) -> Kernel:
-        """A kernel nobody has used, as soon as there is a place for one; to be given back."""
+        """Return an unused kernel as soon as there is room for one; pass it to `give_back` afterwards."""
         if self._filling is None:
             raise InputError("the pool is closed")
         await self._places.acquire()
@@ -134,7 +134,7 @@ class KernelPool:
         return kernel
 
     async def give_back(self, kernel: Kernel) -> None:
-        """Throw a kernel away and free its place."""
+        """Close a kernel and free its slot."""
         self._working.discard(kernel)
         try:
             await kernel.close()
@@ -142,7 +142,7 @@ class KernelPool:
             self._places.release()
 
     async def exchange(self, dead: Kernel) -> Kernel:
-        """Another kernel in the place of one that is of no more use."""
+        """Close a dead kernel and return a new one that takes over its slot."""
         self._working.discard(dead)
         await dead.close()
         return await self._fresh()
@@ -160,7 +160,7 @@ class KernelPool:
         return kernel
 
     async def _fill(self) -> None:
-        """One after the other: several at once would only slow down those who are at work."""
+        """Keep the pool filled, one kernel at a time: starting several at once would slow down the working ones."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -1,4 +1,4 @@
-"""One process in a sandbox, from its start to the last trace of it."""
+"""One sandboxed process, from its start to the removal of its last traces."""
 
 import asyncio
 import fcntl
@@ -38,7 +38,7 @@ MAX_DEPTH = 8
 
 @contextmanager
 def _opened(name: str | Path, flags: int = os.O_DIRECTORY, *, within: int | None = None) -> Generator[int]:
-    """A descriptor for reading; never through a link."""
+    """Yield a file descriptor for reading, opened without following a symlink."""
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=within)
     try:
         yield opened
@@ -48,14 +48,14 @@ def _opened(name: str | Path, flags: int = os.O_DIRECTORY, *, within: int | None
 
 @dataclass(kw_only=True)
 class CollectedFiles:
-    """Files a notebook left, by their path in its directory, and what was not taken along, with the reason."""
+    """Files that a notebook left, by their path in its directory, and those that were skipped, with the reason."""
 
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     left: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 32 * MIB) -> CollectedFiles:
-    """The ordinary files of a directory. Links, pipes and sockets are never opened; no name leads out of it."""
+    """Read the regular files of a directory. Links, pipes and sockets are never read, and no name leads outside."""
     collected = CollectedFiles()
 
     def collect(opened: int, above: str, depth: int) -> None:
@@ -83,7 +83,7 @@ def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 3
 
 
 def _content(opened: int, collected: CollectedFiles, most_files: int, most_bytes: int) -> bytes:
-    """The bytes of an ordinary file; `ValueError` says why it is not taken along."""
+    """Return the bytes of a regular file; raise `ValueError` with the reason if it has to be skipped."""
     seen = os.fstat(opened)
     room = most_bytes - sum(map(len, collected.files.values()))
     if not stat.S_ISREG(seen.st_mode):
@@ -102,10 +102,10 @@ def _content(opened: int, collected: CollectedFiles, most_files: int, most_bytes
 
 
 def remove_directory(directory: Path) -> None:
-    """Remove a directory and everything in it: of any depth, with any rights, and never through a link.
+    """Remove a directory and all its content, whatever its depth and permissions, without following symlinks.
 
-    Nobody else may be at work in it any more. Directories are moved to the top one by one instead of being walked into,
-    so that neither the length of a path nor the depth of calls matters.
+    No other process may still be using it. Subdirectories are moved to the top one by one instead of being walked into,
+    so that neither path length nor recursion depth matters.
     """
     with _opened(directory) as top:
         os.fchmod(top, 0o700)
@@ -119,7 +119,7 @@ def remove_directory(directory: Path) -> None:
 
 
 def _emptied(opened: int, top: int) -> list[str]:
-    """Remove the files of a directory and move its directories to the top; their names there."""
+    """Remove a directory's files and move its subdirectories to the top; return their new names there."""
     moved: list[str] = []
     for name in os.listdir(opened):
         if not stat.S_ISDIR(os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode):
@@ -132,19 +132,19 @@ def _emptied(opened: int, top: int) -> list[str]:
 
 
 STDERR_BYTES = 4_000
-"""Bytes kept of what a process says on its standard error."""
+"""How many bytes of a process's standard error are kept."""
 LONGEST_SOCKET = 103
 PREFIX = "foretell-nb-"
 PROGRAMS = "/usr/bin:/bin:/usr/sbin:/sbin"
-"""Where the programs are that lead into a sandbox; inside nothing is left of this."""
+"""PATH for the programs that set up a sandbox; it is not visible inside."""
 YOUNG = 60.0
-"""Seconds in which a directory may not be locked yet."""
+"""Age in seconds below which a directory may not have been locked yet."""
 COUNTED_APART = (5, 14)
-"""Since this Linux version processes are counted per user namespace, so that a limit concerns the sandbox only."""
+"""From this Linux version on, processes are counted per user namespace, so that a limit affects the sandbox only."""
 
 
 class SandboxedProcess:
-    """A program that runs in its own directories, watched."""
+    """A program that runs in its own directories under a watchdog."""
 
     def __init__(self, process: Process, run: RunDirectory, limits: KernelLimits, *, ear: int, inside: bool) -> None:
         self.run = run
@@ -154,17 +154,17 @@ class SandboxedProcess:
         self._watcher.start()
         self._ear = ear
         self.last_words = ""
-        """The end of what it said on standard error, once it has ended."""
+        """The end of its standard error output, set once it has ended."""
         self._lock = _locked(run.top)
         self.ended = asyncio.create_task(self._end())
-        """Done once the process is gone."""
+        """A task that is done once the process is gone."""
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
         cls, program: Sequence[str], *, sandbox: Sandbox | None, limits: KernelLimits, run: RunDirectory
     ) -> "SandboxedProcess":
-        """Start a program in the directories of a run, which are removed with it. Without a sandbox: be careful."""
+        """Start a program in a run's directories, which are removed with it. Without a sandbox, be careful."""
         inside = sandbox is not None
         filter_fd = None
         if (seccomp := seccomp_filter()) is not None:
@@ -197,22 +197,22 @@ class SandboxedProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is still running."""
         return not self.ended.done()
 
     @property
     def memory(self) -> int:
-        """Bytes all its processes have in use now."""
+        """Bytes of memory in use by all its processes."""
         return sum(map(resident, descendants(self._process.pid, most=1000))) if self.alive else 0
 
     def reason(self) -> str:
-        """Why it ended, in words for whoever wrote the program."""
+        """Return why it ended, worded for the author of the program."""
         if self._watcher.breach is not None:
             return f"the sandbox was killed: {self._watcher.breach}"
         return _exit_reason(self._process.returncode)
 
     async def close(self) -> None:
-        """Kill it with everything it started, and remove its directories. This is seen through once begun."""
+        """Kill it with everything it started, and remove its directories. Once begun, this cannot be cancelled."""
         self._closing = self._closing or asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
 
@@ -226,7 +226,7 @@ class SandboxedProcess:
         os.close(self._lock)
 
     def _kill(self) -> None:
-        """Also called from the watcher's thread."""
+        """Kill the process with everything it started. Also called from the watchdog's thread."""
         if self._process.returncode is not None:
             return
         if self._inside:
@@ -236,7 +236,7 @@ class SandboxedProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _end(self) -> int:
-        """Wait for the process, and for those in its namespace, which die a moment after it."""
+        """Wait for the process and for the others in its namespace, which die a moment later; return its exit code."""
         code = await self._process.wait()
         await asyncio.to_thread(self._watcher.stop)
         for _ in range(500):
@@ -250,7 +250,7 @@ class SandboxedProcess:
 
 
 def new_run(user: int | None) -> RunDirectory:
-    """Fresh directories that nobody else on the machine can look into, with a path short enough for sockets."""
+    """Create directories that nobody else on the machine can read, with a path short enough for sockets."""
     for parent in (None, "/tmp"):
         top = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         run = RunDirectory(top=top)
@@ -269,7 +269,7 @@ def new_run(user: int | None) -> RunDirectory:
 
 
 def sweep() -> None:
-    """Remove directories whose owner was killed before it could do so itself: nobody holds the lock on them."""
+    """Remove directories whose owner was killed before it could: those that no process holds the lock on."""
     for path in {*Path(tempfile.gettempdir()).glob(f"{PREFIX}*"), *Path("/tmp").glob(f"{PREFIX}*")}:
         with suppress(FileNotFoundError, BlockingIOError):
             seen = path.lstat()
@@ -281,7 +281,7 @@ def sweep() -> None:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor that holds the lock on a directory; `BlockingIOError` where another process does."""
+    """Return a descriptor that holds the lock on a directory; raise `BlockingIOError` if another process holds it."""
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -294,7 +294,7 @@ def _locked(path: Path) -> int:
 def kernel_program(
     run: RunDirectory, *, limits: KernelLimits, caps: OutputCaps, inside: bool, user: int | None
 ) -> list[str]:
-    """The command that becomes a kernel; its connection file lies with its sockets."""
+    """Return the command that starts a kernel; its connection file is in the same directory as its sockets."""
     resources = {
         "AS": limits.address_space,
         "CPU": limits.cpu_seconds,
@@ -317,7 +317,7 @@ def kernel_program(
 
 
 def module_source(name: str) -> str:
-    """The text of a module that runs inside a sandbox, where nothing of ours can be imported."""
+    """Return the source of a module that runs inside a sandbox, where none of our modules can be imported."""
     package, _, module = name.rpartition(".")
     return files(package).joinpath(f"{module}.py").read_text(encoding="utf-8")
 

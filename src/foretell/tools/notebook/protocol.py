@@ -1,7 +1,7 @@
-"""The part of ZMTP 3.0, the wire of ZeroMQ, that a Jupyter client speaks, written for a peer that cannot be trusted.
+"""The subset of ZMTP 3.0, ZeroMQ's wire protocol, that a Jupyter client needs, written for an untrusted peer.
 
-A library client collects the parts of a message without any bound and connects again to whatever stands at a path by
-then. Here every size is bounded before anything is read, and a connection is made once, before notebook code runs.
+A library client collects the parts of a message without any bound and reconnects to whatever is at a path by then. Here
+every size is checked before anything is read, and a connection is made once, before notebook code runs.
 """
 
 import asyncio
@@ -17,38 +17,38 @@ GREETING = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0"
 MORE, LONG, COMMAND = 1, 2, 4
 MAX_PARTS = 64
 PART = 256
-"""What a part costs besides its bytes, so that a flood of empty ones ends as well."""
+"""Bytes charged for each part besides its content, so that a flood of empty parts also hits the limit."""
 PATIENCE = 10.0
-"""Seconds a peer may take to make room for what is sent to it."""
+"""Seconds a peer may take to make room for data sent to it."""
 SocketKind = Literal["DEALER", "SUB"]
 SUBSCRIBE_TO_ALL = b"\x01"
 
 
 class ZmtpBroken(Exception):
-    """The peer is gone or does not keep to the protocol; nothing more can come from it."""
+    """The peer is gone or violates the protocol; nothing more can be received from it."""
 
 
 class PeerHungUp(ZmtpBroken):
-    """The peer is gone, or pretends to be."""
+    """The peer closed the connection, or pretends to have done so."""
 
 
 class PeerAbsent(ZmtpBroken):
-    """No connection could be made; perhaps it is too early."""
+    """No connection could be made, perhaps because it is too early."""
 
 
 class ZmtpConnection:
-    """One connection to a socket of a kernel."""
+    """A connection to one of a kernel's sockets."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: int) -> None:
         self._reader = reader
         self._writer = writer
         self._most = most
         self.allowance = most
-        """Bytes that may still be received; whoever expects more raises it."""
+        """Bytes that may still be received; a caller that expects more raises it."""
 
     @classmethod
     async def connect(cls, path: Path, kind: SocketKind, *, most: int) -> "ZmtpConnection":
-        """Connect and shake hands; `most` bounds the bytes of one message."""
+        """Connect and perform the handshake; `most` is the maximum size of one message in bytes."""
         try:
             reader, writer = await asyncio.open_unix_connection(str(path))
         except OSError as error:
@@ -67,7 +67,7 @@ class ZmtpConnection:
         await self._write(data)
 
     async def receive(self) -> list[bytes]:
-        """The parts of the next message. Once it is cancelled the wire is of no more use."""
+        """Return the parts of the next message. If this is cancelled, the connection can no longer be used."""
         parts: list[bytes] = []
         left = self._most
         while True:
@@ -82,7 +82,7 @@ class ZmtpConnection:
                 raise ZmtpBroken(f"the kernel sent a message of more than {MAX_PARTS} parts")
 
     def close(self) -> None:
-        """Hang up, without waiting for what was not sent."""
+        """Close the connection without waiting for unsent data."""
         self._writer.transport.abort()
 
     async def _shake_hands(self, kind: str) -> None:
@@ -128,7 +128,7 @@ class ZmtpConnection:
 
 
 def _frame(body: bytes, flags: int) -> bytes:
-    """One part of a message."""
+    """Return one part of a message as a frame."""
     if len(body) < 256:
         return bytes([flags, len(body)]) + body
     return bytes([flags | LONG]) + len(body).to_bytes(8, "big") + body
@@ -146,21 +146,21 @@ VERSION = "5.4"
 
 @dataclass(frozen=True, kw_only=True)
 class JupyterMessage:
-    """What a kernel said. Signatures are not checked: notebook code knows the key as well as its kernel does."""
+    """A message from a kernel. Signatures are not checked: notebook code knows the key as well as its kernel does."""
 
     kind: str
     parent: str
-    """The id of the request it belongs to."""
+    """The id of the request it responds to."""
     content: Mapping[str, Any]
 
     def text(self, name: str) -> str:
-        """A field that should be a text; empty where it is something else."""
+        """Return a field that should be a string, or an empty string if it is something else."""
         value = self.content.get(name)
         return value if isinstance(value, str) else ""
 
 
 def jupyter_request(kind: str, name: str, content: Mapping[str, Any], key: bytes) -> list[bytes]:
-    """The parts of a signed request with a given id."""
+    """Return the parts of a signed request with the given id."""
     header = {"msg_id": name, "msg_type": kind, "session": "foretell", "username": "foretell", "version": VERSION}
     parts = [json.dumps(part).encode() for part in (header, {}, {}, content)]
     signature = hmac.new(key, b"".join(parts), hashlib.sha256).hexdigest().encode()
@@ -168,7 +168,7 @@ def jupyter_request(kind: str, name: str, content: Mapping[str, Any], key: bytes
 
 
 def read_message(parts: Sequence[bytes]) -> JupyterMessage:
-    """The message in the parts that arrived, or `ZmtpBroken`."""
+    """Parse the parts of a message; raise `ZmtpBroken` if they are not a Jupyter message."""
     try:
         start = parts.index(DELIMITER)
         header, parent, content = (_table(parts[start + offset]) for offset in (2, 3, 5))

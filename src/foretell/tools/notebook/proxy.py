@@ -1,7 +1,7 @@
-"""The data proxy: it answers a notebook's requests from outside the sandbox, where keys are and the cutoff is kept.
+"""The data proxy: it answers a notebook's requests from outside the sandbox, where the keys and the cutoff are kept.
 
-One request a connection: a line of JSON in, one answer out. Whoever asks is not trusted, so every size, number and
-duration is bounded.
+Each connection carries one request: a line of JSON in, one response out. The client is not trusted, so every size,
+count and duration is bounded.
 """
 
 import asyncio
@@ -30,28 +30,28 @@ SOCKET = "data.sock"
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyLimits:
-    """How much one notebook may ask for."""
+    """Limits on the data requests of one notebook."""
 
     calls: int = 300
     at_once: int = 4
     per_second: float = 20.0
-    """Requests are slowed down to this pace."""
+    """Maximum requests per second; faster ones are delayed."""
     request_bytes: int = 64 * KIB
     answer_bytes: int = 8 * MIB
     kept_bytes: int = 64 * MIB
-    """Requests and answers that are kept, so that the notebook can be run again."""
+    """Bytes of requests and responses that are kept so that the notebook can be rerun."""
     seconds: float = 60.0
-    """Of one call."""
+    """Timeout of one call, in seconds."""
     connections: int = 16
-    """Open at the same time."""
+    """Maximum number of open connections."""
     faults: int = 100
-    """Lines that are no request; after so many nothing is answered any more."""
+    """Maximum number of faults, such as lines that are not a request; after that nothing more is answered."""
     idle_seconds: float = 10.0
-    """How long somebody may take to say or to hear something."""
+    """Seconds a client may take to send its request or to read the response."""
 
 
 class DataProxy:
-    """Serves the endpoints to one notebook, as of one cutoff. Close it with the notebook."""
+    """Serves the endpoints to one notebook as of one cutoff. Close it with the notebook."""
 
     def __init__(
         self,
@@ -72,18 +72,18 @@ class DataProxy:
         self._asked = 0
         self._faults = 0
         self.calls: list[dict[str, Any]] = []
-        """Every request for data so far, in the order of their answers, as it is noted with the cell that made it."""
+        """Every data request so far, in the order of the responses, as recorded with the cell that made it."""
         self.exchanges: list[dict[str, Any]] = []
-        """Every request with its answer, so that the notebook can be run again without us."""
+        """Every request with its response, so that the notebook can be rerun without the proxy."""
         self._kept = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What can be asked."""
+        """The paths that can be called."""
         return tuple(self._endpoints)
 
     async def serve(self, directory: Path, user: int | None = None) -> Path:
-        """Listen in a directory, for a user if that is another one; where."""
+        """Listen on a socket in a directory, owned by `user` if given; return the socket's path."""
         await self.hush()
         path = directory / SOCKET
         path.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ class DataProxy:
         return path
 
     async def hush(self) -> None:
-        """Stop listening; calls that are under way are broken off."""
+        """Stop listening and cancel the calls in flight."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -124,7 +124,7 @@ class DataProxy:
             writer.transport.abort()
 
     def _fault(self) -> None:
-        """After too many the door is shut, so that a flood costs us nothing more."""
+        """Count a fault; after too many, stop listening, so that a flood costs nothing more."""
         self._faults += 1
         if self._faults >= self._limits.faults and self._server is not None:
             self._server.close()
@@ -171,7 +171,7 @@ class DataProxy:
         return endpoint
 
     async def _call(self, path: Any, params: Any) -> bytes:
-        """The answer of an endpoint, or `ToolFailed`; both are noted."""
+        """Return an endpoint's result as JSON or raise `ToolFailed`; both are recorded in `calls`."""
         endpoint = self._endpoint(path)
         given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         self._asked += 1
@@ -208,7 +208,7 @@ class DataProxy:
         return data
 
     def _failure(self, failure: ToolFailed, endpoint: Endpoint) -> str:
-        """In a backtest only our own words: why a source fails can tell the future."""
+        """Return the message for a failure. In a backtest it is only ours: why a source fails can reveal the future."""
         if isinstance(failure, LeakRefused):
             self._emit(LeakBlocked(layer=failure.refusal.layer, reason=failure.refusal.reason, title=endpoint.path))
             return str(failure)

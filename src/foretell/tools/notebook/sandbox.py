@@ -1,7 +1,7 @@
-"""The command line that puts a program into a sandbox of its own, with bubblewrap.
+"""Builds the command line that runs a program in its own sandbox, with bubblewrap.
 
-Inside there is no network, no other process, no capability, no variable of ours and no file but the system's programs
-and the Python environment (both read-only), a small `/tmp`, and the notebook's own directories.
+Inside there is no network, no other process, no capability, none of our environment variables, and no files except the
+system's programs and the Python environment (both read-only), a small `/tmp`, and the notebook's own directories.
 """
 
 import errno
@@ -26,17 +26,20 @@ from foretell.tools.notebook.limits import KernelLimits
 # of the file system that only this process has.
 
 SPARE_USERS = range(61_184, 65_520)
-"""Ids that systemd keeps for users who exist only while a service runs."""
+"""User ids that systemd reserves for users that exist only while a service runs."""
 PASSABLE = 0o001
 
 
 def spare_user() -> int | None:
-    """For root somebody to become, different for every sandbox; nobody else can change identity, or needs to."""
+    """Return a user id for root to switch to, different for every sandbox.
+
+    Returns None for other users: they cannot change identity, and need not.
+    """
     return SystemRandom().choice(SPARE_USERS) if os.geteuid() == 0 and _is_really_root() else None
 
 
 def _is_really_root(users: Path = Path("/proc/self/uid_map")) -> bool:
-    """Whether root is root of the machine, and not an ordinary user whom a container calls so."""
+    """Whether root is root of the machine, rather than an ordinary user mapped to root in a container."""
     for line in users.read_text(encoding="utf-8").splitlines():
         inside, outside, count = map(int, line.split())
         if inside <= 0 < inside + count:
@@ -45,15 +48,15 @@ def _is_really_root(users: Path = Path("/proc/self/uid_map")) -> bool:
 
 
 def closed_above(path: Path) -> Path | None:
-    """The outermost directory on the way to a path that others may not pass."""
+    """Return the outermost parent directory of a path that other users cannot traverse, or None."""
     return next((parent for parent in reversed(path.parents) if not parent.stat().st_mode & PASSABLE), None)
 
 
 def becoming(user: int, needed: Iterable[Path], stage: Path) -> list[str]:
-    """The beginning of a command that is to run as that user and needs these directories.
+    """Return the start of a command that runs as the given user and needs these directories.
 
-    They are shown at their own places; `stage` is an empty directory to do so. No process is left in between: whoever
-    started this can kill what becomes of it, and the kernel does so when he dies.
+    They appear at their own paths; `stage` is an empty directory used to set that up. No process is left in between, so
+    the caller can kill the resulting process, and the kernel kills it when the caller dies.
     """
     closed = {path: above for path in needed if (above := closed_above(path)) is not None}
     identity = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
@@ -71,7 +74,7 @@ def becoming(user: int, needed: Iterable[Path], stage: Path) -> list[str]:
 
 
 WORK, WIRE, API = Path("/notebook"), Path("/wire"), Path("/api")
-"""Where the directories of a `RunDirectory` are seen inside."""
+"""Where the directories of a `RunDirectory` are mounted inside the sandbox."""
 FONTS = Path("/tmp/matplotlib")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store")
 SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
@@ -90,31 +93,31 @@ VARIABLES = {
     "MKL_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "2",
 }
-"""All variables there are, besides those that name directories."""
+"""All environment variables inside, besides those that name directories."""
 
 
 class SandboxUnavailable(InputError):
-    """Notebooks cannot be run safely here; the text says what is missing and how to get it."""
+    """Notebooks cannot be run safely here; the message says what is missing and how to get it."""
 
 
 class RunDirectory:
-    """The directories of one sandbox, as the host sees them."""
+    """The directories of one sandbox, by their paths on the host."""
 
     def __init__(self, top: Path) -> None:
         self.top = top
         self.work = top / "work"
         """The notebook's own directory, the only place where its files outlive a process."""
         self.wire = top / "wire"
-        """Where the kernel puts its sockets."""
+        """The directory of the kernel's sockets."""
         self.api = top / "api"
-        """Where the data proxy puts its socket; the sandbox can look but not write."""
+        """The directory of the data proxy's socket; the sandbox can read but not write it."""
         self.tmp = top / "tmp"
-        """For temporary files where there is no sandbox; a sandbox has its own place for them."""
+        """The directory for temporary files without a sandbox; a sandbox has its own `/tmp`."""
         self.fonts = top / "fonts.json"
-        """A copy of the list of fonts: the original may lie where only its owner can go."""
+        """A copy of the font list, because the original may be in a directory that only its owner can access."""
 
     def make(self, user: int | None) -> None:
-        """Create them, for nobody but us, or for another user but nobody else."""
+        """Create the directories, accessible to nobody but us, or to nobody but the given user."""
         for directory in (self.work, self.wire, self.api, self.tmp):
             directory.mkdir(mode=0o700)
             if user is not None:
@@ -124,7 +127,7 @@ class RunDirectory:
 
 
 def variables(work: Path, tmp: Path) -> dict[str, str]:
-    """The whole environment of a kernel. Nothing of the host's environment is in it."""
+    """Return the complete environment of a kernel. It contains nothing from the host's environment."""
     return {
         **VARIABLES,
         "HOME": str(work),
@@ -143,12 +146,12 @@ class Sandbox:
     bwrap: str
     limits: KernelLimits
     user: int | None = None
-    """Whom root becomes first; None where we are an ordinary user already."""
+    """The user id that root switches to first; None if we are an ordinary user already."""
     fonts: Path | None = None
-    """Matplotlib's list of fonts, which takes seconds to make."""
+    """Path of matplotlib's font list, which takes seconds to build."""
 
     def command(self, run: RunDirectory, program: Sequence[str], seccomp_fd: int | None = None) -> list[str]:
-        """The arguments that run a program inside."""
+        """Return the command line that runs a program inside the sandbox."""
         environment = python_environment()
         fonts = [] if self.fonts is None else [(run.fonts, FONTS / self.fonts.name)]
         inner = [
@@ -176,7 +179,10 @@ class Sandbox:
 
 
 def python_environment() -> tuple[Path, ...]:
-    """The directories this Python needs to run, outermost only. Refused where they would show somebody's home."""
+    """Return the outermost directories this Python needs to run.
+
+    Raises `SandboxUnavailable` if they would expose the home directory.
+    """
     found = {Path(prefix) for prefix in (sys.base_prefix, sys.prefix, sys.base_exec_prefix, sys.exec_prefix)}
     found |= set(package_directories())
     found |= {hop.parent.parent for hop in _hops(Path(sys.executable)) if hop.parent.name == "bin"}
@@ -192,12 +198,12 @@ def python_environment() -> tuple[Path, ...]:
 
 
 def package_directories() -> list[Path]:
-    """Where this Python finds installed packages."""
+    """Return the directories in which this Python finds installed packages."""
     return [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
 
 
 def _hops(executable: Path) -> list[Path]:
-    """A program and every link on the way to the file itself."""
+    """Return a program's path and every symlink target on the way to the file itself."""
     hops = [executable.absolute()]
     while hops[-1].is_symlink() and len(hops) < 20:
         hops.append(Path(os.path.normpath(hops[-1].parent / hops[-1].readlink())))
@@ -209,7 +215,7 @@ def _within(path: Path, others: Iterable[Path]) -> bool:
 
 
 def _system() -> list[str]:
-    """The system's programs and libraries; links stay links."""
+    """Return the options that mount the system's programs and libraries; symlinks stay symlinks."""
     words: list[str] = []
     for path in map(Path, SYSTEM):
         if path.is_symlink():
@@ -221,7 +227,10 @@ def _system() -> list[str]:
 
 
 def _passable(paths: Iterable[Path]) -> list[str]:
-    """Parents of the paths that anybody may pass: those bubblewrap makes by itself are for their owner alone."""
+    """Return options that create the parents of paths so that anybody can traverse them.
+
+    Those that bubblewrap creates by itself are accessible to their owner alone.
+    """
     parents = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
     return [word for parent in parents for word in ("--dir", str(parent))]
 
@@ -233,17 +242,17 @@ def _bound(how: str, *paths: tuple[Path, Path]) -> list[str]:
 LOAD, AND, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL_PROCESS, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
-"""Offsets in what the kernel shows a filter of a call (struct seccomp_data, little-endian)."""
+"""Offsets in the call data that the kernel passes to a filter (struct seccomp_data, little-endian)."""
 ARGUMENT_BYTES = 8
 NEW_NAMESPACE = 0x7E020000
-"""Every CLONE_NEW… flag of clone: user, network, pid, ipc, uts, mount, cgroup."""
+"""All CLONE_NEW… flags of clone: user, network, pid, ipc, uts, mount, cgroup."""
 FAMILIES = (1, 2, 10, 16)
-"""Unix, IPv4, IPv6 and netlink sockets, which a kernel uses within itself and which end at the edge of the sandbox.
+"""Unix, IPv4, IPv6 and netlink sockets, which a kernel uses internally and which cannot leave the sandbox.
 
-Others, such as those between a virtual machine and its host, know no such edge.
+Other families, such as sockets between a virtual machine and its host, can.
 """
 OTHER_ABI = 0x40000000
-"""From here on x86-64 takes calls in the numbering of x32, which would walk around the filter."""
+"""From this number on, x86-64 uses the x32 numbering of system calls, which would bypass the filter."""
 
 DENIED = {
     # name: (x86_64, aarch64)
@@ -301,26 +310,26 @@ DENIED = {
     "vhangup": (153, 58),
     "vmsplice": (278, 75),
 }
-"""Answered with "not permitted". Memory that no process maps (memfd, System V) would escape the count of memory."""
+"""Calls that fail with EPERM. Memory that no process maps (memfd, System V) would evade the memory count."""
 CLONE = (56, 220)
 CLONE3 = (435, 435)
 SOCKET = (41, 198)
 MMAP = (9, 222)
 SHARED_ANONYMOUS = 0x21
-"""Flags of a map without a file whose pages stay when whoever touched them is gone: they escape the count of memory."""
+"""Flags of a shared anonymous mapping, whose pages outlive the process that touched them and evade the memory count."""
 THREAD, FILES = 0x10000, 0x400
-"""Flags of clone. A thread whose files are not those of its process would escape the count of files."""
+"""Flags of clone. A thread that does not share its process's files would evade the count of files."""
 SETSOCKOPT = (54, 208)
 BUFFER_SIZES = (7, 8)
-"""Options of sockets (of level 1) that are taken and do nothing: what a socket may hold is counted as usual."""
+"""Socket options (level 1) that are accepted but ignored, so that the default bound on a socket's buffers holds."""
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 Step = tuple[int, int, int, int]
-"""Code, how far to jump if true, if false, and the operand."""
+"""A filter instruction: code, jump offset if true, jump offset if false, operand."""
 
 
 def seccomp_filter(machine: str | None = None) -> bytes | None:
-    """The filter as bubblewrap reads it, or None where the numbers of system calls are not known."""
+    """Return the seccomp filter in bubblewrap's format, or None if the system call numbers are not known."""
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
@@ -349,7 +358,7 @@ def seccomp_filter(machine: str | None = None) -> bytes | None:
 
 
 def _refused(number: int, code: int, *where: tuple[int, int, int]) -> list[Step]:
-    """Of a call, or of those of it where arguments (by their place) have these bits of a mask."""
+    """Return steps that refuse a call, or only calls whose arguments (by position) match the bits under a mask."""
     looks = [
         [(LOAD, 0, 0, FIRST_ARGUMENT + ARGUMENT_BYTES * place), (AND, 0, 0, mask), (EQUAL, 0, 3 * after + 1, bits)]
         for after, (place, mask, bits) in zip(range(len(where) - 1, -1, -1), where, strict=True)
@@ -360,7 +369,7 @@ def _refused(number: int, code: int, *where: tuple[int, int, int]) -> list[Step]
 
 
 def _looked_into(number: int, tests: list[Step], code: int) -> list[Step]:
-    """Tests of the first argument: refused where they lead to the next step, allowed where they lead one further."""
+    """Return steps that test a call's first argument: a test jumps to the next step to refuse, one further to allow."""
     return [
         (EQUAL, 0, len(tests) + 3, number),
         (LOAD, 0, 0, FIRST_ARGUMENT),

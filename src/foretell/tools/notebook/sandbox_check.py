@@ -1,4 +1,4 @@
-"""Whether notebooks can be run in a sandbox on this machine, and exactly what is missing where they cannot."""
+"""Checks whether notebooks can be run in a sandbox on this machine, and exactly what is missing if not."""
 
 import asyncio
 import platform
@@ -25,11 +25,11 @@ open("here", "w").close()
 print("{CONFINED}", file=sys.stderr)
 """
 Setting = Callable[[str], str]
-"""The value of a file below /proc, empty where there is none."""
+"""Reads a file below /proc; returns an empty string if there is none."""
 
 
 async def check_sandbox(limits: KernelLimits) -> Sandbox:
-    """A sandbox that was tried out just now, or `SandboxUnavailable` with what is missing and how to get it."""
+    """Return a sandbox after a trial run, or raise `SandboxUnavailable` with what is missing and how to get it."""
     if sys.platform != "linux":
         raise SandboxUnavailable(f"notebooks need Linux for their sandbox, and this is {platform.system()}")
     sandbox = Sandbox(bwrap=_found("bwrap", "bubblewrap"), limits=limits, user=spare_user())
@@ -53,14 +53,14 @@ async def check_sandbox(limits: KernelLimits) -> Sandbox:
 
 
 def weaknesses() -> list[str]:
-    """What the sandbox lacks on this machine, although it works."""
+    """Return what protections the sandbox lacks on this machine, although it works."""
     if seccomp_filter() is None:
         return [f"system calls are not filtered: their numbers are not known for {platform.machine()}"]
     return []
 
 
 def diagnosis(said: str, setting: Setting) -> SandboxUnavailable:
-    """What a failed trial means, from bubblewrap's words and the settings of the machine."""
+    """Explain a failed trial from bubblewrap's error output and the settings of the machine."""
     problem, hint = "bubblewrap failed", "run them on another machine"
     readable = f"{sys.prefix} {sys.base_prefix}"
     for words, meaning in (

@@ -1,4 +1,4 @@
-"""A notebook at work: a kernel, the cells it has run so far, and the door to the data."""
+"""A running notebook: a kernel, the cells it has run so far, and the data proxy."""
 
 import json
 import os
@@ -38,43 +38,43 @@ MAX_SOURCE = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """What came of one cell."""
+    """The result of one cell."""
 
     place: int
-    """Which cell of the notebook, counted from 0."""
+    """Index of the cell in the notebook, from 0."""
     cell: NotebookCell
     how: ExecutionEnding = "done"
-    """interrupted: out of time, variables kept; dead: the kernel went down with it."""
+    """interrupted: it ran out of time, variables are kept; dead: the kernel died with it."""
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its end."""
+        """Whether it ran to the end."""
         return self.how == "done"
 
     @property
     def report(self) -> str:
-        """What the cell said and how it ended, for a model to read."""
+        """The cell's output and how it ended, for a model to read."""
         return self.cell.report() if isinstance(self.cell, PythonCell) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookStep:
-    """What came of some cells run in a row."""
+    """The results of cells that were run in sequence."""
 
     results: tuple[CellResult, ...]
     waiting: int = 0
-    """Cells after a failed one that were not run yet; they are, once it is corrected."""
+    """Number of cells after a failed one that have not been run; they are run once it is corrected."""
     notice: str = ""
-    """What happened to the kernel before, if it had to be replaced."""
+    """What happened to the previous kernel, if it had to be replaced."""
 
     @property
     def failed(self) -> CellResult | None:
-        """The cell that failed, always the last one."""
+        """The cell that failed, always the last one, or None."""
         return self.results[-1] if self.results and not self.results[-1].ok else None
 
 
 class NotebookSession:
-    """One notebook from its first cell to its last. Made by `open_notebook`. How often to try is up to the caller."""
+    """One notebook from its first cell to its last, created by `open_notebook`. Retrying is up to the caller."""
 
     def __init__(self, pool: KernelPool, kernel: Kernel, proxy: DataProxy, notebook: Notebook) -> None:
         self._pool = pool
@@ -85,25 +85,25 @@ class NotebookSession:
 
     @property
     def notebook(self) -> Notebook:
-        """The notebook as it stands."""
+        """The notebook in its current state."""
         return self._notebook
 
     @property
     def exchanges(self) -> Sequence[dict[str, Any]]:
-        """What its cells asked for so far, with the answers."""
+        """All data requests of its cells so far, with the responses."""
         return self._proxy.exchanges
 
     async def run(self, cells: Sequence[NotebookCell], *, seconds: float | None = None) -> NotebookStep:
-        """Add cells and run them until one fails. Cells still waiting from before are dropped.
+        """Append cells and run them until one fails. Cells still pending from before are dropped.
 
-        Each may take so many seconds, or as long as the limits of the pool say.
+        Each may take `seconds`, or the pool's limit if that is None.
         """
         self._waiting = tuple(cells)
         notice = await self._revive()
         return await self._go_on([], notice, seconds)
 
     async def correct(self, cell: PythonCell, *, seconds: float | None = None) -> NotebookStep:
-        """Put another version in the place of the last cell, which failed; if it works, run those that waited."""
+        """Replace the last cell, which failed, with another version; if it works, run the pending cells."""
         if self._notebook.failing is None:
             raise ValueError("only a last cell that failed can be corrected")
         notice = await self._revive()
@@ -114,7 +114,7 @@ class NotebookSession:
         return await self._go_on([result], notice, seconds)
 
     def collect(self) -> CollectedFiles:
-        """The files the notebook wrote, if its kernel still lives."""
+        """Return the files the notebook wrote, or none if its kernel is dead."""
         if not self._kernel.alive:
             return CollectedFiles(files={}, left={})
         return collect_files(self._kernel.run.work)
@@ -124,14 +124,14 @@ class NotebookSession:
         write_ipynb(self._notebook, path)
 
     async def start(self) -> None:
-        """Run the first cell, which opens the door to the data."""
+        """Run the first cell, which sets up access to the data."""
         cell = await self._set_up()
         if not cell.ok:
             raise SandboxUnavailable(f"the first cell of a notebook did not run: {cell.report()}")
         self._notebook = self._notebook.appended(cell)
 
     async def close(self) -> None:
-        """Throw the kernel away; the notebook stays."""
+        """Discard the kernel; the notebook remains."""
         await self._proxy.hush()
         await self._pool.give_back(self._kernel)
 
@@ -185,7 +185,7 @@ class NotebookSession:
         return replace(cell, setup=True)
 
     async def _revive(self) -> str:
-        """Another kernel where the last one died, with the cells that stand run again in it."""
+        """Replace a dead kernel and rerun the successful cells in it; return a notice, or "" if it was alive."""
         if self._kernel.alive:
             return ""
         notice = f"The kernel had died ({self._kernel.death}). A new one was started; its files are gone"
@@ -213,7 +213,7 @@ async def open_notebook(
     limits: ProxyLimits | None = None,
     emit: EmitEvent = ignore_event,
 ) -> AsyncGenerator[NotebookSession]:
-    """A new notebook in a kernel of the pool. Data is served as of the cutoff, whatever the notebook asks for."""
+    """Open a new notebook in a kernel of the pool. Data is served as of the cutoff, whatever the notebook asks for."""
     proxy = DataProxy(endpoints, as_of, limits=limits, emit=emit)
     facts = {
         "as_of": str(as_of),
@@ -231,12 +231,12 @@ async def open_notebook(
 
 
 def setup_source(socket: str) -> str:
-    """The code of the first cell, for a socket at a given path."""
+    """Return the code of the first cell, for a socket at the given path."""
     return module_source("foretell.tools.notebook.setup_cell").replace('"/api/data.sock"', repr(socket), 1)
 
 
 def _source(source: str) -> str:
-    """What a model wrote, as a kernel and a file can take it."""
+    """Return a model's source cleaned for the kernel and for files; raise `ValueError` if it is too long."""
     if len(source) > MAX_SOURCE:
         raise ValueError(f"a cell of {len(source):,} characters is too long; at most {MAX_SOURCE:,}")
     return plain_text(source.replace("\r\n", "\n"))
@@ -247,18 +247,19 @@ def _source(source: str) -> str:
 
 MOST_CELLS = 500
 _CHANGING = re.compile(r"0x[0-9a-f]{4,16}|\x1b\[[0-9;]{0,20}[A-Za-z]")
-"""What differs from one run to the next without meaning anything: addresses in memory, colours."""
+"""Output that differs from run to run without meaning anything: memory addresses and colours."""
 
 
 def data_path(notebook: Path) -> Path:
-    """The file of what a notebook read, beside it."""
+    """Return the path of the file beside a notebook that holds the data it read."""
     return notebook.with_suffix(".data.json")
 
 
 def write_notebook(path: Path, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]) -> None:
-    """Write a notebook so that every cell of it can be run again, and what it read beside it.
+    """Write a notebook so that every cell can be rerun, and the data it read to a file beside it.
 
-    Its first cell reads the answers from that file. A cell that was given up is marked, so that the ones after it run.
+    Its first cell reads the responses from that file. A cell that failed is marked, so that the ones after it still
+    run.
     """
     cells = [_rerunnable(cell) for cell in document["cells"]]
     if cells:
@@ -269,7 +270,7 @@ def write_notebook(path: Path, document: Mapping[str, Any], data: Sequence[Mappi
 
 
 def offline_source(file: str) -> str:
-    """The code of the first cell, for answers in a file."""
+    """Return the code of the first cell, for responses stored in a file."""
     online = module_source("foretell.tools.notebook.setup_cell")
     offline = module_source("foretell.tools.notebook.offline_cell").replace('"notebook.data.json"', repr(file), 1)
     return f"{online}\n\n{offline}"
@@ -282,21 +283,21 @@ def _rerunnable(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class RerunResult:
-    """What running a notebook again came to."""
+    """The result of rerunning a notebook."""
 
     cells: int
-    """Cells of code that were run."""
+    """Number of code cells that were run."""
     differing: tuple[int, ...] = ()
-    """Places of cells that said something else than before, counted from 1 as people count."""
+    """Numbers of the cells whose output differed from before, counted from 1."""
 
     @property
     def same(self) -> bool:
-        """Whether every cell said what it had said."""
+        """Whether every cell gave the same output as before."""
         return not self.differing
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
-    """The content of an `.ipynb` file, or an `InputError`."""
+    """Return the content of an `.ipynb` file; raise `InputError` if it is not one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict) and isinstance(cast("dict[str, Any]", found)["cells"], list):
@@ -309,7 +310,7 @@ def read_notebook(path: Path) -> dict[str, Any]:
 
 
 async def rerun_notebook(path: Path, pool: KernelPool) -> RerunResult:
-    """Run every cell of a notebook in a kernel of the pool, with nothing but the file of its data, and compare."""
+    """Rerun every cell of a notebook in a kernel of the pool, with only its data file, and compare the outputs."""
     cells = [cell for cell in read_notebook(path)["cells"][:MOST_CELLS] if isinstance(cell, dict)]
     beside = data_path(path)
     if not beside.is_file():
@@ -340,7 +341,7 @@ async def rerun_notebook(path: Path, pool: KernelPool) -> RerunResult:
 
 
 def _told(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a cell said, without what means nothing."""
+    """Return a cell's output as text, without parts that vary between runs."""
     found: list[str] = []
     for one in outputs:
         kind = str(one.get("output_type"))
@@ -354,5 +355,5 @@ def _told(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def conclusion_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was concluded from a notebook: claim, p and key factor, as its file has it."""
+    """Return the conclusion recorded in a notebook's file: claim, p and key factor."""
     return cast("Mapping[str, Any]", document.get("metadata", {}).get(OURS, {}).get("conclusion", {}))

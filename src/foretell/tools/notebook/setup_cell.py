@@ -1,4 +1,4 @@
-"""The first cell of every notebook: the way to the data outside. It runs in the sandbox and imports nothing of ours."""
+"""The first cell of every notebook: access to the data outside. It runs in the sandbox and imports nothing of ours."""
 
 import json as _json
 import socket as _socket
@@ -8,7 +8,7 @@ _SOCKET = "/api/data.sock"
 
 
 class ApiError(Exception):
-    """The data proxy did not answer a request; the text says why."""
+    """The data proxy did not answer a request; the message says why."""
 
 
 def _send(request: dict[str, _Any]) -> _Any:
@@ -35,18 +35,18 @@ def _ask(request: dict[str, _Any]) -> _Any:
 
 
 def CALL_API(path: str, params: dict[str, _Any] | None = None) -> _Any:
-    """Ask for data as it was known at the cutoff. What there is, and how to ask, is told by `retrieve_api_doc()`."""
+    """Request data as it was known at the cutoff. `retrieve_api_doc()` lists what is available and how to call it."""
     __tracebackhide__ = True
     return _ask({"call": path, "params": params or {}})
 
 
 def retrieve_api_doc(paths: list[str] | str | None = None) -> str:
-    """A list of everything that can be asked, or the documentation of some paths."""
+    """Return a list of all available paths, or the documentation of some of them."""
     return _ask({"doc": [paths] if isinstance(paths, str) else paths})
 
 
 def to_frame(answer: _Any) -> _Any:
-    """The rows of an answer as a pandas DataFrame; a column called date or at becomes its index."""
+    """Return the rows of a response as a pandas DataFrame; a column named date or at becomes its index."""
     import pandas
 
     frame = pandas.DataFrame(answer["rows"] if isinstance(answer, dict) else answer)

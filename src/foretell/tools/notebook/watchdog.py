@@ -1,7 +1,7 @@
-"""A thread that looks at a sandbox from outside and kills it where the kernel of the machine sets no common limit.
+"""A thread that watches a sandbox from outside and kills it when its processes together exceed a limit.
 
-Memory and disk are limited by the system for a single process or file only; what all of them hold together is counted
-here, several times a second.
+The system limits memory and disk only per process or per file; this module sums up what all of them hold together,
+several times a second.
 """
 
 import os
@@ -20,21 +20,21 @@ PERIOD = 0.1
 MAX_DEPTH = 64
 HIDDEN = 1_000_000
 IN_MEMORY = ("/tmp", "/dev/shm")
-"""File systems of the sandbox whose bytes are limited by the system, but not the number of their files."""
+"""File systems of the sandbox whose bytes the system limits, but not their number of files."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BLOCK = 512
 STREAM_BYTES, MESSAGES_BYTES = 256 * 1024, 3 * MIB
-"""What a Unix socket can hold at most: a stream by the usual size of buffers, one of messages ten of that size."""
+"""Bytes a Unix socket can hold at most: a stream by the default buffer size, a datagram socket ten times that."""
 FEW_SOCKETS = 20
-"""Of the internet's families, which hold at most a few megabytes each."""
+"""Number of internet sockets up to which they are not examined; each holds at most a few megabytes."""
 HIDDEN_LOOKS = 5
-"""Every so many looks files are sought that are held without a descriptor; twice in a row, and each counts in full."""
+"""Files held without a descriptor are counted every so many looks, twice in a row; each counts in full."""
 WRITABLE = (b" /notebook/", b" /wire/")
-"""How maps name files on the machine's disk that a sandbox can write."""
+"""How memory maps name files on the machine's disk that a sandbox can write."""
 
 
 class SandboxWatchdog(threading.Thread):
-    """Watches the processes below one, and directories, until told to stop or until it had to kill."""
+    """Watches a process's descendants and some directories, until stopped or until it had to kill."""
 
     def __init__(self, pid: int, directories: tuple[Path, ...], limits: KernelLimits, kill: Callable[[], None]) -> None:
         super().__init__(name=f"watch sandbox {pid}", daemon=True)
@@ -44,14 +44,14 @@ class SandboxWatchdog(threading.Thread):
         self._kill = kill
         self._stopped = threading.Event()
         self.below: list[int] = []
-        """The processes seen in the last two looks."""
+        """The ids of the processes seen in the last two looks."""
         self._before: list[int] = []
         self._looks, self._hidden = 0, 0
         self.breach: str | None = None
-        """What went too far, once something did."""
+        """Which limit was exceeded, or None."""
 
     def run(self) -> None:
-        """Look, until stopped."""
+        """Check the limits periodically until stopped; kill on the first breach."""
         while not self._stopped.wait(PERIOD):
             self.breach = self._look()
             if self.breach is not None:
@@ -59,7 +59,7 @@ class SandboxWatchdog(threading.Thread):
                 return
 
     def stop(self) -> None:
-        """No more looking: from now on the process id may be another's."""
+        """Stop watching, because from now on the process id may belong to another process."""
         self._stopped.set()
         if self.is_alive() and threading.current_thread() is not self:
             self.join()
@@ -103,7 +103,7 @@ class SandboxWatchdog(threading.Thread):
         return f"its files grew beyond the {self._limits.disk_bytes // MIB:,} MiB allowed"
 
     def _hides(self, pids: list[int]) -> bool:
-        """Whether it holds too many files without a name and a descriptor; how much is in them nobody can tell."""
+        """Whether too many files are held without name and descriptor; how large those are cannot be determined."""
         self._looks += 1
         if self._looks % HIDDEN_LOOKS:
             return False
@@ -112,14 +112,14 @@ class SandboxWatchdog(threading.Thread):
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a sandbox by the first process of its namespace, which takes all others along; its parent then ends."""
+    """Kill a sandbox by its namespace's first process, which takes all others with it; then its parent ends."""
     for child in children(pid):
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process can still do something; one that only waits to be counted as dead cannot."""
+    """Whether a process can still do something; a zombie cannot."""
     try:
         return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (OSError, IndexError):
@@ -127,7 +127,7 @@ def is_running(pid: int) -> bool:
 
 
 def _read(path: str) -> bytes:
-    """A file below /proc. Read bare, because it is read so often."""
+    """Return the content of a file below /proc. Uses plain system calls, because it is called so often."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""
@@ -139,7 +139,7 @@ def _read(path: str) -> bytes:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process started, or inherited, and that still are."""
+    """Return the ids of a process's living children, started by it or inherited."""
     found: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")
@@ -154,7 +154,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int, *, most: int) -> list[int]:
-    """A process and everything below it; counting stops soon after `most`."""
+    """Return a process and all its descendants; counting stops soon after `most`."""
     found = [pid]
     for parent in found:  # grows while it is walked
         if len(found) > most:
@@ -164,7 +164,7 @@ def descendants(pid: int, *, most: int) -> list[int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process has in use, pages shared with others included."""
+    """Return the bytes of memory that a process has in use, including pages shared with others."""
     try:
         return int(_read(f"/proc/{pid}/statm").split()[1]) * PAGE
     except (OSError, IndexError, ValueError):
@@ -172,7 +172,7 @@ def resident(pid: int) -> int:
 
 
 def fair_share(pid: int) -> int:
-    """The same with every shared page divided among its users."""
+    """Return the bytes of memory in use, with every shared page divided among its users."""
     try:
         rows = _read(f"/proc/{pid}/smaps_rollup").splitlines()
         return next(int(row.split()[1]) * 1024 for row in rows if row.startswith(b"Pss:"))
@@ -181,7 +181,7 @@ def fair_share(pid: int) -> int:
 
 
 def unlinked(pid: int) -> int:
-    """Bytes of files that a process holds open although their names are gone."""
+    """Return the bytes of deleted files that a process holds open."""
     held: dict[tuple[int, int], int] = {}
     try:
         with os.scandir(f"/proc/{pid}/fd") as entries:
@@ -196,7 +196,10 @@ def unlinked(pid: int) -> int:
 
 
 def hidden_files(pids: list[int]) -> int:
-    """How many deleted files are mapped, or were sent through a socket and not taken; without end where more may be."""
+    """Return how many deleted files are mapped, or were sent through a socket and not received.
+
+    Returns `HIDDEN` if there may be any number of them.
+    """
     mapped, sent = set[bytes](), 0
     there, open_ = set[bytes](), set[bytes]()
     for pid in pids:
@@ -215,14 +218,14 @@ def hidden_files(pids: list[int]) -> int:
 
 
 def _unix_sockets(pid: int) -> list[bytes]:
-    """The Unix sockets in the network of a process; none where that is ours, as it is until the sandbox is made."""
+    """Return the Unix sockets in a process's network namespace; none if that is ours, as before the sandbox is made."""
     if os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net"):
         return []
     return _read(f"/proc/{pid}/net/unix").splitlines()[1:]
 
 
 def socket_bytes(pid: int) -> int:
-    """Bytes that the sockets of a sandbox may hold, those among them that no process has open any more."""
+    """Return the bytes that a sandbox's sockets may hold, including sockets that no process has open any more."""
     held = 0
     with suppress(OSError, ValueError, IndexError):
         for row in (found := _unix_sockets(pid)):
@@ -236,7 +239,7 @@ def socket_bytes(pid: int) -> int:
 
 
 def entries_in(path: str, size: int) -> int:
-    """How many files a file system of a given size holds; nothing is said of others, such as the machine's own."""
+    """Return how many files a file system of the given size holds; 0 for others, such as the machine's own."""
     try:
         seen = os.statvfs(path)
     except OSError:
@@ -245,9 +248,9 @@ def entries_in(path: str, size: int) -> int:
 
 
 def _entries(name: str, parent: int | None = None, depth: int = 1) -> Iterator[tuple[int, int]]:
-    """Depth and bytes of everything below a directory, without ever following a link.
+    """Yield depth and bytes of everything below a directory, without ever following a symlink.
 
-    One that cannot be looked into has the depth `HIDDEN`.
+    A directory that cannot be opened has the depth `HIDDEN`.
     """
     try:
         opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
