@@ -25,6 +25,6 @@ HOMES = {
     "foretell.report.tournament_page": "TournamentDay TournamentRow markdown_summary",
     "foretell.report.tree_report": "MOST_DRAWN picture_of",
 }
-"""Module → its public names."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

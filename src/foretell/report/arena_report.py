@@ -46,7 +46,7 @@ ACCURACY = ("ece", "bi", "log")
 MONEY = ("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side")
 BY_MARKET = ("brier", "ece", "return0", "return0.5", "return1", "net0", "sharpe")
 Column = tuple[StudyColumn, Callable[[ArenaLeaderboardRow], CellValue]]
-"""A column and what it shows of an entry."""
+"""A column, and the function that returns its value for an entry."""
 
 
 def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
@@ -80,7 +80,7 @@ def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
 
 
 def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], caption: str) -> StudyTable:
-    """A table with a row for every entry, baselines marked."""
+    """Build a table with a row for every entry; baselines are marked."""
     columns = tuple(columns)
     rows = [(line.entry.name, [value(line) for _, value in columns]) for line in view.lines]
     styles: dict[str, RowStyle] = {line.entry.name: "anchor" for line in view.lines if line.entry.anchor}
@@ -165,7 +165,7 @@ FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
 def arena_charts(
     view: ArenaLeaderboard, scored: ScoredArena, styles: Mapping[str, SeriesStyle] | None = None
 ) -> tuple[StudyChart, ...]:
-    """All charts of the page, without empty ones; `styles` are the entries' marks on other pages."""
+    """Draw all charts of the page, leaving out empty ones; `styles` are the entries' marks on other pages."""
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
@@ -212,7 +212,7 @@ def arena_charts(
 
 
 def event_weights(arena: ArenaTable, p: Floats) -> Floats:
-    """Weights of an entry's probabilities by which every event counts once, as on the leaderboard."""
+    """Return weights for an entry's probabilities so that every event counts once, as on the leaderboard."""
     said = np.isfinite(p)
     markets = np.bincount(arena.markets.moment[said], minlength=len(arena.moments))
     moments = np.bincount(arena.moments.event[markets > 0], minlength=len(arena.events))
@@ -220,7 +220,7 @@ def event_weights(arena: ArenaTable, p: Floats) -> Floats:
 
 
 def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:
-    """Chart of entries' scores relative to the market over the four weeks before each day."""
+    """Plot the scores of entries relative to the market over the four weeks before each day."""
     return dated_plot(
         DatedLines(
             title="Brier points ahead of the market, four weeks",
@@ -261,7 +261,7 @@ def _by_group(
     *,
     ordered: bool,
 ) -> Chart | None:
-    """Brier scores of some entries by group; a group has its events, an entry its score and the events it answered."""
+    """Plot Brier scores of entries by group, given each group's events, and each entry's score and answered events."""
     if len(groups) < 2:
         return None
     found = Breakdown(
@@ -310,17 +310,17 @@ ARENA_ADVICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaReport:
-    """The scores of an arena, ready to print, to save as JSON, and to show as a page."""
+    """The scores of an arena, ready to print, to save as JSON and to show as a page."""
 
     view: ArenaLeaderboard
     scored: ScoredArena
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return self.view.to_dict()
 
     def study(self, *, pictures: bool = False) -> StudyResult:
-        """The tables as a study; drawing the charts takes longer, so they are left out unless asked for."""
+        """Return the tables as a study; charts take longer to draw, so they are left out unless `pictures` is set."""
         return StudyResult(
             name="standings",
             title=f"Standings of {self.view.arena}",
@@ -339,13 +339,13 @@ class ArenaReport:
         replace(study, tables=tuple(brief)).print(console)
 
     def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
-        """The text for a terminal of this width."""
+        """Return the text for a terminal of this width."""
         out = StringIO()
         self.print(console(file=out, width=width, color_system=None), by=by)
         return out.getvalue()
 
     def page(self) -> str:
-        """A whole HTML document that needs no network."""
+        """Return a complete HTML document that needs no network."""
         return self.study(pictures=True).to_html()
 
 
@@ -370,7 +370,7 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 
 
 def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
-    """The result in a sentence or two; `short` leaves out the runner-up and the sample size."""
+    """Summarize the result in a sentence or two; `short` leaves out the runner-up and the sample size."""
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     scores = {line.entry.name: line.fair for line in view.lines}
     entries = [line for line in view.lines if line.rank]
@@ -388,7 +388,7 @@ def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
 
 
 def arena_headline(view: ArenaLeaderboard) -> str:
-    """Who beats the market, who is level with it and who is behind, in one sentence."""
+    """Say in one sentence which entries beat the market, which are level with it and which are behind."""
     entries = [line.entry.name for line in view.lines if line.rank]
     if not entries:
         return _nobody(view)
@@ -406,13 +406,13 @@ def arena_headline(view: ArenaLeaderboard) -> str:
 
 
 def _nobody(view: ArenaLeaderboard) -> str:
-    """Why no entry is ranked."""
+    """Say why no entry is ranked."""
     scored = any(not line.entry.anchor and line.fair is not None for line in view.lines)
     return "No entry has answered enough to be ranked" if scored else "No entry has a scored forecast yet"
 
 
 MOST_NAMED = 3
-"""Entries that a headline names; more are counted."""
+"""Maximum number of entries that a headline names; more are only counted."""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -423,7 +423,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name; in quotation marks where a list of names would be misread."""
+    """Return the name, in quotation marks if it would be misread in a list of names."""
     return f"“{name}”" if "," in name or " and " in name else name
 
 
@@ -433,7 +433,7 @@ def _verb(names: Sequence[str], verb: str) -> str:
 
 
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:
-    """Whether the first is ahead of the second by more than noise."""
+    """Say whether the first entry is ahead of the second by more than noise."""
     names = view.pairs.names
     if len(entries) < 2 or not all(line.entry.name in names for line in entries[:2]):
         return ""

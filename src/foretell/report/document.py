@@ -69,7 +69,7 @@ def print_study(study: StudyResult, console: "Console") -> None:
 
 
 def rich_study_table(table: StudyTable, width: int, name_width: int = MOST_NAME) -> "RichTable":
-    """A table no wider than `width`: if needed without intervals, and then without its last columns.
+    """Build a table no wider than `width`, if necessary without intervals and then without its last columns.
 
     Names are shortened to `name_width` before anything else is left out.
     """
@@ -101,7 +101,7 @@ def _colour(value: CellValue, column: StudyColumn) -> str:
 
 
 def _fitted(table: StudyTable, room: int) -> tuple[Sequence[StudyColumn], list[list[str]]]:
-    """The columns that are shown, and their cells."""
+    """Return the columns that fit, and their cells."""
     columns = table.columns
 
     def needed(lines: Sequence[Sequence[str]]) -> int:
@@ -116,7 +116,7 @@ def _fitted(table: StudyTable, room: int) -> tuple[Sequence[StudyColumn], list[l
 
 
 def _widths(columns: Sequence[StudyColumn], lines: Sequence[Sequence[str]]) -> list[int]:
-    """Width of every column: its longest cell, or the wrapping width for long text."""
+    """Return the width of every column: its longest cell, or the wrapping width for long text."""
     longest = [max(map(len, (column.label, *(line[i] for line in lines)))) for i, column in enumerate(columns)]
     return [wide if column.numeric else min(wide, WRAP) for wide, column in zip(longest, columns, strict=True)]
 
@@ -132,7 +132,7 @@ def _cells(row: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False
 
 
 def markdown_study(study: StudyResult) -> str:
-    """The study as GitHub-flavoured Markdown."""
+    """Return the study as GitHub-flavoured Markdown."""
     parts = [f"## {markdown_text(study.title)}", *map(markdown_text, study.sentences)]
     for one in study.tables:
         parts += markdown_table(one)
@@ -141,7 +141,7 @@ def markdown_study(study: StudyResult) -> str:
 
 
 def markdown_table(table: StudyTable) -> list[str]:
-    """The paragraphs of one table: its title, its rows and its caption."""
+    """Return the paragraphs of one table: its title, its rows and its caption."""
     heads = [table.row_header or " ", *(column.label for column in table.columns)]
     rule = ["---", *("---:" if column.numeric else "---" for column in table.columns)]
     lines = [[markdown_text(head) for head in heads], rule]
@@ -157,20 +157,20 @@ def markdown_table(table: StudyTable) -> list[str]:
 
 
 def study_page(study: StudyResult) -> str:
-    """A whole HTML document that needs no network."""
+    """Return a complete HTML document that needs no network."""
     return page(study.title, _sections(study), lead=study.text)
 
 
 def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
-    """Anchor, title and HTML of every section, for a page of the web application.
+    """Return anchor, title and HTML of every section, for a page of the web application.
 
-    `how_to_read` replaces what the study itself says about reading it.
+    `how_to_read` replaces the study's own advice on how to read it.
     """
     return [(anchor, title, render_blocks(blocks)) for anchor, title, blocks in _sections(study, how_to_read)]
 
 
 def _sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Section]:
-    """Tables, charts after the first of them, and how to read it all."""
+    """Return the sections: the tables, the charts after the first table, and advice on how to read them."""
     sections: list[Section] = [
         (f"table-{i}", one.title, [HtmlBlock(table=one, style="titled")]) for i, one in enumerate(study.tables, 1)
     ]
@@ -198,8 +198,8 @@ def _charts(charts: Sequence[StudyChart]) -> list[HtmlBlock]:
 def write_study(study: StudyResult, path: Path) -> list[Path]:
     """Write the result to a file in the format of its suffix, or into a folder in every text format.
 
-    CSV and Parquet hold one row per cell of every table. Where there are several charts, a file of a chart gets the
-    chart's name before its ending. Returns the files written.
+    CSV and Parquet hold one row per cell of every table. If there are several charts, the file of each has the chart's
+    name before its suffix. Returns the files written.
     """
     if path.is_dir() or not path.suffix:
         path.mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,7 @@ def write_study(study: StudyResult, path: Path) -> list[Path]:
 
 
 class Writable(Protocol):
-    """What a result needs for writing; `to_html`, `to_markdown` and `to_svg` are optional."""
+    """What a result needs to be written; `to_html`, `to_markdown` and `to_svg` are optional."""
 
     def to_json(self) -> str: ...  # noqa: D102
 
@@ -305,7 +305,7 @@ WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".png": _figure,
     ".pdf": _pdf,
 }
-"""Suffix → function that writes such a file."""
+"""Maps each suffix to the function that writes such a file."""
 _METHODS: Mapping[str, tuple[str, ...]] = {
     ".html": ("to_html",),
     ".md": ("to_markdown",),
@@ -313,7 +313,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     ".png": ("to_svg",),
     ".pdf": ("to_svg", "to_html"),
 }
-"""Suffixes that not every result has a form for; a PDF is the chart of a result, else its page."""
+"""Methods needed for the suffixes that not every result supports; a PDF is the result's chart, or else its page."""
 
 
 # A report as one document: the same sections as a web page in one file, as Markdown, and on paper.
@@ -328,11 +328,11 @@ class ReportDocument:
     sections: Sequence[Section]
 
     def to_html(self) -> str:
-        """The report as a self-contained HTML page that works without scripts, in dark mode and on paper."""
+        """Return the report as a self-contained HTML page that works without scripts, in dark mode and on paper."""
         return page(self.title, self.sections, lead=self.lead)
 
     def to_markdown(self) -> str:
-        """The same as GitHub-flavoured Markdown, without the charts."""
+        """Return the report as GitHub-flavoured Markdown, without the charts."""
         parts = [f"# {markdown_text(self.title)}", f"**{markdown_text(self.lead)}**"]
         for _, heading, blocks in self.sections:
             texts = [text for block in blocks for text in _markdown(block)]
@@ -341,7 +341,7 @@ class ReportDocument:
 
 
 def _markdown(block: HtmlBlock) -> Iterator[str]:
-    """The paragraphs of a block."""
+    """Yield the paragraphs of a block."""
     if block.heading:
         yield f"### {markdown_text(block.heading)}"
     elif block.table is not None:
@@ -376,11 +376,11 @@ def _outline_line(item: OutlineItem) -> str:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 SECONDS = 120.0
-"""Timeout for one page."""
+"""Timeout for printing one page, in seconds."""
 
 
 def find_chromium() -> str | None:
-    """Find Chromium: FORETELL_CHROMIUM, or else the first one on the path."""
+    """Return the path of Chromium: FORETELL_CHROMIUM, or else the first one on the PATH."""
     named = os.environ.get("FORETELL_CHROMIUM")
     return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
 

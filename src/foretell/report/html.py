@@ -40,13 +40,13 @@ class HtmlCell(NamedTuple):
     sort_key: str | None
     """Sort key; None to sort by the text, which saves space in large tables."""
     mark: str = ""
-    """Class of the text itself: good, bad."""
+    """CSS class of the text itself: good, bad."""
     detail: str = ""
     """Small text after the value, such as an interval."""
 
 
 def row_cells(row: StudyRow, columns: Sequence[StudyColumn]) -> Iterator[HtmlCell]:
-    """The cells of a row after its name."""
+    """Yield the cells of a row after its name."""
     for value, column in zip(row.values, columns, strict=True):
         yield _cell(value, column)
 
@@ -66,14 +66,14 @@ def _cell(value: CellValue, column: StudyColumn) -> HtmlCell:
 
 @dataclass(frozen=True, kw_only=True)
 class HtmlBlock:
-    """A piece of a section; the field that is set says what it is."""
+    """A piece of a section; its kind is determined by the field that is set."""
 
     text: str = ""
     """A paragraph."""
     style: str = ""
     """Style of the paragraph, or layout of charts: "grid" and "pair" side by side, "" below each other.
 
-    A table is "titled" where its title already stands above it.
+    A table is "titled" if its title is already shown above it.
     """
     heading: str = ""
     table: StudyTable | None = None
@@ -95,7 +95,7 @@ class LinkItem(NamedTuple):
     text: str
     address: str = ""
     detail: str = ""
-    """When it was published."""
+    """Date of publication."""
 
 
 class OutlineItem(NamedTuple):
@@ -116,7 +116,7 @@ Section = tuple[str, str, Sequence[HtmlBlock]]
 def advice_blocks(
     advice: Sequence[str], *parts: tuple[str, Sequence[tuple[str, str]]], notes: Iterable[str]
 ) -> list[HtmlBlock]:
-    """How to read a page: paragraphs, lists of definitions under their headings, and notes."""
+    """Return the blocks on how to read a page: paragraphs, lists of definitions with headings, and notes."""
     blocks = [HtmlBlock(text=one) for one in advice]
     for heading, pairs in parts:
         if pairs:
@@ -126,7 +126,7 @@ def advice_blocks(
 
 
 def settings_text(value: object) -> str:
-    """A setting on one line.
+    """Format a setting on one line.
 
     >>> settings_text(["market", "dataset"]), settings_text(None), settings_text(0.95)
     ('market, dataset', 'none', '0.95')
@@ -166,24 +166,24 @@ def render_blocks(blocks: Sequence[HtmlBlock]) -> Markup:
 
 @cache
 def static_text(name: str) -> str:
-    """A style sheet or script of reports; the web app serves the same."""
+    """Return a style sheet or script of reports; the web app serves the same ones."""
     return (FOLDER / "static" / name).read_text(encoding="utf-8")
 
 
 def chart_html(chart: Chart, style: str = "") -> Markup:
-    """A chart as HTML; its texts are already escaped."""
+    """Return a chart as HTML; its texts are already escaped."""
     if not isinstance(chart, Chart):  # pyright: ignore[reportUnnecessaryIsInstance] - templates are not checked
         raise TypeError(f"only our own charts are shown as they are, not a {type(chart).__name__}")
     return chart.to_html(style)
 
 
 def figure_sheet() -> str:
-    """The style of figures, of their read-out and downloads, and of tables that scroll, without the colours."""
+    """Return the style of figures, their read-out and downloads, and scrolling tables, without the colours."""
     return figure_rules() + static_text("figures.css")
 
 
 def figure_document(chart: Chart) -> str:
-    """A chart with its own style and script that does not affect the page around it."""
+    """Return a chart with its own style and script, which do not affect the page around it."""
     colours = colour_variables().replace(":root", ".foretell-figure")
     ground = ".foretell-figure{background:var(--ft-paper);color:var(--ft-ink)}"
     script = f"(() => {{\n{static_text('figures.js')}}})();"
@@ -201,9 +201,9 @@ def figure_document(chart: Chart) -> str:
 def make_environment(
     folder: Path | None = None, *, plain: Any = clean, filters: Mapping[str, Any] | None = None
 ) -> "Environment":
-    """Templates of reports as report/NAME, beside those of a folder; what a template writes out goes through `plain`.
+    """Create a Jinja environment with the report templates as report/NAME, and those of `folder` if given.
 
-    Escaping is always on, and an undefined name is an error.
+    Strings that a template outputs go through `plain`. Escaping is always on, and an undefined name is an error.
     """
     from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
@@ -232,7 +232,7 @@ def make_environment(
 
 @cache
 def environment() -> "Environment":
-    """The templates of reports."""
+    """Return the environment with the templates of reports."""
     return make_environment()
 
 

@@ -1,4 +1,4 @@
-"""Present a leaderboard: headline, terminal, Markdown and HTML page."""
+"""Presentation of a leaderboard: headline, terminal, Markdown and HTML page."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 100
-"""Terminal width from which the board shows more metrics and intervals of differences."""
+"""Minimum terminal width at which the board shows more metrics and the intervals of differences."""
 STARS = "* p < 0.05, ** p < 0.01, *** p < 0.001."
 
 
 def board_table(
     board: Scoreboard, section: LeaderboardSection, others: Sequence[str], *, brief: bool = False
 ) -> StudyTable:
-    """One group: the board's own metric with its interval, the difference to the reference, and other metrics."""
+    """Build the table of a group: the board's metric with its interval, the difference to the reference, and more."""
     own = metric_text(board.metric)
     shown = [metric_text(m) for m in others if any(row.metric(m) is not None for row in section.rows)]
     columns = (
@@ -87,7 +87,7 @@ def board_table(
 
 
 def _notes(board: Scoreboard) -> list[str]:
-    """The small print under a board, one line each."""
+    """Return the notes under a board, one per line."""
     settings = board.settings
     draws = f", {settings['draws']} draws" if "draws" in settings else ""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
@@ -97,7 +97,7 @@ def _notes(board: Scoreboard) -> list[str]:
 
 
 def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] = ANCHORS) -> None:
-    """Headline, one table per group, and the notes. Names are shown as they are, never as markup."""
+    """Print headline, one table per group, and the notes. Names are shown literally, never as markup."""
     from rich.text import Text
 
     wide = console.width >= WIDE
@@ -115,7 +115,7 @@ def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] 
 
 
 def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
-    """Headline, one table per group and the notes, as GitHub-flavoured Markdown."""
+    """Return headline, one table per group and the notes as GitHub-flavoured Markdown."""
     parts = [markdown_text(headline(board, anchors))]
     for section in board.sections(anchors):
         parts += markdown_table(board_table(board, section, board.shown_metrics()[1:]))
@@ -123,7 +123,7 @@ def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str
 
 
 def board_study(board: Scoreboard, title: str) -> StudyResult:
-    """A board as a study: the sentence, a table for each group, and the forest plot of the first."""
+    """Convert a board to a study: the headline, a table for each group, and the forest plot of the first."""
     sections = board.sections()
     return StudyResult(
         name="board",
@@ -140,7 +140,7 @@ def board_study(board: Scoreboard, title: str) -> StudyResult:
 
 
 def print_pair(pair: PairComparison, console: "Console") -> None:
-    """A head-to-head: the verdict, and a row per group with both scores and their difference."""
+    """Print a head-to-head comparison: the verdict, and a row per group with both scores and their difference."""
     from rich.text import Text
 
     console.print(Text(pair_headline(pair), style="bold"))
@@ -205,7 +205,7 @@ def leaderboard_page(
     anchors: Collection[str] = ANCHORS,
     costs: Mapping[str, float] | None = None,
 ) -> str:
-    """A whole HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
+    """Return a complete HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
     sections, lead = board.sections(anchors), headline(board, anchors)
     reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
@@ -267,7 +267,7 @@ def _reading(board: Scoreboard, table: ForecastTable) -> list[HtmlBlock]:
 
 
 def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
-    """The table with the rows that scoring added: anchors and imputed forecasts."""
+    """Return the table with the rows that scoring added: anchors and imputed forecasts."""
     value = board.settings.get("missing")
     table = table.filled(float(value)) if isinstance(value, float | int) else table
     known = {score.forecaster for score in board.scores} & set(ANCHORS)
@@ -275,7 +275,7 @@ def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
 
 
 def _forest(board: Scoreboard, section: LeaderboardSection) -> Chart:
-    """The board's own metric of every forecaster, with its interval."""
+    """Plot the board's own metric of every forecaster, with its interval."""
     word = metric_text(board.metric)
     rows = [
         ForestRow(name=row.name, interval=interval, anchor=row.anchor)
@@ -299,7 +299,7 @@ def _pairs(subject: _PageInput) -> list[HtmlBlock]:
 
 
 def _calibration(subject: _PageInput) -> list[HtmlBlock]:
-    """Reliability diagrams of a few forecasters, with numbers."""
+    """Return reliability diagrams of a few forecasters, and a table of their calibration."""
     targets = subject.table.targets
     charts, rows = [], dict[str, Sequence[CellValue]]()
     for name in subject.few:
@@ -345,7 +345,7 @@ def _frontier(subject: _PageInput, costs: Mapping[str, float]) -> list[HtmlBlock
 
 
 def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
-    """The error analysis as an HTML page."""
+    """Return the error analysis as an HTML page."""
     cases = [
         HtmlBlock(heading="Hardest"),
         _case_table(found.hardest, "Largest Brier scores"),
@@ -364,7 +364,7 @@ def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
 
 
 def error_analysis_lead(found: ErrorAnalysis) -> str:
-    """The analysis in a sentence or two."""
+    """Summarize the analysis in a sentence or two."""
     word = metric_text(found.scoring.metric)
     scores = found.brier[np.isfinite(found.brier)]
     who = clean(found.forecaster)
@@ -490,16 +490,16 @@ def _called(metric: str) -> str:
 
 
 def _by(amount: float, metric: str) -> str:
-    """A margin in words: "2.1 points of Brier index"."""
+    """Return a margin with its unit: "2.1 points of Brier index"."""
     by = number(abs(amount), metric_text(metric).decimals)
     return f"{by} points of {_called(metric)}" if metric == "bi" else f"{by} in {_called(metric)}"
 
 
 def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
-    """One or two plain sentences about the first group of the board.
+    """Summarize the first group of the board in one or two plain sentences.
 
-    The margin is the paired difference on the targets both answered, so it can differ from the gap between the
-    two rows of the table.
+    The margin is the paired difference on the targets both answered, so it can differ from the gap between the two rows
+    of the table.
     """
     groups, word = board.groups(), metric_text(board.metric)
     if not groups:
@@ -526,7 +526,7 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
 
 
 def pair_headline(pair: PairComparison) -> str:
-    """The outcome of a head-to-head, and how many targets would settle it where it is open."""
+    """Summarize a head-to-head comparison and, if it is undecided, say how many targets would settle it."""
     if not pair.differences:
         return f"{clean(pair.first)} and {clean(pair.second)} have no question with an outcome in common."
     found = pair.differences[0]
@@ -568,7 +568,7 @@ def _standing(gap: Comparison, name: str) -> str:
 
 
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
-    """Size of a group, e.g. "791 targets of 375 questions, 12 forecasters"."""
+    """Return the size of a group, e.g. "791 targets of 375 questions, 12 forecasters"."""
     if not section.rows:
         return "nothing"
     n, questions = (max(getattr(row.score, name) for row in section.rows) for name in ("n", "questions"))
@@ -579,12 +579,12 @@ def scope(section: LeaderboardSection, board: Scoreboard) -> str:
 
 
 def level_text(board: Scoreboard) -> str:
-    """The confidence level of the board's intervals, in words."""
+    """Return the confidence level of the board's intervals, e.g. "95 %"."""
     return f"{100 * float(board.settings.get('level', 0.95)):g} %"
 
 
 def _gain(comparison: Comparison, metric: str) -> Comparison:
-    """The comparison with positive = better."""
+    """Return the comparison with its sign chosen so that positive is better."""
     return comparison.times(-1) if low_is_better(metric) else comparison
 
 
@@ -618,7 +618,7 @@ def _untested_lead(first: LeaderboardRow, second: LeaderboardRow, board: Scorebo
 
 
 def _verdict(margin: Comparison, decimals: int, level: str) -> str:
-    """Whether a positive margin could be chance."""
+    """Say whether a positive margin could be chance."""
     interval = bracket(margin.low, margin.high, decimals)
     if not interval:
         return "; there are too few questions for an interval."

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 VOID = frozenset({"br", "circle", "col", "hr", "line", "link", "meta", "path", "polygon", "polyline", "rect"})
-"""Elements written `<x/>`: HTML's own void elements and the SVG shapes; the rest always get an end tag."""
+"""Elements written as `<x/>`: HTML's void elements and the SVG shapes; all others get an end tag."""
 
 
 def clean(text: str) -> str:
-    r"""The text on one line and without characters that steer a terminal, turn its direction or break XML.
+    r"""Return the text on one line, without characters that control a terminal, change its direction or break XML.
 
     >>> clean("a\x1b[31mb\nc")
     'a�[31mb c'
@@ -32,7 +32,7 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most `width` characters; the middle is left out, since names of one family differ at their ends.
+    """Shorten to `width` characters by omitting the middle, because names of one family differ at their ends.
 
     >>> shorten("model-high-search-on", 12)
     'model-…ch-on'
@@ -68,7 +68,7 @@ def markdown_text(text: str) -> str:
 
 
 def element(tag: str, *children: str | Markup | None, **attributes: object) -> Markup:
-    """One element. Attributes that are None are left out; `class_` and `data_v` become class and data-v.
+    """Build an element. Attributes that are None are left out; `class_` and `data_v` become class and data-v.
 
     >>> print(element("td", "a < b", class_="n", title=None))
     <td class="n">a &lt; b</td>
@@ -109,7 +109,7 @@ def _attribute(value: object) -> str:
 
 
 EXCERPT_LENGTH = 20_000
-"""Maximum length of a text on a page; longer ones are linked."""
+"""Maximum length of a text on a page, in characters; longer ones are linked."""
 WEB_SCHEMES = re.compile(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
 
 
@@ -123,7 +123,7 @@ def sanitise_text(text: str) -> str:
 
 
 def web_address(text: str) -> str:
-    """The address if it is http(s), else an empty string.
+    """Return the address if it is http(s), else an empty string.
 
     >>> web_address("https://news.example/a"), web_address("javascript:alert(1)")
     ('https://news.example/a', '')
@@ -133,7 +133,7 @@ def web_address(text: str) -> str:
 
 
 def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
-    """The beginning of a text, with an ellipsis if it is truncated.
+    """Return the beginning of a text, with an ellipsis if it is truncated.
 
     >>> excerpt("abcdef", 3)
     'abc…'
@@ -143,7 +143,7 @@ def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
 
 @lru_cache(maxsize=256)  # The same pages are read again and again.
 def markdown(text: str, limit: int = EXCERPT_LENGTH) -> Markup:
-    r"""Markdown with HTML shown as text, links to the web only, and images as links.
+    r"""Render Markdown with HTML shown as text, links only to the web, and images as links.
 
     >>> str(markdown("**a** <script>x</script> [b](javascript:c)"))
     '<p><strong>a</strong> &lt;script&gt;x&lt;/script&gt; [b](javascript:c)</p>\n'
@@ -170,7 +170,7 @@ def _link(self: Any, tokens: "Sequence[Token]", index: int, options: Any, env: A
 
 
 def _heading(self: Any, tokens: "Sequence[Token]", index: int, options: Any, env: Any) -> str:
-    """Lower the level of headings below those of the page."""
+    """Lower the level of headings to below those of the page."""
     tokens[index].tag = "h4"
     return self.renderToken(tokens, index, options, env)
 

@@ -18,7 +18,7 @@ COLUMN_NAMES = {
 
 
 def column_name(column: str) -> str:
-    """A column of the table in words.
+    """Return the name of a column in words.
 
     >>> column_name("due"), column_name("market_volume")
     ('due date', 'market volume')
@@ -44,11 +44,11 @@ HEADINGS = {
     "gained": "Gained",
     "ahead by": "Ahead by",
 }
-"""Heads of columns that are short for the sake of a terminal, as pages write them."""
+"""Full column headings for pages, by the short ones used in terminals."""
 
 
 def column_heading(label: str) -> str:
-    """The head of a column where there is room.
+    """Return the full heading of a column, for where there is room.
 
     >>> column_heading("BI"), column_heading("always 0.5")
     ('Brier index', 'always 0.5')
@@ -57,7 +57,7 @@ def column_heading(label: str) -> str:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with a true minus sign; a dash for None or NaN.
+    """Format a number with a true minus sign; None and NaN become a dash.
 
     >>> number(-1.25, 1), number(math.nan, 1), number(-0.01, 1)
     ('−1.2', '–', '0.0')
@@ -69,7 +69,7 @@ def number(value: float, decimals: int) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """A difference, its sign always shown.
+    """Format a difference, always with its sign.
 
     >>> signed(2.04, 1), signed(-2.04, 1), signed(0.01, 1)
     ('+2.0', '−2.0', '0.0')
@@ -79,7 +79,7 @@ def signed(value: float, decimals: int) -> str:
 
 
 def bracket(low: float, high: float, decimals: int) -> str:
-    """An interval; empty when there is none.
+    """Format an interval; empty if there is none.
 
     >>> bracket(0.4, 3.9, 1)
     '[0.4, 3.9]'
@@ -90,19 +90,19 @@ def bracket(low: float, high: float, decimals: int) -> str:
 
 
 def estimate(interval: Interval | None, decimals: int) -> str:
-    """Estimate and interval, e.g. 73.3 [70.1, 76.4]."""
+    """Format an estimate with its interval, e.g. 73.3 [70.1, 76.4]."""
     if interval is None:
         return "–"
     return f"{number(interval.estimate, decimals)} {bracket(interval.low, interval.high, decimals)}".rstrip()
 
 
 def difference(comparison: Comparison | None, decimals: int) -> str:
-    """Difference with stars, e.g. +2.1**."""
+    """Format a difference with its stars, e.g. +2.1**."""
     return "–" if comparison is None else signed(comparison.diff, decimals) + comparison.stars
 
 
 def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
-    """A value as text; `brief` leaves intervals out.
+    """Format a cell value; `brief` leaves intervals out.
 
     >>> value_text(Interval(estimate=71.25, low=69.0, high=73.5, se=1.1, n_clusters=40, draws=100), 1)
     '71.2 [69.0, 73.5]'
@@ -122,7 +122,7 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage that is never rounded up to 100 % or down to 0 %.
+    """Format a share as a whole percentage that is never rounded up to 100 % or down to 0 %.
 
     >>> percent(1.0), percent(0.998), percent(0.001), percent(math.nan)
     ('100 %', '>99 %', '<1 %', '–')
@@ -135,7 +135,7 @@ def percent(share: float) -> str:
 
 
 def dollars(amount: float | None) -> str:
-    """An amount of money in cents; below a cent, one significant digit.
+    """Format an amount of money to the cent; below a cent, to one significant digit.
 
     >>> dollars(0.0), dollars(0.00421), dollars(0.063), dollars(1234.5), dollars(None)
     ('$0', '$0.004', '$0.06', '$1,234.50', '–')
@@ -147,7 +147,7 @@ def dollars(amount: float | None) -> str:
 
 
 def probability_text(p: float) -> str:
-    """A probability in whole percent, with one decimal near the ends.
+    """Format a probability in whole percent, with one decimal near 0 and 1.
 
     >>> probability_text(0.234), probability_text(0.023), probability_text(1.0)
     ('23 %', '2.3 %', '100 %')
@@ -156,7 +156,7 @@ def probability_text(p: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun.
+    """Format a count with its noun in the singular or plural.
 
     >>> plural(1, "question"), plural(1200, "question")
     ('1 question', '1,200 questions')

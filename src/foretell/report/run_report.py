@@ -30,9 +30,9 @@ from foretell.scoring.long_tables import THIS_RUN, QuestionAnswer, RunScores
 MAX_CHARTS = 6
 """Maximum number of targets with their own charts."""
 LONGEST_TIP = 300
-"""Maximum length of a claim in a tooltip."""
+"""Maximum length of a claim in a tooltip, in characters."""
 MOST_QUESTIONS = 500
-"""Questions in the table of a run's report; the CSV file has all of them."""
+"""Maximum number of questions in the table of a run's report; the CSV file has all of them."""
 
 
 # The charts of a question, and the sentence about its answer.
@@ -43,15 +43,15 @@ class QuestionCharts:
     """Charts of a question: the answer on a ruler, and the path of belief for the likeliest outcomes."""
 
     ruler: Chart | None
-    """For a question with one outcome that has an answer."""
+    """The answer, if the question has one outcome and an answer."""
     targets: Sequence[Mapping[str, Any]]
-    """The outcomes that `paths` and `stages` are about, in their order."""
+    """The outcomes that `paths` and `stages` are about, in the same order."""
     paths: Sequence[Chart]
     stages: Sequence[Chart]
 
 
 def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
-    """Charts of a question, from its `question_view`."""
+    """Draw the charts of a question from its `question_view`."""
     combination, targets = view["combination"], view["question"]["targets"]
     p: Mapping[str, float] = combination["p"] if combination else {}
     leading = sorted(targets, key=lambda target: -p.get(target["id"], 0.0))[:MAX_CHARTS]
@@ -69,7 +69,7 @@ def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
 
 
 def _ruler(view: Mapping[str, Any]) -> Chart | None:
-    """The answer to a question with one outcome on a scale from 0 to 100 %, with trials, market and outcome."""
+    """Draw the answer to a question with one outcome from 0 to 100 %, with trials, market and outcome."""
     target, combination = view["question"]["targets"][0], view["combination"]
     if combination is None or len(view["question"]["targets"]) > 1:
         return None
@@ -108,7 +108,7 @@ def _stages(combination: dict[str, Any] | None, target: str) -> Chart:
 
 
 def finding_of(view: Mapping[str, Any]) -> str:
-    """The answer to a question with one outcome in a sentence, with market, outcome and what moved it."""
+    """Summarize the answer to a question with one outcome in a sentence, with market, outcome and what moved it."""
     target, combination = view["question"]["targets"][0], view["combination"]
     if combination is None or len(view["question"]["targets"]) > 1:
         return ""
@@ -140,7 +140,7 @@ def finding_of(view: Mapping[str, Any]) -> str:
 
 
 def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
-    """The report on a question, from its `question_view`; `made` describes the run as pairs of label and value."""
+    """Build the report on a question from its `question_view`; `made` describes the run as (label, value) pairs."""
     charts, reasons = question_charts(view), (view["combination"] or {}).get("rationale", "")
     sections: list[Section] = [
         ("answer", "The answer", list(_answer_blocks(view, charts))),
@@ -165,7 +165,7 @@ def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = (
 
 
 def answer_sentence(view: Mapping[str, Any]) -> str:
-    """The answer beside the market, the base rate and the outcome, and what moved it, in a few sentences."""
+    """Describe the answer in a few sentences, with the market, the base rate, the outcome and what moved it."""
     combination, targets = view["combination"], view["question"]["targets"]
     if combination is None:
         return "No trial has given an answer."
@@ -226,7 +226,7 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
 
 
 def _source(claim: str, source: Mapping[str, Any] | None, *more: str) -> LinkItem:
-    """A claim as a link to its source, with title and date."""
+    """Return a claim as a link to its source, with title and date."""
     address = web_address(source["url"]) if source else ""
     told = [source["title"], source["date"]] if source else ["no source named"]
     return LinkItem(text=claim, address=address, detail="; ".join(one for one in (*told, *more) if one))
@@ -307,7 +307,7 @@ def _trial(trial: Mapping[str, Any], targets: Sequence[Mapping[str, Any]]) -> It
 
 
 def score_figures(scores: RunScores) -> dict[str, Chart | None]:
-    """Charts of calibration, and of scores by group."""
+    """Draw charts of calibration and of scores by group."""
     if scores.table is None:
         return {"reliability": None, "parts": None}
     scored, parts = scores.table, None
@@ -322,7 +322,7 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
 
 
 def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
-    """The report on a run: its scores, where it did well and badly, and every question with its answer."""
+    """Build the report on a run: its scores, where it did well and badly, and every question with its answer."""
     figures, summary = score_figures(scores), scores.summary()
     lead = run_headline(scores.against_rate, scores.against_price)
     good: list[HtmlBlock] = []
@@ -387,7 +387,7 @@ def _questions(answers: Sequence[QuestionAnswer], total: int) -> Iterator[HtmlBl
 
 
 def describe_event(event: TraceEvent, width: int = 400) -> str:
-    """One event in a line or two."""
+    """Describe one event in a line or two."""
     match event:
         case kinds.ModelCalled():
             cost = "" if event.dollars is None else f" ${event.dollars:.4f}"
@@ -409,7 +409,7 @@ def describe_event(event: TraceEvent, width: int = 400) -> str:
 
 
 def _describe_tree_event(event: TraceEvent, width: int) -> str:
-    """What happened to a tree of claims."""
+    """Describe what happened to a tree of claims."""
     match event:
         case kinds.NodeAnalyzed():
             lines = [f"  {id}: {_short(event.claims.get(id, ''), width)}" for id in event.added]
@@ -439,7 +439,7 @@ def _short(text: str, width: int) -> str:
 
 
 def answer_text(forecast: Forecast, question: Question | None) -> str:
-    """A forecast in a few words.
+    """Format a forecast in a few words.
 
     >>> from foretell.questions.as_of import AsOf
     >>> answer_text(Forecast(question_id="q", forecaster="f", as_of=AsOf.day("2026-11-15"), p={"yes": 0.344}), None)
@@ -470,7 +470,7 @@ YES, NO = "#13734a", "#b0401c"
 def question_card(
     question: str, p: float | None, trials: Sequence[float], price: float | None, outcome: int | None
 ) -> Chart:
-    """An image card for link previews, with its own colours."""
+    """Draw an image card for link previews, with its own colours."""
     lines = wrap(" ".join(question.split()), 44)
     lines = [*lines[:3], f"{lines[3][:40]}…"] if len(lines) > 4 else lines
     parts: list[Markup] = [element("rect", width=f"{WIDTH}", height=f"{HEIGHT}", fill="#ffffff")]

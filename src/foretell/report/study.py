@@ -1,7 +1,7 @@
-"""The result of a study: sentences, tables whose numbers carry their intervals, charts, notes, and what it cost.
+"""The result of a study: sentences, tables whose numbers have intervals, charts, notes and the cost.
 
-Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.document` shows
-it in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
+Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.document` shows it
+in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
 """
 
 import json
@@ -31,7 +31,7 @@ RowStyle = Literal["", "anchor", "reference"]
 
 
 def cell_number(value: CellValue) -> float:
-    """The number in a cell without its interval; NaN if there is none.
+    """Return the number in a cell without its interval; NaN if there is none.
 
     >>> cell_number(3), cell_number("text")
     (3.0, nan)
@@ -45,12 +45,12 @@ def cell_number(value: CellValue) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyColumn:
-    """One column of a table."""
+    """A column of a table."""
 
     label: str
     decimals: int = 1
     tip: str = ""
-    """What the column means, in a few words."""
+    """Short explanation of the column."""
     numeric: bool = True
     brief: bool = False
     """Whether intervals are left out."""
@@ -60,7 +60,7 @@ class StudyColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRow:
-    """One row of a table: its name and a value for each column."""
+    """A row of a table: its name and a value for each column."""
 
     name: str
     values: tuple[CellValue, ...]
@@ -75,7 +75,7 @@ class StudyTable:
     columns: tuple[StudyColumn, ...]
     rows: tuple[StudyRow, ...]
     row_header: str = ""
-    """The label over the names of the rows."""
+    """Heading of the column with the row names."""
     caption: str = ""
 
     def __post_init__(self) -> None:
@@ -84,19 +84,19 @@ class StudyTable:
                 raise ValueError(f"{row.name!r} has {len(row.values)} values for {len(self.columns)} columns")
 
     def column(self, label: str) -> dict[str, CellValue]:
-        """The values of one column by the name of their row."""
+        """Return the values of one column by row name."""
         place = [column.label for column in self.columns].index(label)
         return {row.name: row.values[place] for row in self.rows}
 
     def numbers(self, label: str) -> dict[str, float]:
-        """The numbers of one column by the name of their row, without intervals; rows without one are left out."""
+        """Return the numbers of one column by row name, without intervals; rows without a number are left out."""
         found = {name: cell_number(value) for name, value in self.column(label).items()}
         return {name: value for name, value in found.items() if isfinite(value)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyChart:
-    """A chart with its title; the name makes its file."""
+    """A chart with its title; its file is named after `name`."""
 
     name: str
     title: str
@@ -126,7 +126,7 @@ class StudyResult:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings needed to reproduce the result."""
     how_to_read: tuple[str, ...] = ()
-    """How to read it; empty for the general advice on studies of scores."""
+    """Advice on how to read the result; empty for the general advice on studies of scores."""
     cost: Cost | None = None
     """Cost of the study's model calls; None if it calls no model."""
     passed: bool | None = None
@@ -137,11 +137,11 @@ class StudyResult:
 
     @property
     def text(self) -> str:
-        """All sentences."""
+        """All sentences as one text."""
         return " ".join(self.sentences)
 
     def table(self, title: str) -> StudyTable:
-        """The table of that title."""
+        """Return the table with this title."""
         return next(table for table in self.tables if table.title == title)
 
     @property
@@ -151,11 +151,11 @@ class StudyResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a user should know beside the result: what the model calls cost."""
+        """Warnings for the user: what the model calls cost."""
         return () if self.cost is None else (f"{self.cost}; run again, stored replies cost nothing",)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per cell of every table, for CSV and Parquet: table, row, column, value, low, high, text."""
+        """Return one row per cell of every table, for CSV and Parquet: table, row, column, value, low, high, text."""
         found: list[dict[str, Any]] = []
         for table in self.tables:
             for row in table.rows:
@@ -168,13 +168,13 @@ class StudyResult:
         return found
 
     def print(self, console: "Console") -> None:
-        """Show it in a terminal."""
+        """Print the result in a terminal."""
         from foretell.report.document import print_study
 
         print_study(self, console)
 
     def __str__(self) -> str:
-        """The text that a terminal of 80 columns shows, without colour."""
+        """Return the text that a terminal of 80 columns shows, without colour."""
         from foretell.report.terminal import console
 
         text = StringIO()
@@ -182,23 +182,23 @@ class StudyResult:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """The result as Markdown."""
+        """Return the result as Markdown."""
         from foretell.report.document import markdown_study
 
         return markdown_study(self)
 
     def to_html(self) -> str:
-        """The result as one web page that needs no network."""
+        """Return the result as a single web page that needs no network."""
         from foretell.report.document import study_page
 
         return study_page(self)
 
     def to_json(self) -> str:
-        """The result as JSON; numbers that do not exist are null."""
+        """Return the result as JSON; missing numbers are null."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; of charts and files only their names; numbers that do not exist are null."""
+        """Return plain data for JSON; charts and files are given by name only, and missing numbers are null."""
         return {
             "schema": SCHEMA,
             "name": self.name,
@@ -217,9 +217,9 @@ class StudyResult:
 
 
 def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
-    """The study that `to_dict` wrote, without its charts and files; a number that is null is NaN.
+    """Read the study that `to_dict` wrote, without its charts and files; a null number becomes NaN.
 
-    Files of the first schema are read as well.
+    Files of the first schema can be read as well.
     """
     if data.get("schema") not in (SCHEMA, OLD_SCHEMA):
         raise InputError(f"this is not a study: its schema is {data.get('schema')!r}", hint=f"it should be {SCHEMA}")
@@ -244,7 +244,7 @@ def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
 
 
 def _from_first_schema(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A file of the first schema with the keys of the second."""
+    """Convert the data of a first-schema file to the keys of the second."""
     settings = dict(data["settings"] or {})
     dollars = settings.get("dollars")
     cost = None if dollars is None else {"calls": settings.get("calls", 0), "dollars": dollars, "unpriced": 0}
@@ -265,12 +265,12 @@ def _from_first_schema(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chart_titles(data: Mapping[str, Any]) -> dict[str, str]:
-    """The titles of the charts of a study file by their names, in either schema."""
+    """Return the titles of the charts in a study file by chart name, in either schema."""
     return {one["name"]: str(one["title"]) for one in data.get("charts", data.get("pictures", ()))}
 
 
 def _cost_to_dict(cost: Cost) -> dict[str, Any]:
-    """Calls and dollars; tokens are left out, since replies of the journal do not count them again."""
+    """Return calls and dollars; tokens are left out, because replies from the journal do not count them again."""
     return {"calls": cost.calls, "dollars": round(cost.dollars, 9), "unpriced": cost.unpriced}
 
 
@@ -292,7 +292,7 @@ def _table_to_dict(table: StudyTable) -> dict[str, Any]:
 
 
 def _column_keys(labels: Sequence[str]) -> list[str]:
-    """What the values of each column are called: its label, numbered where that is taken."""
+    """Return the key of each column's values: its label, with a number if that is taken."""
     taken = {"name"}
     keys: list[str] = []
     for label in labels:
@@ -327,7 +327,7 @@ def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
 
 
 def _corrected(cells: Sequence[CellValue]) -> list[CellValue]:
-    """The cells of a column; of differences the stars go by p-values corrected for their number."""
+    """Return the cells of a column; the stars of differences use p-values corrected for their number."""
     found = list(cells)
     many = [(i, cell) for i, cell in enumerate(cells) if isinstance(cell, Comparison)]
     for (i, cell), p in zip(many, holm([cell.p_two_sided for _, cell in many]).tolist(), strict=True):
@@ -349,21 +349,21 @@ def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
 
 
 Rows = Mapping[str, Sequence[CellValue]] | Sequence[tuple[str, Sequence[CellValue]]]
-"""Values by the name of their row, in the order of the columns."""
+"""Values by row name, in the order of the columns."""
 
 
 def column(label: str, tip: str = "", decimals: int = 1) -> StudyColumn:
-    """A column of numbers."""
+    """Create a column of numbers."""
     return StudyColumn(label=label, tip=tip, decimals=decimals)
 
 
 def count(label: str, tip: str = "") -> StudyColumn:
-    """A column of whole numbers."""
+    """Create a column of whole numbers."""
     return StudyColumn(label=label, tip=tip, decimals=0)
 
 
 def words(label: str, tip: str = "") -> StudyColumn:
-    """A column of texts."""
+    """Create a column of text."""
     return StudyColumn(label=label, tip=tip, numeric=False)
 
 
@@ -377,9 +377,10 @@ def table(  # noqa: PLR0913 - what tables differ in
     styles: Mapping[str, RowStyle] | None = None,
     correct: bool = True,
 ) -> StudyTable:
-    """A table; `styles` says by the name of a row how it is set off.
+    """Build a table; `styles` maps row names to how they are highlighted.
 
-    Stars are corrected for the number of differences in their column (Holm), unless that was done before.
+    Stars are corrected for the number of differences in their column (Holm); set `correct` to False if that has been
+    done.
     """
     named = list(rows.items() if isinstance(rows, Mapping) else rows)
     columns_of_cells = zip(*(values for _, values in named), strict=True)
@@ -400,24 +401,24 @@ def forest_chart(
     decimals: int = 1,
     reference: float | None = None,
 ) -> StudyChart:
-    """Numbers with their intervals, one below the other in the order given; those that do not exist are left out."""
+    """Plot numbers with their intervals below each other, in the order given; missing ones are left out."""
     rows = [ForestRow(name=who, interval=one) for who, one in intervals.items() if one is not None]
     chart = forest_plot(rows, label=label, decimals=decimals, reference=reference)
     return StudyChart(name=name, title=title, chart=chart)
 
 
 def reliability_chart(place: int, title: str, p: Floats, examples: Examples, *, name: str) -> StudyChart:
-    """The reliability diagram of probabilities for the targets of examples; `place` numbers the chart."""
+    """Plot the reliability of probabilities for the targets of `examples`; `place` numbers the chart."""
     chart = reliability_diagram(p, examples.outcome, examples.weight, name=name)
     return StudyChart(name=f"reliability-{place}", title=title, chart=chart)
 
 
 def draw_settings(how: Resampling) -> dict[str, Any]:
-    """What it takes to draw the same intervals again."""
+    """Return the settings needed to reproduce the intervals."""
     return {"draws": how.draws, "level": how.level, "seed": how.seed}
 
 
 def with_cost(result: StudyResult, cost: Cost, **settings: Any) -> StudyResult:
-    """A result with what its model calls cost, and with settings that stand before its own."""
+    """Return the result with the cost of its model calls, and with `settings` before its own."""
     note = (f"{cost.unpriced} calls have no known price: dollars leave them out",) if cost.unpriced else ()
     return replace(result, settings={**settings, **result.settings}, notes=(*result.notes, *note), cost=cost)

@@ -1,4 +1,4 @@
-"""Tables in a terminal: no wider than it, with names that stay distinct, and plain when the output is piped."""
+"""Tables in a terminal: they fit its width, names stay distinct, and piped output is plain."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 GAP = 2
-"""Blanks between columns."""
+"""Number of spaces between columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,18 +25,18 @@ class TextColumn:
 
     head: str
     right: bool = False
-    """Numbers stand at the right."""
+    """Whether cells are right-aligned, as for numbers."""
     shrink: int | None = None
-    """The fewest characters to which its cells may be shortened; None keeps them whole."""
+    """Minimum number of characters to which cells may be shortened; None if they may not."""
     drop: int = 0
-    """Columns with higher numbers are left out first where there is no room; 0 is never left out."""
+    """Columns with higher numbers are left out first if there is no room; those with 0 never are."""
 
 
 def text_table(columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], width: int = 80) -> str:
-    """A plain table of text.
+    """Format a table as plain text.
 
-    Where it is too wide, columns that matter less are left out first; then the widest cells that may be shortened
-    are, in their middle, so that two different names never look alike.
+    If it is too wide, less important columns are left out first; then the widest cells that may be shortened are
+    shortened in the middle, so that different names never look alike.
 
     >>> print(text_table([TextColumn(head="name", shrink=8), TextColumn(head="n", right=True)],
     ...                  [("a-very-long-name-1", 12), ("a-very-long-name-2", 3)], width=16))
@@ -62,9 +62,9 @@ def text_table(columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], 
 
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
-    """Names of at most `width` characters, shortened in the middle; different names stay different.
+    """Shorten names to at most `width` characters in the middle; different names stay different.
 
-    Where the ends of two names are alike, the second shows a number in place of the dots.
+    If the ends of two names are alike, the second shows a number instead of the ellipsis.
 
     >>> distinct(["gpt-5-mini-high", "gpt-5-nano-high"], 9)
     ['gpt-…high', 'gpt~2high']
@@ -87,7 +87,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
 
 
 def rich_table() -> "RichTable":
-    """An empty table for a console: a line under its head in a terminal, nothing but text where output is piped."""
+    """Return an empty table: in a terminal with a line under its header, and as text only if output is piped."""
     from rich import box
     from rich.table import Table as RichTable
 
@@ -96,11 +96,11 @@ def rich_table() -> "RichTable":
 
 
 def console(**options: Any) -> "Console":
-    """A console on which strangers' words steer nothing: standard output, as wide as the terminal or 80 columns."""
+    """Return a console for untrusted text: standard output by default, as wide as the terminal or 80 columns."""
     from rich.console import Console
 
     class HarmlessConsole(Console):
-        """Lets colours and movements of our own through, and no control character that came with a text."""
+        """Passes our own colours and cursor movements through, but no control characters contained in text."""
 
         def render(self, *given: Any, **more: Any) -> "Iterable[Segment]":
             for segment in super().render(*given, **more):
@@ -111,26 +111,26 @@ def console(**options: Any) -> "Console":
 
 
 def show_text(console: "Console", text: str) -> None:
-    """Lines on a console as they stand, neither wrapped nor styled, without anything that steers a terminal."""
+    """Write text to a console as it is, neither wrapped nor styled, without terminal control characters."""
     console.file.write(for_terminal(text))
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """A line on standard output or on the error stream, without anything that steers a terminal."""
+    """Print a line to standard output or standard error, without terminal control characters."""
     import click
 
     click.echo(for_terminal(text), err=err, nl=nl)
 
 
 def show_exception(kind: type[BaseException], error: BaseException, at: "TracebackType | None") -> None:
-    """A traceback on the error stream; what strangers put into an error steers nothing there either."""
+    """Print a traceback to standard error, without terminal control characters from untrusted error messages."""
     import traceback
 
     sys.stderr.write(for_terminal("".join(traceback.format_exception(kind, error, at))))
 
 
 def _least(columns: Sequence[TextColumn], lines: Sequence[Sequence[str]], chosen: Sequence[int]) -> int:
-    """How narrow a table can be made without leaving out a column."""
+    """Return the minimum width of a table with these columns."""
     found = 0
     for i in chosen:
         widest = max(map(len, (columns[i].head, *(line[i] for line in lines))))

@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 ColourPair = tuple[str, str]
-"""The same role in light and in dark."""
+"""The light and the dark colour of a role."""
 
 PALETTE: dict[str, ColourPair] = {
     "paper": ("#ffffff", "#14171c"),
@@ -40,7 +40,7 @@ DIVERGING: tuple[ColourPair, ...] = (
     ("#5ea5cf", "#4f9bd3"),
     ("#2166ac", "#86c6f5"),
 )
-"""Worse to better than the other, orange to blue: told apart by every common kind of colour vision."""
+"""Colour steps from worse (orange) to better (blue), distinguishable with every common kind of colour vision."""
 
 ON_DIVERGING: tuple[ColourPair, ...] = (
     ("#ffffff", "#14171c"),
@@ -54,7 +54,7 @@ ON_DIVERGING: tuple[ColourPair, ...] = (
 """Text colour on each step of `DIVERGING`."""
 
 SERIES = ("a", "b", "c", "d", "f", "g", "h", "i", "j", "k", "l", "m")
-"""Twelve series; "e" is the market's."""
+"""Colour names of the twelve series; "e" is reserved for the market."""
 
 
 def _colours() -> dict[str, ColourPair]:
@@ -64,9 +64,9 @@ def _colours() -> dict[str, ColourPair]:
 
 
 def colour_variables(*, switchable: bool = False) -> str:
-    """Custom properties for both colour schemes; paper is always light.
+    """Return CSS custom properties for both colour schemes; print is always light.
 
-    Colours follow the system, unless they are `switchable` and the page says otherwise in `data-theme`.
+    Colours follow the system, unless they are `switchable` and the page sets `data-theme`.
     """
     light = "".join(f"--ft-{name}:{pair[0]};" for name, pair in _colours().items())
     dark = "".join(f"--ft-{name}:{pair[1]};" for name, pair in _colours().items())
@@ -79,10 +79,10 @@ def colour_variables(*, switchable: bool = False) -> str:
 
 
 def figure_rules(*, plain: bool = False) -> str:
-    """Classes that charts use.
+    """Return the CSS classes that charts use.
 
-    Every colour stands twice, plain and as a variable: a renderer that knows no variables (librsvg, Inkscape)
-    uses the plain one. With `plain` there are only light colours and fonts that every converter knows.
+    Every colour is given twice, literally and as a variable: a renderer without support for variables (librsvg,
+    Inkscape) uses the literal one. With `plain`, there are only light colours, and fonts that every converter knows.
     """
 
     def colour(selector: str, role: str, name: str, light: str) -> str:
@@ -109,6 +109,6 @@ def figure_rules(*, plain: bool = False) -> str:
 
 
 def figure_style() -> Markup:
-    """The style element of a chart that stands alone: its own colours and its own background."""
+    """Return the style element of a standalone chart, with its own colours and background."""
     background = ".ft{background:#ffffff;background:var(--ft-paper)}"
     return Markup(f"<style>{colour_variables()}{figure_rules()}{background}</style>")

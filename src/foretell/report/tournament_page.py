@@ -1,4 +1,4 @@
-"""What a bot did in a tournament on one day, as a page and as Markdown: forecasts, comments, money, failures."""
+"""A bot's day in a tournament, as a page and as Markdown: forecasts, comments, money and failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,36 +10,36 @@ from foretell.report.markup import markdown_text, shorten, web_address
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentRow:
-    """One question in one visit: its forecast with what became of it, or why there is none."""
+    """One question in one visit: its forecast and whether it was sent, or why there is none."""
 
     question: str
-    """Our name of it, such as `metaculus/20925`."""
+    """Our id of the question, such as `metaculus/20925`."""
     text: str = ""
-    """How it is worded."""
+    """Wording of the question."""
     answer: str = ""
     """The forecast in a few words; empty if there is none."""
     sent: bool = False
     """Whether the platform has the forecast and its comment."""
     problem: str = ""
-    """Why it has not."""
+    """Why the forecast was not sent or not made."""
     url: str = ""
     comment: str = ""
-    """Address of the comment."""
+    """Web address of the comment."""
 
     @property
     def named(self) -> str:
-        """Its words and our name of it, on one line."""
+        """The wording and our id, on one line."""
         return f"{shorten(self.text, 60)} ({self.question})" if self.text else self.question
 
     @property
     def outcome(self) -> str:
-        """The answer, and why it was not sent; or why there is none."""
+        """The answer, and why it was not sent if it was not; or why there is no answer."""
         return (
             f"{self.answer} (not sent: {self.problem})" if self.answer and self.problem else self.answer or self.problem
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return asdict(self)
 
 
@@ -50,31 +50,31 @@ class TournamentDay:
     tournament: str
     account: str
     day: str
-    """YYYY-MM-DD, in UTC."""
+    """Date as YYYY-MM-DD, in UTC."""
     visits: int
     rows: Sequence[TournamentRow]
     skipped: Mapping[str, int]
-    """Open questions that cannot be asked, by reason, at the last look."""
+    """Number of open questions that cannot be asked, by reason, at the last visit."""
     notes: Sequence[str]
     dollars: float
-    """Spent on this day."""
+    """Dollars spent on this day."""
     spent: float
-    """On the tournament in all."""
+    """Dollars spent on the tournament so far."""
     budget: float | None
-    """For the tournament."""
+    """Budget of the tournament in dollars; None if there is none."""
     at_risk: float = 0.0
-    """Dollars that lost replies may have cost besides, on the tournament in all."""
+    """Dollars that lost replies may have cost in addition, on the tournament so far."""
     comments: bool = True
-    """Whether every forecast has a comment beside it."""
+    """Whether every forecast is sent with a comment."""
 
     @property
     def sent(self) -> list[TournamentRow]:
-        """Forecasts that are on the platform."""
+        """Forecasts that the platform has."""
         return [row for row in self.rows if row.sent]
 
     @property
     def failed(self) -> list[TournamentRow]:
-        """Questions whose last attempt came to nothing: one that was mended later is no failure."""
+        """Questions whose last attempt failed; one that succeeded later is not a failure."""
         last = {row.question: row for row in self.rows}
         return [row for row in last.values() if not row.sent]
 
@@ -94,13 +94,13 @@ def _count(n: int, noun: str) -> str:
 
 
 def tournament_page(day: TournamentDay) -> str:
-    """The day as a page of one file."""
+    """Render the day as a single-file page."""
     title = f"{day.tournament}, {day.day}"
     return render_page("report/tournament.html", title=title, lead=day.lead, notes=(), sections=(), day=day)
 
 
 def markdown_summary(day: TournamentDay) -> str:
-    """The same as Markdown, for where pages cannot be shown."""
+    """Return the day as Markdown, for places that cannot show pages."""
     lines = [f"## {markdown_text(f'{day.tournament}, {day.day}')}", "", markdown_text(day.lead), ""]
     if day.sent:
         lines += ["| question | forecast | |", "|---|---|---|"]
@@ -116,7 +116,7 @@ def markdown_summary(day: TournamentDay) -> str:
 
 
 def _link(text: str, address: str, without: str | None = None) -> str:
-    """A link where the address leads to the web; else the text alone, or what stands `without`."""
+    """Return a Markdown link if the address is on the web, else the text alone, or `without` if given."""
     place = web_address(address).replace("(", "%28").replace(")", "%29").replace("|", "%7C")
     shown = markdown_text(text)
     return f"[{shown}]({place})" if place else shown if without is None else without

@@ -1,6 +1,6 @@
-"""The report on a tree: the answer, what it hangs on, how sure it is, every claim with its proof, and how it was made.
+"""The report on a tree: its answer, what that depends on and how sure it is, every claim with evidence, and its origin.
 
-No model writes it: its own words are made from the numbers, those of models and people are quoted.
+No model writes it: its own words are generated from the numbers, and those of models and people are quoted.
 """
 
 import re
@@ -40,27 +40,27 @@ BOX, ROW, COLUMN, MARGIN = 210, 40, 258, 6
 HEIGHT = 32
 LETTERS = 34
 MOST_DRAWN = 60
-"""Claims of one picture; deeper ones are counted in the box above them."""
+"""Maximum number of claims in one picture; children that are not drawn are counted in the box of their parent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureClaim:
-    """One claim of the picture."""
+    """A claim in the picture."""
 
     id: str
     text: str
     p: float | None
     value: str
-    """The probability as it is written."""
+    """The formatted probability."""
     children: Sequence[str] = ()
     pull: float = 0.0
-    """Above 0 where the answer rises with it, below where it falls, 0 where that is not known."""
+    """Positive if the answer rises with the claim, negative if it falls, 0 if that is not known."""
     alarm: bool = False
-    """It failed or is stale."""
+    """Whether the claim failed or is stale."""
 
 
 def tree_picture(root: str, claims: Mapping[str, PictureClaim], title: str) -> Chart:
-    """Boxes from left to right. A claim that several rest on is drawn once, with a line to each of them."""
+    """Draw the tree as boxes from left to right. A claim with several parents is drawn once, with a line to each."""
     depth, hidden = _drawn(root, claims)
     places = _places(root, claims, depth)
     lines = [
@@ -76,7 +76,7 @@ def tree_picture(root: str, claims: Mapping[str, PictureClaim], title: str) -> C
 
 
 def _drawn(root: str, claims: Mapping[str, PictureClaim]) -> tuple[dict[str, int], dict[str, int]]:
-    """The column of every claim that is drawn, and how many children of a claim are not."""
+    """Return the column of every claim that is drawn, and the number of children of each claim that are not."""
     drawn, hidden, level = {root: None}, dict[str, int](), [root]
     while level:
         below: list[str] = []
@@ -98,10 +98,10 @@ def _drawn(root: str, claims: Mapping[str, PictureClaim]) -> tuple[dict[str, int
 
 
 def _places(root: str, claims: Mapping[str, PictureClaim], depth: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Left upper corners: a row for each end of a branch, a claim in the middle of what it rests on."""
+    """Return upper left corners: each end of a branch has a row, and a claim is centred beside its children."""
     rows: dict[str, float] = {}
     first: dict[str, str] = {root: ""}
-    """Of claims that several rest on: the one beside which it is drawn."""
+    """The parent beside which each claim is drawn."""
     stack: list[tuple[str, bool]] = [(root, False)]
     taken = 0
     while stack:
@@ -147,7 +147,7 @@ def _box(claim: PictureClaim, place: tuple[float, float], hidden: int) -> list[M
 
 
 DRIVERS = 15
-"""Inputs in each table of drivers."""
+"""Maximum number of inputs in each table of drivers."""
 BARS = 20
 SIGNERS = ("prepared by", "checked by", "date")
 READING = (
@@ -164,20 +164,20 @@ _PUBLISHED = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFacts:
-    """What a report tells beside the tree: where it lies, who changed it, when the report was made."""
+    """What a report says besides the tree: its file, who changed it, and when the report was made."""
 
     file: str = "TREE.json"
-    """The tree's file as commands name it."""
+    """The tree's file as named in commands."""
     versions: Sequence[TreeVersion] = ()
     made_at: datetime | None = None
     program: str = ""
     """Name and version of the program."""
     systematic_error: float = 0.0
-    """Standard deviation of what the grounder gets wrong every time."""
+    """Standard deviation of the grounder's systematic error."""
 
 
 def tree_report(tree: Tree, outcomes: Sequence[WhatIfResult] = (), facts: ReportFacts | None = None) -> ReportDocument:
-    """The report on a tree whose numbers are worked out; outcomes of scenarios are compared where given."""
+    """Build the report on a tree that has been evaluated; scenarios are compared if their `outcomes` are given."""
     facts = facts or ReportFacts()
     found, bar = drivers(tree), error_bar(tree, systematic_error=facts.systematic_error)
     top = tree.nodes[tree.root]
@@ -350,14 +350,14 @@ def _picture(tree: Tree) -> Iterator[HtmlBlock]:
 
 
 def tornado_of(tree: Tree, found: Sequence[Driver] | None = None) -> Chart:
-    """How far each input moves the answer, the widest bar first."""
+    """Plot how far each input moves the answer, widest bar first."""
     bars = sorted(drivers(tree) if found is None else found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
     rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
     return tornado_plot(rows, tree.nodes[tree.root].p or 0.0)
 
 
 def picture_of(tree: Tree) -> Chart:
-    """The tree as a picture, each claim coloured by its probability and tied by how the answer moves with it."""
+    """Draw the tree, with claims coloured by probability and lines styled by how the answer moves with the claim."""
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[tree.root])
     own = {id: slope[place] for id, place in circuit.claims.items() if id in circuit.pinnable}
@@ -435,7 +435,7 @@ def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
 
 
 def source_link(source: str) -> LinkItem:
-    """A source as it stands in a tree, with its address as a link and its date apart.
+    """Parse a source in a tree into a link, with its address and its date separate.
 
     >>> source_link("[s1] Minutes (2026-05-01) https://bank.example/minutes")
     LinkItem(text='[s1] Minutes', address='https://bank.example/minutes', detail='2026-05-01')

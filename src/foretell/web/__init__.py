@@ -1,4 +1,4 @@
-"""The web application: pages, JSON API, live updates, and the static site made from them."""
+"""The web application: pages, JSON API, live updates, and a static site generated from them."""
 
 from foretell.interface import offer
 
@@ -9,6 +9,6 @@ HOMES = {
     "foretell.web.security": "AccessRules COOKIE",
     "foretell.web.site": "WrittenSite file_of write_site",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

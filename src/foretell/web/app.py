@@ -1,4 +1,4 @@
-"""The application: pages, API and live streams over one store of runs."""
+"""The FastAPI application: pages, JSON API and live streams on top of one run store."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,17 +14,17 @@ from foretell.web.security import AccessRules
 from foretell.web.state import WebState
 
 PAGES = (static_files, home, find, trees, tree_edits, arena, tournaments, ask, runs, question)
-"""Modules with a router. A page comes into being by a line here."""
+"""Modules with a router. To add a page module, list it here."""
 
 
 def create_app(
     settings: Settings, *, token: str | None = None, host: str = "127.0.0.1", still: bool = False
 ) -> FastAPI:
-    """The web application over what these settings keep.
+    """Create the web application for the data of these settings.
 
-    Without a token nothing can be spent or written. `host` is where it will listen: anywhere but on this machine
-    alone, reading needs the token too. A `still` one is read once, to be written to files: its pages offer nothing
-    that takes a server.
+    Without a token, nothing can be spent or written. `host` is the address the server will listen on; unless it is a
+    loopback address, reading requires the token too. With `still`, the pages are read once and written to files, so
+    they offer nothing that needs a server.
     """
     access = AccessRules(token=token, host=host, still=still)
     state = WebState(settings=settings, access=access)

@@ -1,4 +1,4 @@
-"""The board of an arena as a page: chosen columns, score over time, calibration, categories and lead times."""
+"""The page of an arena's board: selected columns, score over time, calibration, categories and lead times."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,22 +27,22 @@ from foretell.scoring.arena_view import ArenaLeaderboard
 from foretell.scoring.table import CROWD
 
 MAIN_CHARTS = ("over-time", "lead-time", "category", "cost")
-"""Charts that stand by themselves; all others are further down, and so is the last where it has a mark of hundreds."""
+"""Charts shown on their own; the others come further down, as does the last of these if it has hundreds of marks."""
 FIRST_ROWS = 50
-"""Rows of a board that are shown before somebody asks for all of them."""
+"""Number of rows shown until the visitor asks for all of them."""
 FIRST_COLUMNS = ("brier", "completion", "cost", "events", "seconds")
-"""Columns that are known before any interval is."""
+"""Columns that can be shown before any interval has been computed."""
 _MOMENTS_SQL = "select taken_at, closes_at from moment where arena = ? and taken_at is not null"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardCell:
-    """A number of the board with what is said beside it."""
+    """A cell of the board: a number and the text beside it."""
 
     text: str
     detail: str = ""
     mark: str = ""
-    """Class of the text: good, bad."""
+    """CSS class of the text: good, bad."""
     sort_key: str = ""
 
 
@@ -51,13 +51,13 @@ CellOf = Callable[[ArenaLeaderboard, ArenaLeaderboardRow], BoardCell]
 
 @dataclass(frozen=True, kw_only=True)
 class BoardColumn:
-    """A column that a visitor can choose."""
+    """A column that visitors can select."""
 
     label: str
     tip: str
     cell: CellOf
     usual: bool = False
-    """Whether it is shown where nobody chose."""
+    """Whether the column is shown by default."""
 
 
 METRIC_WORDS: Mapping[str, str] = {
@@ -67,11 +67,11 @@ METRIC_WORDS: Mapping[str, str] = {
     "ece": "Calibration error",
     "return0": "Return per $1",
 }
-"""Heads of columns for readers who do not know the abbreviations."""
+"""Column headings for readers who do not know the abbreviations."""
 
 
 def metric_label(name: str) -> str:
-    """A metric as pages call it."""
+    """Return the name of a metric as shown on pages."""
     return METRIC_WORDS.get(name, METRICS[name].label)
 
 
@@ -89,7 +89,7 @@ def _metric(name: str, *, usual: bool = False) -> BoardColumn:
 
 
 def _fair(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
-    """The Brier score that ranks an entry; if it was adjusted, also the score on what the entry answered."""
+    """Return the Brier score that ranks an entry and, if it was adjusted, the score on what the entry answered."""
     one, own, places = line.fair, line.scores.get(MAIN_METRIC), METRICS[MAIN_METRIC].decimals
     if one is None or own is None:
         return BoardCell(text="–")
@@ -162,37 +162,37 @@ BOARD_COLUMNS: Mapping[str, BoardColumn] = {
         cell=_plain(lambda line: (line.entry.seconds, f"{line.entry.seconds:.1f}")),
     ),
 }
-"""By the name that an address gives them."""
+"""The columns of the board, keyed by their name in the page address."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardChoice:
-    """What of a board to show, as the address of a page says it."""
+    """What to show of a board, as given in the page address."""
 
     columns: Annotated[tuple[str, ...], Query(max_length=30)] = ()
-    """Columns by name; none for the usual ones."""
+    """Names of the selected columns; empty for the default ones."""
     entry: Annotated[str, Query(max_length=200)] = ""
-    """Whose calibration to show; the leader's where nobody is named."""
+    """Name of the entry whose calibration is shown; empty for the leader."""
     every: bool = False
-    """Whether a long board is shown to its last row."""
+    """Whether to show all rows of a long board."""
 
     def shown(self) -> dict[str, BoardColumn]:
-        """The columns in the order of the board; names that no column has are left out."""
+        """Return the selected columns in the order of the board, ignoring unknown names."""
         chosen = {name: one for name, one in BOARD_COLUMNS.items() if name in self.columns}
         return chosen or {name: one for name, one in BOARD_COLUMNS.items() if one.usual}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRow:
-    """A line of the board."""
+    """A row of the board."""
 
     name: str
     rank: int | None
     anchor: bool
     unranked: bool
-    """Whether it answered too little to be ranked."""
+    """Whether the entry answered too little to be ranked."""
     entered: bool
-    """Whether somebody entered it, so that it has a page."""
+    """Whether it is an entry with forecasts of its own, which has a page."""
     mark: Markup
     ruler: Chart | None
     cells: tuple[BoardCell, ...]
@@ -200,7 +200,7 @@ class BoardRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardView:
-    """All that the page of a board shows."""
+    """Everything the page of a board shows."""
 
     columns: tuple[BoardColumn, ...]
     rows: tuple[BoardRow, ...]
@@ -208,17 +208,17 @@ class BoardView:
     charts: Mapping[str, Chart] = field(default_factory=dict[str, Chart])
     calibration: Chart | None = None
     calibrated: str = ""
-    """Whose calibration it is."""
+    """Name of the entry whose calibration is shown."""
     names: tuple[str, ...] = ()
-    """Whose calibration there is to choose from."""
+    """Names of the entries whose calibration can be selected."""
     ends: tuple[str, str] = ("", "")
-    """The scores at the ends of the rulers."""
+    """The scores at both ends of the rulers, as text."""
     parts: Sequence[tuple[str, str, Markup]] = ()
-    """Anchor, title and markup of everything else, which a page shows when it is asked for."""
+    """Anchor, title and markup of all other sections, which the page shows on request."""
 
 
 def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
-    """The board with the columns and the calibration that were chosen."""
+    """Build the board with the selected columns and calibration."""
     view, arena = report.view, report.scored.arena
     columns = choice.shown()
     styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
@@ -244,7 +244,7 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
 
 
 def first_board_view(view: ArenaLeaderboard, entries: Sequence[ArenaEntry], choice: BoardChoice) -> BoardView:
-    """What is known of a board at once: the ranking, with those of the chosen columns that need no interval."""
+    """Build what is known of a board at once: the ranking, with the selected columns that need no interval."""
     columns = {name: one for name, one in choice.shown().items() if name in FIRST_COLUMNS}
     styles = series_styles([entry.name for entry in entries if not entry.anchor])
     return BoardView(columns=tuple(columns.values()), rows=_rows(view, choice, columns, styles), view=view)
@@ -290,7 +290,7 @@ def _end_texts(view: ArenaLeaderboard) -> tuple[str, str]:
 
 
 def _ends(intervals: Sequence[Interval]) -> tuple[float, float]:
-    """The ends of the rulers: all estimates, and of the intervals what does not dwarf them."""
+    """Return the ends of the rulers: they cover all estimates, with a margin of one median interval width."""
     values = [one.estimate for one in intervals] or [0.0]
     widths = [one.high - one.low for one in intervals if np.isfinite(one.high - one.low)]
     air = float(np.median(widths)) if widths else 0.01
@@ -298,7 +298,7 @@ def _ends(intervals: Sequence[Interval]) -> tuple[float, float]:
 
 
 def board_offer(book: ArenaStore) -> dict[str, list[str]]:
-    """What there is to filter by."""
+    """Return the categories, platforms and lead times to filter by."""
     rows = book.db.read(
         "select distinct category, platform from listed where arena = ? and decision = 'selected'", (book.arena,)
     )
@@ -318,7 +318,7 @@ def _hours(taken: str, closes: str | None) -> float:
 
 
 def arena_stands(book: ArenaStore) -> dict[str, Any]:
-    """How many events are open and settled, and when the next forecasts are due."""
+    """Return the number of open and of settled events, and when the next forecasts are due."""
     query = """select coalesce(sum(case when settled = 0 and status = 'open' then 1 else 0 end), 0),
         coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
     ((still_open, settled),) = book.db.read(query, (book.arena,))
@@ -326,7 +326,7 @@ def arena_stands(book: ArenaStore) -> dict[str, Any]:
 
 
 def coming_up(book: ArenaStore, most: int = 8) -> list[dict[str, Any]]:
-    """Open events that close next: the outcome that the market finds likeliest, and what was said about it last."""
+    """Return the open events that close next, with the market's likeliest outcome and the latest forecasts of it."""
     rows = book.db.read(
         """select event, category, closes_at, body from listed where arena = ? and decision = 'selected'
         and settled = 0 and status = 'open' order by coalesce(closes_at, '9'), event limit ?""",

@@ -1,4 +1,4 @@
-"""What the pages of an arena show: events by their titles, one event with what everybody saw and said, one entry."""
+"""Data for the pages of an arena: events by title, one event with what every entry saw and said, one entry."""
 
 import json
 import re
@@ -29,7 +29,7 @@ from foretell.web.formatting import some, when
 CHARTED_MARKETS = 12
 SHOWN_OUTCOMES = 12
 MOST_GAPS = 8
-"""Events among the best and the worst of an entry."""
+"""Maximum number of events listed as an entry's best, and as its worst."""
 EVENTS_PER_PAGE = 50
 _EVENTS_SQL = """
 select event, category, status, closes_at, settled from listed where {where}
@@ -44,7 +44,7 @@ where e.arena = ? and e.name = ? order by e.id desc"""
 
 @dataclass(frozen=True, kw_only=True)
 class ListedEventView:
-    """A line of the list of events."""
+    """A row of the list of events."""
 
     id: str
     title: str
@@ -93,7 +93,7 @@ def listed_events(
 
 
 def event_labels(book: ArenaStore, ids: Iterable[str]) -> dict[str, str]:
-    """Titles of events and labels of their outcomes, by id."""
+    """Return the titles of events and the labels of their outcomes, by id."""
     found: dict[str, str] = {}
     for id in dict.fromkeys(ids):
         for (body,) in book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id)):
@@ -103,7 +103,7 @@ def event_labels(book: ArenaStore, ids: Iterable[str]) -> dict[str, str]:
 
 
 def event_titles(book: ArenaStore, ids: Sequence[str] | None = None) -> dict[str, str]:
-    """Titles of selected events by id: of these, or of all."""
+    """Return the titles of the given selected events by id, or of all selected events."""
     if ids is not None and not ids:
         return {}
     # Titles are inside the stored events; the database extracts them.
@@ -115,21 +115,21 @@ def event_titles(book: ArenaStore, ids: Sequence[str] | None = None) -> dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class EntryAnswer:
-    """What one entry said last, and why."""
+    """The latest answer of one entry, with its reasoning."""
 
     name: str
     entry: str
-    """The entry's own name, without the number of the trial."""
+    """The entry's own name, without the trial number."""
     at: datetime
     p: Mapping[str, float]
     reason: str
     brier: float | None
     failed: str = ""
-    """Why it did not answer the last time it was asked."""
+    """Why it did not answer the last time it was asked; empty if it did."""
 
 
 def last_answers(event: ArenaEventHistory, entries: Sequence[str]) -> list[EntryAnswer]:
-    """The last answer of everybody, the best first once it is known how it came out."""
+    """Return the latest answer of every entry, sorted from best to worst once outcomes are known."""
     found: dict[str, EntryAnswer] = {}
     known = {target: 1.0 if told == "yes" else 0.0 for target, told in event.outcomes.items() if told in ("yes", "no")}
     for moment in event.moments:
@@ -154,7 +154,7 @@ def _last_failure(moments: Sequence[MomentHistory], name: str) -> str:
 
 
 def last_context(book: ArenaStore, event: ArenaEventHistory) -> tuple[MomentHistory, PredictionContext] | None:
-    """What was shown to everybody the last time there was something to show."""
+    """Return the last context that was shown to the entries, with its moment; None if there never was one."""
     for moment in reversed(event.moments):
         if moment.context is not None and (found := book.context(moment.context)) is not None:
             return moment, found
@@ -162,24 +162,24 @@ def last_context(book: ArenaStore, event: ArenaEventHistory) -> tuple[MomentHist
 
 
 def entry_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
-    """The mark of every entry, the same on all pages of an arena: in the order in which they entered."""
+    """Return the mark of every entry, assigned in order of entry so that it is the same on all pages of an arena."""
     return series_styles(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventStep:
-    """A station in the life of an event."""
+    """A step in the life of an event."""
 
     title: str
     at: str = ""
-    """When, in words."""
+    """The time or period, as text."""
     note: str = ""
     link: str = ""
     state: Literal["done", "resolved", "coming", "trouble"] = "done"
 
 
 def event_steps(event: ArenaEventHistory) -> list[EventStep]:
-    """From being taken up to its result: what happened when, and what comes next."""
+    """Return the steps of an event from its selection to its result: what happened when, and what comes next."""
     asked = [moment for moment in event.moments if moment.said or moment.failed]
     missed = [moment for moment in event.moments if moment.state == "missed"]
     planned = [moment for moment in event.moments if moment.state == "planned"]
@@ -223,7 +223,7 @@ def _times(n: int) -> str:
 
 
 def renamed(event: ArenaEventHistory) -> list[tuple[datetime, str]]:
-    """Other titles under which it was asked, and when each was first used."""
+    """Return other titles under which the event was asked, and when each was first used."""
     found: dict[str, datetime] = {}
     for moment in event.moments:
         if moment.title and moment.title != event.question.text:
@@ -234,7 +234,7 @@ def renamed(event: ArenaEventHistory) -> list[tuple[datetime, str]]:
 def event_figures(
     event: ArenaEventHistory, styles: Mapping[str, SeriesStyle], sources: Sequence[RankedSource] = ()
 ) -> tuple[Chart, list[Chart]]:
-    """What everybody said last about every outcome, and how each of the first outcomes moved."""
+    """Return a chart of the latest forecasts of every outcome, and a chart over time for each of the first outcomes."""
     news = [(one.published, one.title) for one in sources if one.published]
     last: dict[str, Mapping[str, float]] = {}
     for moment in event.moments:
@@ -257,7 +257,7 @@ def event_figures(
 
 
 def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> str:
-    """What became of an event in a sentence: who gave what came true more than the market did."""
+    """Summarize a resolved event in a sentence: who gave the true outcome a higher probability than the market."""
     winners = [target for target, told in event.outcomes.items() if told == "yes"]
     if len(winners) != 1 or not answers:
         return ""
@@ -277,7 +277,7 @@ def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> s
 
 
 OWN_NUMBERS = re.compile(r"\AForecast: [^\n]{0,4000}\n+")
-"""The first line of a prompt forecaster's text repeats its numbers by the ids of markets; they stand beside it."""
+"""The first line of a prompt forecaster's text, which is removed because the numbers it repeats are shown beside it."""
 
 
 def _price_chart(
@@ -286,7 +286,7 @@ def _price_chart(
     styles: Mapping[str, SeriesStyle],
     news: Sequence[tuple[datetime, str]],
 ) -> Chart:
-    """Price and forecasts of one market."""
+    """Plot the price and the forecasts of one market over time."""
     forecasts: dict[str, list[tuple[datetime, float]]] = {}
     for moment in event.moments:
         for name, p in moment.said.items():
@@ -315,7 +315,7 @@ FACTS = ("adjusted_brier", "bi", "ece", "return0")
 
 @dataclass(frozen=True, kw_only=True)
 class EntryView:
-    """An entry: how good it is, on what, how it is set up and what it costs."""
+    """An entry: its scores, its best and worst events, its setup and its cost."""
 
     name: str
     run: str
@@ -326,13 +326,13 @@ class EntryView:
     seconds: float
     line: ArenaLeaderboardRow | None = None
     versus: Comparison | None = None
-    """Its Brier score minus the market's on what both answered."""
+    """Its Brier score minus the market's, on the markets both answered."""
     best: tuple[tuple[EventGap, str], ...] = ()
     worst: tuple[tuple[EventGap, str], ...] = ()
-    """With titles."""
+    """The worst events with their titles, as in `best`."""
 
     def facts(self) -> list[tuple[str, str, str]]:
-        """Label, number and interval of its scores."""
+        """Return label, number and interval of each of its scores."""
         scores = self.line.scores if self.line else {}
         found: list[tuple[str, str, str]] = []
         for name in FACTS:
@@ -343,7 +343,7 @@ class EntryView:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         plain = ("name", "run", "since", "settings", "forecasts", "dollars", "seconds")
         told = {name: getattr(self, name) for name in plain}
         gaps = {
@@ -356,7 +356,7 @@ class EntryView:
 def entry_view(
     book: ArenaStore, name: str, report_on: Callable[[Sequence[str]], ArenaReport | None]
 ) -> tuple[EntryView, ArenaReport | None]:
-    """The entry of that name, and the report on what it goes by; no report where nothing has come out yet."""
+    """Return the entry of that name and the report on its scores; the report is None if nothing has resolved yet."""
     rows = book.db.read(_ENTRY_SQL, (book.arena, name))
     if not rows:
         raise InputError(f"nobody called {name[:80]!r} takes part in {book.arena}")
@@ -391,7 +391,7 @@ def entry_view(
 
 
 def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reader wants to know of a set-up, without what is as in every run."""
+    """Return the settings that interest a reader, without empty ones and those that are the same in every run."""
     kept = ("forecaster", "models", "options", "search", "trials", "budget", "seed")
     return {name: spec[name] for name in kept if spec.get(name) not in (None, {}, [], "", 0)}
 
@@ -403,11 +403,11 @@ ENTRY_CHARTS = {
     "lead-time": "By time to close",
     "conservatism-1": "Distance from the market",
 }
-"""Charts of an entry's page by their names on the board, with their titles."""
+"""Charts on the page of an entry: their names on the board, and their titles."""
 
 
 def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesStyle]) -> list[tuple[str, Chart]]:
-    """Its charts with their titles, in the order of the page."""
+    """Return the entry's charts with their titles, in the order of the page."""
     if name not in report.scored.arena.names:
         return []
     drawn = {one.name: one.chart for one in arena_charts(report.view, report.scored, styles)}
@@ -415,7 +415,7 @@ def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesSty
 
 
 def entry_finding(view: EntryView) -> str:
-    """How good the entry is, in a sentence."""
+    """Summarize how good the entry is in a sentence."""
     if view.line is None or (score := view.line.fair) is None:
         return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
     unranked = f"Not ranked, because it answered {percent(view.line.completion)} of its rounds:"

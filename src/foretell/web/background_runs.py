@@ -1,4 +1,4 @@
-"""Runs that this server started. They go on when nobody looks, and end with the server; what they paid for is kept."""
+"""Runs that this server started. They go on without a viewer and end with the server; what they paid for is kept."""
 
 import asyncio
 import logging
@@ -15,24 +15,24 @@ from foretell.runs.runner import PreparedRun, execute_run
 from foretell.runs.settings import Settings
 
 MAX_RUNS = 4
-"""Runs at once."""
+"""Maximum number of concurrent runs."""
 STOP_SECONDS = 10.0
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackgroundStatus:
-    """How a job of this server stands."""
+    """Status of a background job of this server."""
 
     state: Literal["running", "ended", "stopped", "broken"]
     error: str = ""
-    """Why it broke as a whole; what happened to single cells is in the store."""
+    """Why the job failed as a whole; failures of single cells are in the store."""
     since: datetime | None = None
-    """When it began or went on, while it is running."""
+    """When it was started or resumed; set while it is running."""
 
 
 class BackgroundJob:
-    """Work in a thread and on a loop of its own, so that pages never wait for it."""
+    """Work in its own thread with its own event loop, so that pages never wait for it."""
 
     def __init__(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class BackgroundJob:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it where it stands; started again it goes on from there."""
+        """Cancel the job; if started again, it continues where it stopped."""
         if self._loop is not None and self._task is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(STOP_SECONDS)
@@ -67,7 +67,7 @@ class BackgroundJob:
 
 
 class BackgroundRuns:
-    """All runs that this server started, by their id."""
+    """All runs that this server started, by run id."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -75,7 +75,7 @@ class BackgroundRuns:
         self._lock = threading.Lock()
 
     def start(self, prepared: PreparedRun, *, concurrency: int = 50) -> None:
-        """Begin a run, or go on with it; refused where it goes on already, or too many do."""
+        """Start or resume a run; raises a 409 error if it is already running or too many runs are."""
         run = prepared.spec.id
         self.refuse_running(run)
         with self._lock:
@@ -87,18 +87,18 @@ class BackgroundRuns:
             )
 
     def refuse_running(self, run: str) -> None:
-        """A run is not begun twice, and not changed while it goes on."""
+        """Raise a 409 error if the run is running: a run is not started twice, nor changed while it is running."""
         found = self._runs.get(run)
         if found is not None and found.status.state == "running":
             raise HTTPException(409, f"run {run} is going on already")
 
     def of(self, run: str) -> BackgroundStatus | None:
-        """How a run stands, if this server started it."""
+        """Return the status of a run, or None if this server did not start it."""
         found = self._runs.get(run)
         return found.status if found else None
 
     def stop(self, run: str) -> bool:
-        """End a run; False where it does not go on here."""
+        """Stop a run; return False if it is not running here."""
         found = self._runs.get(run)
         if found is None or found.status.state != "running":
             return False
@@ -106,6 +106,6 @@ class BackgroundRuns:
         return True
 
     def close(self) -> None:
-        """End all of them."""
+        """Stop all runs."""
         for run in list(self._runs):
             self.stop(run)

@@ -1,4 +1,4 @@
-"""Leaderboards of arenas: which part of an arena to rank on, and the last boards that were made."""
+"""Leaderboards of arenas: filters that select what to rank on, and a cache of the latest boards."""
 
 import hashlib
 import json
@@ -32,12 +32,12 @@ from foretell.web.arena_board import BoardChoice, BoardView, board_view, first_b
 from foretell.web.rendering import TEMPLATES, link_to, render
 
 CACHED_BOARDS = 24
-"""Boards held in memory."""
+"""Maximum number of boards kept in memory."""
 BOARD_DRAWS = 500
 PATIENCE = 0.3
-"""Seconds that a visitor waits for a new board before something older or less is shown."""
+"""Seconds that a visitor waits for a new board before an older or partial one is shown."""
 LARGE = 100_000
-"""Forecasts in a store that take so long to read and to score that the ranking is shown first."""
+"""Number of forecasts above which reading and scoring take so long that the ranking is shown first."""
 T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 _FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
@@ -46,17 +46,17 @@ _RESULTS_SQL = "select count(*), coalesce(max(told_at), '') from outcome where a
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaFilters:
-    """Which part of an arena to rank on, as the address of a page says it."""
+    """Filters that select the part of an arena to rank on, as given in the page address."""
 
     category: Word = ""
     platform: Word = ""
     lead_time: Word = ""
     since: date | None = None
-    """First day of asking."""
+    """First day of forecasts to include."""
     until: date | None = None
 
     def mask(self, table: ArenaTable) -> Bools:
-        """The markets that pass."""
+        """Return the mask of the markets that pass the filters."""
         event, moment = table.market_event, table.markets.moment
         passed = np.ones(len(table.markets), bool)
         for wanted, labels in ((self.category, table.events.category), (self.platform, table.events.platform)):
@@ -77,7 +77,7 @@ class ArenaFilters:
 
 @cache
 def page_version() -> str:
-    """A mark of how boards are drawn: a page that was kept by another version is not shown again."""
+    """Return a hash of the code that draws boards; a page stored by another version is not shown again."""
     made_by = (TEMPLATES / "arena_board.html", Path(arena_board.__file__))
     text = " ".join([version("foretell"), *(path.read_text("utf-8") for path in made_by)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -85,18 +85,18 @@ def page_version() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardPage:
-    """The page of a board as it was made."""
+    """A rendered page of a board."""
 
     headline: str
     finding: str = ""
     body: str = ""
-    """Our own markup."""
+    """The page's markup, rendered by us and therefore trusted."""
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """By anchor, title and markup of what is shown when somebody asks for it."""
+    """Title and markup of the sections shown on request, by anchor."""
     state: tuple[Any, ...]
-    """What had been said and had come out by then."""
+    """State of the forecasts and outcomes when the page was made."""
     note: str = ""
-    """Why it is not the newest whole board, where it is not."""
+    """Why the page is not the newest complete board; empty if it is."""
 
 
 OUTDATED = "New forecasts or results have arrived. The leaderboard is being updated."
@@ -106,7 +106,7 @@ _BoardKey = tuple[str, ArenaFilters, BoardChoice]
 
 
 def _in_time(job: Future[BoardPage]) -> BoardPage | None:
-    """What a visitor need not wait for."""
+    """Return the page if it is ready within `PATIENCE` seconds, else None."""
     try:
         return job.result(PATIENCE)
     except TimeoutError:
@@ -114,7 +114,7 @@ def _in_time(job: Future[BoardPage]) -> BoardPage | None:
 
 
 def _body(key: _BoardKey, view: BoardView) -> str:
-    """The markup of a board, whose links lead to more of the same board."""
+    """Render a board; its links keep the filters and choices of the page."""
     arena, filters, choice = key
     chosen = {
         one.name: value
@@ -131,7 +131,7 @@ def _body(key: _BoardKey, view: BoardView) -> str:
 
 
 class KeptResults:
-    """The last results that were made, each as long as what it was made of is the same."""
+    """Cache of the latest results, each valid as long as the state it was computed from is unchanged."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -139,7 +139,7 @@ class KeptResults:
         self._made: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = OrderedDict()
 
     def get(self, what: tuple[Any, ...], state: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """A result; made anew where the state is another than it was."""
+        """Return the cached result, or compute it with `make` if the state has changed."""
         with self._lock:
             before, found = self._made.get(what, (None, None))
             if before == state:
@@ -155,10 +155,10 @@ class KeptResults:
 
 
 class LeaderboardCache:
-    """Makes boards and holds the last ones, until a forecast or a result comes in."""
+    """Computes boards and caches the latest ones until a forecast or an outcome arrives."""
 
     def __init__(self, store: RunStore, folder: Path) -> None:
-        """What was read is stored in the folder, so that the next server begins where this one ended."""
+        """Store what was read in `folder`, so that the next server can start from there."""
         self._database = store.database
         self._folder = folder
         self._lock = threading.Lock()
@@ -168,28 +168,28 @@ class LeaderboardCache:
         self._aside = ThreadPoolExecutor(1, "board")
 
     def close(self) -> None:
-        """End what is being made; what has not begun is not made any more."""
+        """Wait for the page being made and cancel those that have not started."""
         self._aside.shutdown(cancel_futures=True)
 
     def table(self, arena: str) -> ArenaTable:
-        """All numbers of an arena."""
+        """Return all numbers of an arena."""
         return self._once(arena, (), lambda: read_arena_table(self._database, arena, keep=self._folder))
 
     def report(self, arena: str, filters: ArenaFilters) -> ArenaReport:
-        """The board under some filters with all it is computed from; an `InputError` where nothing is left to rank on.
+        """Return the filtered board with all it is computed from; raises `InputError` if nothing is left to rank on.
 
-        It is not kept: the sums of 200 entries on 20,000 events take more than a gigabyte.
+        It is not cached, because the sums of 200 entries on 20,000 events take more than a gigabyte.
         """
         return arena_report(self._chosen(arena, filters), by=("category",), draws=BOARD_DRAWS)
 
     def board(self, arena: str, filters: ArenaFilters) -> ArenaLeaderboard:
-        """The numbers of that board."""
+        """Return the numbers of the filtered board."""
         return self._once(arena, (filters,), lambda: self.report(arena, filters).view)
 
     def entry(self, arena: str, names: Sequence[str]) -> ArenaReport:
-        """The board as far as it is about the entries of these names: their lines are those of the whole board.
+        """Return the report on the named entries alone; their rows are the same as on the whole board.
 
-        An entry's scores and intervals do not depend on the others, so that hundreds of them need not be computed.
+        The scores and intervals of an entry do not depend on other entries, so hundreds of those need not be computed.
         """
 
         def make() -> ArenaReport:
@@ -212,11 +212,11 @@ class LeaderboardCache:
         return chosen
 
     def page(self, arena: str, filters: ArenaFilters, choice: BoardChoice, *, whole: bool = False) -> BoardPage:
-        """The page of a board: drawn once, shown often.
+        """Return the page of a board, rendered once and then cached.
 
-        When forecasts or results came in since, the page that was shown last is shown again where the new one takes
-        more than a moment; it says so, and the new one is made meanwhile. Where no page was shown before and there are
-        many forecasts, the ranking comes first and its intervals when they are computed, unless the `whole` is wanted.
+        If forecasts or results have arrived since and the new page takes more than a moment, the previous page is
+        returned with a note while the new one is made. If there is no previous page and the store has many forecasts,
+        the ranking comes first and the intervals follow once they are computed, unless `whole` is set.
         """
         key, state = (arena, filters, choice), self.state(arena)
         with self._lock:
@@ -237,7 +237,7 @@ class LeaderboardCache:
     def _job(
         self, make: Callable[[_BoardKey, tuple[Any, ...]], BoardPage], key: _BoardKey, state: tuple[Any, ...]
     ) -> Future[BoardPage]:
-        """A page in the making, by whoever asked for it first."""
+        """Return the job that makes this page, starting it if nobody has asked for the page yet."""
         name = (make.__name__, key, state)
         with self._lock:
             job = self._jobs.get(name)
@@ -282,7 +282,7 @@ class LeaderboardCache:
         return self._folder / f"{mark}-page.json"
 
     def _read_page(self, arena: str, filters: ArenaFilters, choice: BoardChoice) -> BoardPage | None:
-        """What the last server showed, so that the first view of this one need not wait."""
+        """Read the page that the last server stored, so that the first view on this server need not wait."""
         if (filters, choice) != (ArenaFilters(), BoardChoice()):
             return None
         try:
@@ -296,7 +296,7 @@ class LeaderboardCache:
             return None
 
     def state(self, arena: str) -> tuple[Any, ...]:
-        """What had been said and had come out by now."""
+        """Return a marker of the forecasts and outcomes stored so far."""
         return (*self._database.read(_FORECASTS_SQL)[0], *self._database.read(_RESULTS_SQL, (arena,))[0])
 
     def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""One look at the store for everybody who listens: idle streams sleep until something happened in their run."""
+"""A single poll of the store on behalf of all listeners: idle streams sleep until something happens in their run."""
 
 import asyncio
 import logging
@@ -15,17 +15,17 @@ from starlette.concurrency import run_in_threadpool
 from foretell.runs.store import RunStore
 
 LOOK_SECONDS = 0.25
-"""Between two looks at the store, however many listen."""
+"""Seconds between two polls of the store, however many listeners there are."""
 CALM_SECONDS = 2.0
-"""A run in which nothing happens is asked so seldom whether it is over."""
+"""Seconds between two checks whether a quiet run is over."""
 LOOKS_AFTER_NEWS = 4
-"""After news a run is asked at every look so many times: its last cell is stored a moment after its last event."""
+"""Polls after an event in which the run is checked every time, because its last cell is stored after its last event."""
 CALM_AT_ONCE = 20
-"""Quiet runs that are asked at one look, at most."""
+"""Maximum number of quiet runs checked per poll."""
 PIECES_KEPT = 64
-"""Pieces of streams that are kept for others who are at the same place."""
+"""Number of stream chunks cached for other listeners at the same position."""
 MAX_STREAMS, MAX_STREAMS_OF_CLIENT = 600, 450
-"""Streams at once, over all clients and for one address."""
+"""Maximum number of concurrent streams, in total and per client address."""
 _NEWS_SQL = "select distinct run from event where id > ?"
 
 Topic = tuple[str, str | None]
@@ -36,26 +36,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class WatchedTopic:
-    """What is known of a run, or of one question of it, to all who follow it."""
+    """What is known about a run, or about one question of it; shared by all its listeners."""
 
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is something to read; whoever waits then takes the next one."""
+    """Set when there is something to read; replaced by a new event for those who wait afterwards."""
     over: bool = False
     listeners: int = 0
     looks: int = LOOKS_AFTER_NEWS
     next_look: float = 0.0
 
     def wake(self) -> None:
-        """Let everybody look, and have them wait for the next news."""
+        """Wake all listeners, and make them wait on a new event next time."""
         self.news.set()
         self.news = asyncio.Event()
 
 
 class EventWatch:
-    """Looks at the store on behalf of all streams of a server, for as long as there are any. For one event loop."""
+    """Polls the store for all streams of a server while there are any. Belongs to one event loop."""
 
     def __init__(self, store: RunStore, over: Callable[[str, str | None], bool], leaving: threading.Event) -> None:
-        """`over` says whether nothing more will happen in a run, or to one question of it."""
+        """`over` tells whether nothing more will happen in a run, or to one question of it."""
         self._store = store
         self._over = over
         self._leaving = leaving
@@ -66,7 +66,7 @@ class EventWatch:
         self._pieces: OrderedDict[tuple[object, ...], asyncio.Future[object]] = OrderedDict()
 
     def refusal(self, client: str) -> str:
-        """Why one more stream of a client is not served; empty where it is."""
+        """Return why another stream of this client is refused; empty if it is not."""
         if self._clients[client] >= MAX_STREAMS_OF_CLIENT:
             return f"{MAX_STREAMS_OF_CLIENT} event streams of this address are open already; close one and come back"
         if self._clients.total() >= MAX_STREAMS:
@@ -75,7 +75,7 @@ class EventWatch:
 
     @contextmanager
     def place(self, client: str) -> Generator[None]:
-        """Counted as a stream of a client while it lasts."""
+        """Count a stream of this client while the context is open."""
         self._clients[client] += 1
         try:
             yield
@@ -86,7 +86,7 @@ class EventWatch:
 
     @asynccontextmanager
     async def listening(self, run: str, question: str | None) -> AsyncGenerator[WatchedTopic]:
-        """Wake up for news of a run, or of one question of it."""
+        """Yield the topic of a run, or of one question of it, which signals news while the context is open."""
         topic = (run, question)
         watched = self._topics.setdefault(topic, WatchedTopic())
         watched.listeners += 1
@@ -104,7 +104,7 @@ class EventWatch:
                 del self._topics[topic]
 
     async def shared(self, key: tuple[object, ...], make: Callable[[], object]) -> object:
-        """What `make` returns, made once for all who ask for the same."""
+        """Return the result of `make`, computed once for all callers with the same key."""
         made = self._pieces.get(key)
         if made is None:
             made = self._pieces[key] = asyncio.ensure_future(run_in_threadpool(make))
@@ -148,7 +148,7 @@ class EventWatch:
                 watched.wake()
 
     def look(self, seen: int, asked: list[Topic]) -> tuple[int, set[str], dict[Topic, bool]]:
-        """The newest event's number, the runs with news since the last look, and which of those asked for are over."""
+        """Return the newest event's number, the runs with events after `seen`, and which `asked` topics are over."""
         newest = self._store.last_event()
         rows = self._store.database.read(_NEWS_SQL, (seen,)) if newest > seen else []
         return newest, {run for (run,) in rows}, {topic: self._over(*topic) for topic in asked}

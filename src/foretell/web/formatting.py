@@ -1,4 +1,4 @@
-"""How pages write numbers, money, times and names."""
+"""Formatting of numbers, money, times and names on pages."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from foretell.report.numbers import bracket, dollars, signed
 
 
 def percent(p: float | None) -> str:
-    """A probability; near the ends with a digit more, because 0 % and 0.4 % differ.
+    """Format a probability, with more digits near 0 and 1 because 0 % and 0.4 % differ.
 
     >>> percent(0.234), percent(0.004), percent(0.9995), percent(None)
     ('23 %', '0.4 %', '99.95 %', '–')
@@ -22,7 +22,7 @@ def percent(p: float | None) -> str:
 
 
 def count(number: int) -> str:
-    """A whole number with separators.
+    """Format a whole number with thousands separators.
 
     >>> count(12345)
     '12,345'
@@ -31,7 +31,7 @@ def count(number: int) -> str:
 
 
 def when(moment: str | datetime | None, *, day: bool = False) -> str:
-    """A moment to the minute, in UTC; midnight is just the day, and so is every moment if `day` is set.
+    """Format a time to the minute in UTC; at midnight, or if `day` is set, only the date is shown.
 
     >>> when("2026-07-01T23:59:59.999999+00:00"), when("2026-07-01T00:00:00+00:00"), when(None)
     ('1 Jul 2026, 23:59 UTC', '1 Jul 2026', '–')
@@ -48,7 +48,7 @@ def when(moment: str | datetime | None, *, day: bool = False) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A span of time in words.
+    """Format a number of seconds as a duration.
 
     >>> duration(42), duration(200), duration(8000), duration(None)
     ('42 s', '3 min', '2 h 13 min', '–')
@@ -62,7 +62,7 @@ def duration(seconds: float | None) -> str:
 
 
 def some(number: int, one: str, many: str = "") -> str:
-    """A number with its noun.
+    """Format a count with its noun in the singular or plural.
 
     >>> some(1, "trial"), some(3, "trial"), some(0, "reply", "replies")
     ('1 trial', '3 trials', '0 replies')
@@ -71,7 +71,7 @@ def some(number: int, one: str, many: str = "") -> str:
 
 
 def span(found: Mapping[str, float]) -> str:
-    """The interval of a number in plain data.
+    """Format the interval of an estimate given as plain data.
 
     >>> span({"low": 61.5, "high": 71.7})
     '[61.5, 71.7]'
@@ -80,7 +80,7 @@ def span(found: Mapping[str, float]) -> str:
 
 
 def points(value: float) -> str:
-    """A difference in points.
+    """Format a difference in points, always with its sign.
 
     >>> points(0.42), points(-3.0)
     ('+0.4', '−3.0')
@@ -89,7 +89,7 @@ def points(value: float) -> str:
 
 
 def setting_label(name: str) -> str:
-    """A setting of a run by its dotted name, in words.
+    """Return a readable label for a run setting given by its dotted name.
 
     >>> [setting_label(name) for name in ("models.agent", "budget.run", "prices.openai:gpt-5", "options.steps")]
     ['Model: agent', 'Spend at most, dollars', 'Price of openai:gpt-5, read/written per million tokens', 'Steps']

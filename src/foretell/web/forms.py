@@ -1,4 +1,4 @@
-"""Forms made from the fields of a request, and requests read from what a form sends."""
+"""Forms generated from the fields of a request, and requests parsed from submitted forms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,28 +11,28 @@ from pydantic.fields import FieldInfo
 from foretell.request import OperationRequest, environment_values, hints, is_list, plain_type
 
 WITHHELD = ("out",)
-"""Fields that write files of any name on the server."""
+"""Fields left out of forms, because they write files of any name on the server."""
 LONG_TEXT = 400
-"""A text that may be longer than this gets several lines."""
+"""Maximum length of a text field that is shown as a single line."""
 FieldKind = Literal["text", "lines", "textarea", "number", "date", "select", "checks", "yes-no"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormField:
-    """One field of a form."""
+    """A field of a form."""
 
     name: str
     label: str
     help: str
     kind: FieldKind
     group: str
-    """Empty for what everybody sees; the others are folded."""
+    """Name of the collapsed group the field belongs to; empty if the field is always visible."""
     required: bool
     value: str
-    """What it holds before anybody types."""
+    """Initial value."""
     choices: tuple[str, ...] = ()
     proposals: tuple[str, ...] = ()
-    """What a text may be, for whoever does not want to type it."""
+    """Suggested texts; any other text may be typed."""
     attributes: Mapping[str, str]
     """Limits that the browser checks: min, max, step, maxlength."""
 
@@ -44,12 +44,12 @@ def form_fields(
     proposals: Mapping[str, Sequence[str]] | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[FormField, ...]:
-    """Every field of a request as a form shows it.
+    """Return the form fields of a request, required ones first.
 
     Args:
-        request: The request.
-        choices: By field, values to choose from where the type says less, such as the engines of this machine.
-        proposals: By field, texts that are offered, though any other may be typed.
+        request: The request class.
+        choices: By field, values to choose from if the type does not list them, such as the engines of this machine.
+        proposals: By field, suggested texts; any other text may be typed.
         leave_out: Fields that the page asks for in another way.
     """
     from_environment = environment_values(request)
@@ -116,7 +116,7 @@ def _by_name(annotation: Any) -> bool:
 
 
 def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationRequest]:
-    """The same request without some fields, for addresses that say them already."""
+    """Return the request class without some fields, for endpoints whose address already contains them."""
     fields: dict[str, Any] = {
         name: (info.annotation, info) for name, info in request.model_fields.items() if name not in leave_out
     }
@@ -125,7 +125,7 @@ def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationR
 
 
 def form_value(value: Any) -> str:
-    """A value as a form holds it: several of them one per line, pairs as NAME=VALUE, yes or no."""
+    """Format a value for a form field: lists one item per line, mappings as NAME=VALUE lines, booleans as yes or no."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -138,7 +138,7 @@ def form_value(value: Any) -> str:
 
 
 def form_values(request: type[OperationRequest], form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    r"""What a form sends as values for `OperationRequest.read`: what is empty was not filled in.
+    r"""Convert a submitted form to values for `OperationRequest.read`; empty fields count as not filled in.
 
     >>> from foretell.operations.requests.asking import AskRequest
     >>> form_values(AskRequest, {"question": [" Will it? "], "options": ["a\r\nb"], "price": [""], "crowd": ["no"]})

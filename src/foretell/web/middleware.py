@@ -1,4 +1,4 @@
-"""Around every request: the host it names, the size of what it brings, who may read; and the headers of answers."""
+"""Checks on every request (host, size, read access), security headers on every response, and error responses."""
 
 from http import HTTPStatus
 from typing import Any
@@ -36,7 +36,7 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 
 def problem_response(request: Request, status: int, detail: str, field: str | None = None) -> Response:
-    """An answer that says no, what is wrong, and in which field."""
+    """Return an error response that says what is wrong and in which field: problem JSON for the API, else a page."""
     problem = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail, "field": field}
     if request.url.path.startswith(("/api/", "/openapi.json", "/static/")):
         return JSONResponse(problem, status_code=status, media_type=PROBLEM_MEDIA_TYPE)
@@ -44,7 +44,7 @@ def problem_response(request: Request, status: int, detail: str, field: str | No
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Have every error of the app end in a problem."""
+    """Register exception handlers that turn the app's errors into problem responses."""
     for kind in (HTTPException, RequestValidationError, InputError):
         app.add_exception_handler(kind, _on_error)
 
@@ -98,7 +98,7 @@ PROBLEM_STATUSES = {
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, made once."""
+    """Return the OpenAPI document, built on first use."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         parts = found.setdefault("components", {})
@@ -118,7 +118,7 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
 
 
 MAX_BODY_BYTES = 1_000_000
-"""Bytes of the largest request."""
+"""Maximum size of a request body in bytes."""
 CONTENT_POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' {sheet_hashes()}; "
     "img-src 'self' data:; connect-src 'self'; "
@@ -135,18 +135,18 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 OPEN_PATHS = ("/login", "/static/")
-"""What a stranger may see where reading needs the token."""
+"""Paths that can be read without the token even if reading requires it."""
 
 
 class MarkedSend:
-    """An answer with our headers on it, as long as it is not too large and somebody takes it in."""
+    """Sends a response with our headers, unless it is too large or the client reads it too slowly."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.started = False
 
     async def __call__(self, message: Message) -> None:
-        """Send its next part."""
+        """Send the next message of the response."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if int(headers.get("content-length", "0")) > connections.MAX_REPLY_BYTES:
@@ -158,7 +158,7 @@ class MarkedSend:
 
 
 class RequestGuard:
-    """Lets requests through that may come through, and puts our headers on every answer."""
+    """Middleware that refuses requests that are not allowed and puts our headers on every response."""
 
     def __init__(self, app: ASGIApp, *, access: AccessRules, open_connections: OpenConnections) -> None:
         self._app = app
@@ -166,7 +166,7 @@ class RequestGuard:
         self._connections = open_connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

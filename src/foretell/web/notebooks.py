@@ -1,4 +1,4 @@
-"""A notebook as a page shows it: what was thought, what was run, what came out. Only text and pictures pass."""
+"""Notebooks as shown on a page: reasoning, code and output. Only text and images are passed through."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ TERMINAL_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def notebook_view(tree: str, node: Proposition, path: Path) -> dict[str, Any]:
-    """The notebook in that file; one that cannot be read is an `InputError`."""
+    """Read the notebook in `path` for its page; raises `InputError` if it cannot be read."""
     try:
         cells = [_cell(cell) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -55,7 +55,7 @@ def _version(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _output(output: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell showed: a picture in base 64, or text."""
+    """Return the output of a cell: a base64-encoded image, or text."""
     kind, data = output.get("output_type"), output.get("data") or {}
     if png := _png(_text(data.get("image/png")).strip()):
         return {"text": "", "error": False, "png": png}
@@ -66,7 +66,7 @@ def _output(output: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _png(text: str) -> str:
-    """The picture, where it is one: what else may stand there is not shown."""
+    """Return the base64-encoded image if it is a valid PNG; anything else is not shown."""
     if not text or len(text) > MAX_PICTURE_BYTES:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Templates to text. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
+"""Rendering of templates. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -72,7 +72,7 @@ ROUTES: Mapping[str, str] = {
     "api": "/api",
     "openapi": "/openapi.json",
 }
-"""Kind → address with one gap per id. Ids may hold slashes and anything else: they are quoted whole."""
+"""Maps each kind of page to its path, with a placeholder per id. Ids may contain any character and are fully quoted."""
 
 NAVIGATION: tuple[tuple[str, str], ...] = (
     ("home", "Home"),
@@ -83,11 +83,11 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("studies", "Studies"),
     ("compare", "Compare"),
 )
-"""Kind and title of what the head of every page leads to, in this order."""
+"""Kind and title of the links in the header of every page, in order."""
 
 
 def link_to(kind: str, *ids: object, **query: object) -> str:
-    """An address on this server; query parameters that are None are left out.
+    """Return the path of a page on this server; query parameters that are None are left out.
 
     >>> link_to("question", "3f2a", "own/1", due="2026-07-01")
     '/runs/3f2a/questions/own%2F1?due=2026-07-01'
@@ -102,12 +102,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def environment() -> Environment:
-    """The templates of the web app, and those it shares with reports as report/NAME."""
+    """Return the Jinja environment with the web app's templates and, as report/NAME, those shared with reports."""
     return make_environment(TEMPLATES, plain=sanitise_text, filters={**FILTERS, "form_value": form_value})
 
 
 def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any) -> str:
-    """The template of that name with what it shows."""
+    """Render the named template with its data."""
     visitor = visitor or Visitor()
     values = {
         "view": view,
@@ -123,7 +123,7 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any)
 
 
 def html_page(request: Request, name: str, view: Any, *, status: int = 200, **more: Any) -> HTMLResponse:
-    """A served page."""
+    """Render a template as an HTML response for this visitor."""
     text = render(name, view, visitor=visitor_of(request), here=request.url.path, **more)
     return HTMLResponse(text, status_code=status)
 
@@ -131,7 +131,7 @@ def html_page(request: Request, name: str, view: Any, *, status: int = 200, **mo
 def json_and_page(
     router: APIRouter, api: str, page: str, template: str, **described: Any
 ) -> Callable[[ViewFunction], ViewFunction]:
-    """Answers a function's value at two addresses: to programs as JSON, to people as a page."""
+    """Register a function at two addresses: as JSON for programs, and as a page for people."""
 
     def register(make_view: ViewFunction) -> ViewFunction:
         def show(request: Request, view: Annotated[Any, Depends(make_view)]) -> HTMLResponse:

@@ -1,4 +1,4 @@
-"""Pictures of runs: scores on rulers, calibration, where a run was won and lost."""
+"""Charts of runs: scores and answers on rulers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from foretell.web.run_rows import RunRowView
 
 
 def ruler_ends(runs: Sequence[RunRowView]) -> tuple[int, int]:
-    """Round numbers that every score of these runs is between."""
+    """Return round numbers that enclose every score of these runs."""
     scores = [run.score for run in runs if run.score.get("bi")]
     numbers = [value for score in scores for value in _numbers(score) if math.isfinite(value)] or [50.0]
     low, high = 10 * math.floor(min(numbers) / 10), 10 * math.ceil(max(numbers) / 10)
@@ -18,7 +18,7 @@ def ruler_ends(runs: Sequence[RunRowView]) -> tuple[int, int]:
 
 
 def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
-    """By run, its score on a ruler; all on the same one."""
+    """Return a ruler with the score of each run, by run id, all on the same scale."""
     scored = {run.id: run.score for run in runs if run.score.get("bi")}
     low, high = ruler_ends(runs)
     return {
@@ -34,7 +34,7 @@ def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
 
 
 def run_ruler(score: Mapping[str, Any]) -> Chart | None:
-    """The score of one run beside the market and the base rate; None without a score."""
+    """Draw the score of one run beside the market and the base rate; None without a score."""
     if not score.get("bi"):
         return None
     bi = score["bi"]
@@ -52,6 +52,6 @@ def _estimate(found: Mapping[str, float] | None) -> float | None:
 
 
 def answer_ruler(shown: Mapping[str, Any]) -> Chart:
-    """The answer to a question with its trials, the market's price and what happened."""
+    """Draw the answer to a question with its trials, the market price and the outcome."""
     parts = {name: shown[name] for name in ("p", "trials", "price", "outcome")}
     return probability_ruler(ShownAnswer(**parts))

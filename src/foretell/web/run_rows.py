@@ -1,4 +1,4 @@
-"""Runs as lists show them, and what a run or a trial has cost."""
+"""Rows of the list of runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,32 +14,32 @@ from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import StoredScores
 
 TITLE_LENGTH = 200
-"""Characters of a title at most."""
+"""Maximum length of a title in characters."""
 RUNS_PER_PAGE = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRowView(RunRow):
-    """One run in a list, with what its spec and its questions say."""
+    """A run in a list, with details from its spec and its questions."""
 
     title: str
-    """The question of a run that has one, else its data set."""
+    """The text of a typed question, else the data set."""
     forecaster: str
     model: str
-    """Of the agent, where it has one."""
+    """The agent's model; empty if there is no agent."""
     questions: int
     trials: int
     cells: int
-    """How many answers it will have when it is finished."""
+    """Number of answers the run will have when it is finished."""
     quarantined: int = 0
-    """Questions that were left out, because their own text was written after the moment of asking."""
+    """Number of questions left out because their own text was written after the time of asking."""
     state: RunState = "done"
     score: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Brier index with its interval, beside the market and the base rate; `decided` questions."""
+    """Brier index with its interval, beside the market and the base rate, and the number of `decided` questions."""
 
     @property
     def called(self) -> str:
-        """What a link to it says: its name, else what it asks."""
+        """The text of a link to the run: its name, else what it asks."""
         return self.name or self.title or self.id
 
     @property
@@ -50,19 +50,19 @@ class RunRowView(RunRow):
 
 @dataclass(frozen=True, kw_only=True)
 class RunList:
-    """A part of all runs, the newest first."""
+    """A page of the list of runs, newest first."""
 
     runs: tuple[RunRowView, ...]
     total: int
     offset: int
     archived: int = 0
-    """How many are left out because they are archived."""
+    """Number of runs left out because they are archived."""
 
 
 def list_runs(
     store: RunStore, wanted: RunsRequest | None = None, *, offset: int = 0, limit: int = RUNS_PER_PAGE
 ) -> RunList:
-    """So many of the runs that are wanted, from a place in the list on."""
+    """Return up to `limit` of the runs that match, starting at `offset`."""
     chosen, archived = chosen_runs(store, wanted or RunsRequest())
     shown = chosen[offset : offset + limit]
     scores = StoredScores(store).of([row for row, _ in shown])
@@ -71,7 +71,7 @@ def list_runs(
 
 
 def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None = None) -> RunRowView:
-    """A run as one line."""
+    """Build the list row of a run."""
     spec = row.spec
     ((questions,),) = store.database.read("select count(*) from question where run = ?", (row.id,))
     title = str(spec.get("questions", {}).get("dataset", ""))

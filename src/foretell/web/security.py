@@ -1,4 +1,4 @@
-"""Who may do what: reading is open on this machine, spending and writing need the token, from our own pages only."""
+"""Access control: reading is open on this machine; spending and writing need the token, and forms must be our own."""
 
 import hashlib
 import hmac
@@ -15,29 +15,29 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 COOKIE, THEME_COOKIE = "foretell_session", "foretell-theme"
 THEMES = ("light", "dark")
 MAX_FIELDS = 200
-"""Fields of the largest form."""
+"""Maximum number of fields in a form."""
 FIELD, HEADER = "csrf", "x-csrf-token"
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccessRules:
-    """What the server was started with."""
+    """The access settings that the server was started with."""
 
     token: str | None = field(default=None, repr=False)
-    """None: nothing can be spent or written at all."""
+    """The server's token; if None, nothing can be spent or written."""
     host: str = "127.0.0.1"
-    """The address it listens at."""
+    """The address the server listens on."""
     still: bool = False
-    """Whether its pages become files: nobody will ask, log in or listen there."""
+    """Whether the pages are written to files, where nobody can ask, log in or listen."""
 
     @property
     def private(self) -> bool:
-        """Whether only this machine can reach it: reading is open then."""
+        """Whether only this machine can reach the server; reading is then open."""
         return _loopback(self.host)
 
     def admits_host(self, header: str) -> bool:
-        """Whether a request names us: a page elsewhere that had its name lead here must learn nothing.
+        """Whether the Host header names this server; this prevents DNS rebinding by other sites.
 
         >>> AccessRules().admits_host("127.0.0.1:8400"), AccessRules().admits_host("evil.example")
         (True, False)
@@ -48,21 +48,21 @@ class AccessRules:
         return not self.private and _is_number(name)
 
     def holds(self, given: str) -> bool:
-        """Whether that is the token."""
+        """Whether `given` is the token."""
         return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
 
     def new_session(self) -> str:
-        """What the browser keeps instead of the token."""
+        """Return a new session cookie, which the browser stores instead of the token."""
         nonce = secrets.token_urlsafe(12)
         return f"{nonce}.{self._sign('session', nonce)}"
 
     def valid_session(self, cookie: str | None) -> bool:
-        """Whether we made it, with this token."""
+        """Whether this server issued the session cookie with the current token."""
         nonce, dot, signature = (cookie or "").partition(".")
         return bool(dot) and hmac.compare_digest(signature.encode(), self._sign("session", nonce).encode())
 
     def csrf(self, cookie: str) -> str:
-        """What forms of this session carry: another site cannot know it."""
+        """Return the CSRF token for forms of this session, which another site cannot know."""
         return self._sign("csrf", cookie.partition(".")[0])
 
     def _sign(self, purpose: str, nonce: str) -> str:
@@ -72,7 +72,7 @@ class AccessRules:
 
 
 def _host_name(header: str) -> str:
-    """The name in a Host header; empty where there is anything else in it, such as what follows a bracket."""
+    """Return the host name in a Host header; empty if it holds anything else, such as text after a bracket."""
     found = _HOST.fullmatch(header)
     return found["name"].strip("[]").lower() if found else ""
 
@@ -91,25 +91,25 @@ def _loopback(host: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Visitor:
-    """Who looks at a page, as templates know them."""
+    """The visitor of a page, as seen by templates."""
 
     may_write: bool = False
     csrf: str = ""
-    """Goes into every form that posts."""
+    """CSRF token that every posted form must contain."""
     can_log_in: bool = False
     still: bool = False
-    """Whether the page becomes a file: what takes a server is left out."""
+    """Whether the page is written to a file, so that what needs a server is left out."""
     theme: str = ""
-    """The one they chose; empty where the system's holds."""
+    """The visitor's chosen theme; empty to follow the system."""
 
 
 def access_of(request: Request) -> AccessRules:
-    """What the server was started with."""
+    """Return the access settings of the server."""
     return request.app.state.serving.access
 
 
 def visitor_of(request: Request) -> Visitor:
-    """Whoever sent the request."""
+    """Return the visitor who sent the request."""
     access, cookie = access_of(request), request.cookies.get(COOKIE)
     chosen = request.cookies.get(THEME_COOKIE, "")
     theme = chosen if chosen in THEMES else ""
@@ -119,18 +119,18 @@ def visitor_of(request: Request) -> Visitor:
 
 
 def _bearer(request: Request) -> str | None:
-    """What is given as the token, if anything is."""
+    """Return the bearer token of the request, or None."""
     kind, _, given = request.headers.get("authorization", "").partition(" ")
     return given.strip() if kind.lower() == "bearer" else None
 
 
 def has_token(request: Request, access: AccessRules) -> bool:
-    """Whether a request carries the token itself or a session made with it."""
+    """Whether the request carries the token itself or a session made with it."""
     return access.holds(_bearer(request) or "") or access.valid_session(request.cookies.get(COOKIE))
 
 
 async def _trusted(request: Request) -> None:
-    """Refuses whoever may not spend or write: no token, or a session whose form is not ours."""
+    """Refuse requests that may not spend or write: without token or session, or with a form that is not ours."""
     access = access_of(request)
     if (given := _bearer(request)) is not None:
         if not access.holds(given):
@@ -149,7 +149,7 @@ async def _trusted(request: Request) -> None:
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:
-    """The fields of a posted form; what is no form has none."""
+    """Return the fields of a posted form; empty if the body is not a form."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     body = (await request.body()).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Walks through the web application as a visitor would, and writes down every page it comes to."""
+"""Crawls the web application as a visitor would and writes every page it reaches to a file."""
 
 import hashlib
 import re
@@ -34,7 +34,7 @@ FILE_ENDINGS = {
 
 
 def file_of(address: str, kind: str = "text/html") -> str:
-    """The file of an address, the same every time; what no file system takes is replaced and told apart by a mark.
+    """Return the file path for an address, always the same; replaced characters and queries are told apart by a hash.
 
     >>> file_of("/"), file_of("/runs/3f2a"), file_of("/static/tree.js?v=1", "text/javascript")
     ('index.html', 'runs/3f2a.html', 'static/tree.js')
@@ -62,12 +62,12 @@ HEAD_TAG = '<meta charset="utf-8">'
 
 
 def links_in(page: str) -> list[str]:
-    """Every address of this server that a page leads to. Texts of others are escaped, so no quote of theirs is here."""
+    """Return every link of a page to this server. Foreign text is escaped, so none of its quotes can match."""
     return list(dict.fromkeys(unescape(found[2]).partition("#")[0] for found in LINK_PATTERN.finditer(page)))
 
 
 def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
-    """The page with every link replaced by what `where` makes of it; without an answer, it is not a link any more."""
+    """Return the page with each link replaced by the result of `where`; links for which it is None are removed."""
 
     def replaced(found: re.Match[str]) -> str:
         address, hash, anchor = unescape(found[2]).partition("#")
@@ -81,16 +81,16 @@ def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
 
 START_PAGES = "/"
 SKIPPED_PATHS = ("/ask", "/login", "/logout", "/api", "/openapi.json")
-"""What only a server can do."""
+"""Paths that only work on a server."""
 EXTRA_FILES = ("/api/tree/export/",)
-"""Of the API, what pages offer as files."""
+"""Paths of the API that pages offer as files."""
 LOCAL_HOST = "http://127.0.0.1"
 
 SiteProgress = Callable[[int, int], None]
 
 
 def is_chosen(path: str, request: SiteRequest) -> bool:
-    """Whether a page is to be written; without a choice, all of them are."""
+    """Whether a page is to be written; if nothing was selected, all pages are."""
     if path.startswith(SKIPPED_PATHS) and not path.startswith(EXTRA_FILES):
         return False
     if not (request.runs or request.trees or request.arenas):
@@ -105,27 +105,27 @@ def is_chosen(path: str, request: SiteRequest) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenSite(Result):
-    """A site that was written."""
+    """Result of writing a site."""
 
     folder: Path
     pages: int
     files: int
     size: int
-    """In bytes."""
+    """Total size in bytes."""
     broken: tuple[str, ...] = ()
-    """Addresses that gave no page; links to them were taken out."""
+    """Addresses that returned no page; links to them were removed."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The first addresses without a page."""
+        """Warnings about the first addresses without a page."""
         return tuple(f"no page at {address}" for address in self.broken[:10])
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data."""
+        """Return plain data for JSON."""
         return {**vars(self), "folder": str(self.folder), "broken": list(self.broken)}
 
     def __str__(self) -> str:
-        """A line for people."""
+        """A one-line summary."""
         return f"Wrote {self.pages} pages, {self.size / 1e6:.1f} MB: open {self.folder / 'index.html'}"
 
 
@@ -135,9 +135,9 @@ class _Crawl:
     request: SiteRequest
     progress: SiteProgress
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """Address → file."""
+    """Maps each address to its file."""
     bodies: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
-    """Address → kind and content."""
+    """Maps each address to its media type and content."""
     broken: list[str] = field(default_factory=list[str])
 
     async def run(self) -> None:
@@ -155,7 +155,7 @@ class _Crawl:
             self.progress(len(self.bodies), len(self.bodies) + len(waiting))
 
     async def _get(self, address: str) -> str:
-        """The text of a page, kept; empty for what holds no links."""
+        """Fetch and store an address; return its text if it is a page that may hold links, else an empty string."""
         answer = await self.client.get(address)
         if answer.status_code != 200:
             self.broken.append(f"{address}: {answer.status_code}")
@@ -167,14 +167,14 @@ class _Crawl:
         return answer.text if kind.startswith("text/html") and not attached else ""
 
     def content(self, address: str) -> bytes:
-        """What goes into the file of an address."""
+        """Return the content of the file for an address."""
         kind, body = self.bodies[address]
         if not kind.startswith("text/html") or address.startswith(EXTRA_FILES):
             return body
         folder = dirname(self.files[address]) or "."
 
         def relative(link: str) -> str | None:
-            """So that the site may lie anywhere."""
+            """Return a relative link, so that the site can be placed anywhere."""
             return relpath(self.files[link], folder) if link in self.files else None
 
         return rewrite_page(body.decode("utf-8", "replace"), relative).encode()
@@ -183,7 +183,7 @@ class _Crawl:
 async def write_site(
     request: SiteRequest, settings: Settings, *, progress: SiteProgress = lambda done, all: None
 ) -> WrittenSite:
-    """Write the pages into a folder. Files that are there are replaced one by one, others are left alone."""
+    """Write the pages into a folder. Existing files are replaced one by one; other files are left alone."""
     import httpx2
 
     out = request.folder

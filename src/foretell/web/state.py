@@ -1,4 +1,4 @@
-"""What all requests share: settings, one store of runs, who may do what, and the runs this server started."""
+"""State shared by all requests: settings, the run store, access rules, and the runs this server started."""
 
 import json
 import threading
@@ -31,15 +31,15 @@ from foretell.web.tree_work import BackgroundTreeWork
 
 T = TypeVar("T")
 WINDOW_SECONDS = 600.0
-"""How far the pace of a run is looked back on."""
+"""Length in seconds of the period over which the pace of a run is measured."""
 FEWEST_SECONDS = 3.0
-"""Must have passed before the time left is guessed."""
+"""Minimum number of seconds of measurement before the remaining time is estimated."""
 CACHED_SCORES = 12
-"""Runs whose scores are held in memory."""
+"""Maximum number of runs whose scores are kept in memory."""
 CACHED_PARTS = 60
-"""Parts of pages held in memory."""
+"""Maximum number of page parts kept in memory."""
 LOOK_SHARE = 20
-"""After a look into the journal, so many times as long passes before the next."""
+"""Waiting time before a costly read is repeated, as a multiple of the time the last one took."""
 # Written so that no index on the run is used: what is new stands at the end of the table, and is read from there.
 _NEW_SQL = """
 select kind, body from event
@@ -48,7 +48,7 @@ where id > ? and id <= ? and run || '' = ? and kind in ('ModelCalled', 'Forecast
 
 @dataclass(frozen=True, kw_only=True)
 class RunTotals:
-    """Sums over the events of a run up to a number: what it cost, and how its trials ended."""
+    """Totals over the events of a run up to event number `upto`: what it cost, and how its trials ended."""
 
     upto: int = 0
     spending: Cost = field(default_factory=Cost)
@@ -57,7 +57,7 @@ class RunTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldScores:
-    """The scores of a run, what they were made from, and when they may be made again while it goes on."""
+    """Scores of a run, the state they were computed from, and when they may be recomputed while the run is going on."""
 
     seen: tuple[object, ...]
     again: float
@@ -65,7 +65,7 @@ class HeldScores:
 
 
 class WebState:
-    """Made once per application. The store is safe for many threads: routes that read it are plain functions."""
+    """The state of one application. The store is thread-safe, so routes that read it are plain functions."""
 
     def __init__(self, *, settings: Settings, access: AccessRules) -> None:
         self.settings = settings
@@ -76,23 +76,23 @@ class WebState:
         self.tree_work = BackgroundTreeWork(settings)
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
         self.kept = KeptResults(CACHED_PARTS).get
-        """What pages of runs are made of."""
+        """Cache for the data of run pages."""
         self.leaving = threading.Event()
-        """Set when the server is about to end: whoever listens lets go."""
+        """Set when the server is about to shut down, so that open streams end."""
         self.watch = EventWatch(self.store, self.over, self.leaving)
         self.connections = OpenConnections()
         self._lock = threading.Lock()
         self._seen: dict[str, deque[tuple[float, int]]] = {}
-        """By run: when how many cells were done. The store has no clock times."""
+        """By run: times at which the number of finished cells changed, because the store has no clock times."""
         self._totals: dict[str, RunTotals] = {}
         self._scores: dict[str, HeldScores] = {}
         self._journal: Journal | None = None
         self._unsettled: dict[str, tuple[float, UnsettledCalls]] = {}
         self._checked: tuple[float, dict[str, float]] = (0.0, {})
-        """By run: when to look again, and what was seen last."""
+        """When to read again, and by run what checks of its models cost."""
 
     def close(self) -> None:
-        """End what was started and let go of everything."""
+        """Stop all background work and close the store and the journal."""
         self.jobs.close()
         self.tree_work.close()
         self.boards.close()
@@ -101,7 +101,7 @@ class WebState:
             self._journal.close()
 
     def run(self, start: str) -> RunRow:
-        """The run whose id is that, or begins so if only one does."""
+        """Return the run with this id or name, or the only one whose id starts with it; else raise a 404 error."""
         found = self.store.run(start)
         if found is None and start:
             rows = self.store.runs()
@@ -114,7 +114,7 @@ class WebState:
         return found
 
     def while_unchanged(self, what: tuple[object, ...], make: Callable[[], T]) -> T:
-        """A result that is made anew when anything was written to the store; always, where machines share one."""
+        """Return a result, cached until anything is written to the store; not cached if machines share the database."""
         database = self.store.database
         if database.shared:
             return make()
@@ -123,7 +123,7 @@ class WebState:
         return self.kept(("unchanged", *what), mark, make)
 
     def run_list(self, wanted: RunsRequest, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
-        """Some of the runs; a process that works at one may end without a word, so those are looked at again."""
+        """Return part of the list of runs; not cached if one is running, because its process may end without a word."""
 
         def look() -> RunList:
             return list_runs(self.store, wanted, offset=offset, limit=limit)
@@ -132,14 +132,14 @@ class WebState:
         return look() if any(run.state == "running" for run in found.runs) else found
 
     def answered(self, *rows: RunRow) -> tuple[object, ...]:
-        """What had been answered and had come out in some runs by now."""
+        """Return a marker of the answers and outcomes that the given runs have so far."""
         told = self.while_unchanged(("outcomes",), self.outcomes.count)
         return tuple((row.id, row.done, row.failed, row.degraded, told.get(row.id)) for row in rows)
 
     def scores(self, row: RunRow, *, finished: bool) -> RunScores:
-        """How good a run is by what has come out; made anew when an answer or an outcome came in.
+        """Return the scores of a run on resolved questions, recomputed when an answer or an outcome has arrived.
 
-        While a run goes on, they lag behind a little: so many times as long as they took to make.
+        While a run is going on, they lag behind a little: by up to `LOOK_SHARE` times the time they took to compute.
         """
         seen, start = self.answered(row), time.monotonic()
         with self._lock:
@@ -154,7 +154,7 @@ class WebState:
         return scores
 
     def seconds_left(self, run: RunRowView) -> float | None:
-        """Until the run is finished, at the pace of the last minutes; None where that is not known yet."""
+        """Estimate the seconds until the run is finished from its recent pace; None if that is not known yet."""
         now, done = time.monotonic(), run.done + run.failed
         with self._lock:
             seen = self._seen.setdefault(run.id, deque())
@@ -169,13 +169,13 @@ class WebState:
         return (run.cells - done) * passed / gained
 
     def totals(self, run: str) -> RunTotals:
-        """What a run cost so far, checks of its models included, and how its trials ended."""
+        """Return what a run has cost so far, including checks of its models, and how its trials ended."""
         found = self._event_totals(run)
         checks = self._checks().get(run, 0.0)
         return replace(found, spending=found.spending + Cost(dollars=checks)) if checks else found
 
     def _event_totals(self, run: str) -> RunTotals:
-        """From the events of its trials; none is read twice."""
+        """Sum up the events of the run's trials, reading each event only once."""
         with self._lock:
             newest = self.store.last_event()
             before = self._totals.get(run, RunTotals())
@@ -191,12 +191,12 @@ class WebState:
             return before
 
     def measured_costs(self) -> CellCosts:
-        """What trials have cost and how long they took here, by what decides it; counted anew when a trial ends."""
+        """Return the measured cost and duration of trials here by what determines them; updated when a trial ends."""
         cells = tuple((row.id, row.done, row.failed) for row in self.while_unchanged(("every run",), self.store.runs))
         return self.kept(("costs",), cells, lambda: measured_costs(self.store))
 
     def unsettled(self, run: str) -> UnsettledCalls:
-        """What is reserved for calls under way and at risk for lost ones. A long journal is not read all the time."""
+        """Return what is reserved for calls in flight and at risk for lost ones. A long journal is read rarely."""
         with self._lock:
             again, seen = self._unsettled.get(run, (0.0, UnsettledCalls()))
             journal, start = self._open_journal(), time.monotonic()
@@ -206,7 +206,7 @@ class WebState:
             return seen
 
     def _checks(self) -> dict[str, float]:
-        """By run, dollars that went into finding out how its models can be asked; looked up as seldom."""
+        """Return by run the dollars spent on finding out how to call its models; read as rarely as `unsettled`."""
         with self._lock:
             again, seen = self._checked
             journal, start = self._open_journal(), time.monotonic()
@@ -221,7 +221,7 @@ class WebState:
         return self._journal
 
     def over(self, run: str, question: str | None = None) -> bool:
-        """Whether nothing more will happen in a run, or to one question of it: every cell has ended, or we ended it."""
+        """Whether nothing more will happen in a run or question: every cell has ended, or this server ended the run."""
         row = self.store.run(run)
         if row is None:
             return True

@@ -1,7 +1,8 @@
-"""Style sheets and scripts: small and ours.
+"""Style sheets and scripts, small and self-hosted.
 
-A page is drawn with one style sheet, which stands in the page itself, allowed by its hash, so that the page is seen as
-soon as it is there; a tree has one more. Scripts are files, addressed by their content so that a browser keeps them.
+A page is drawn with one style sheet, inlined and allowed by its hash, so that the page is displayed as soon as it
+arrives; the page of a tree has a second one. Scripts are files whose address contains a hash of their content, so that
+browsers can cache them.
 """
 
 import base64
@@ -23,14 +24,14 @@ from foretell.report.theme import colour_variables
 STATIC_FOLDER = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 SHEETS = ("foretell.css", "tree.css")
-"""What stands in pages."""
+"""Style sheets that are inlined in pages."""
 
 router = APIRouter()
 
 
 @cache
 def static_text(name: str) -> str | None:
-    """A file of the static folder, or one of those made from the report's own styles and scripts."""
+    """Return a file of the static folder, or one built from the report's styles and scripts; None if there is none."""
     made = {"foretell.css": _style, "foretell.js": _script}
     if name in made:
         return made[name]()
@@ -49,17 +50,17 @@ def _source(name: str) -> str:
 
 
 def _style() -> str:
-    """The report's colours, which follow the system unless the visitor chose, the classes of its charts, and ours."""
+    """Build the style sheet: colours that follow the system or the visitor's choice, the charts' classes, and ours."""
     return colour_variables(switchable=True) + figure_sheet() + "\n" + _source("foretell.css")
 
 
 def _script() -> str:
-    """One script for every page: what all of them do, sorting of tables, and figures."""
+    """Build the script of every page: shared behaviour, table sorting and figures."""
     return bundle("foretell.js", _source) + "".join(bundle(name, report_text) for name in ("sorting.js", "figures.js"))
 
 
 def style_sheet(name: str, *, still: bool) -> Markup:
-    """A style sheet for a page: in it, or as a file of its own where many files share it."""
+    """Return the markup of a style sheet: inlined, or as a link if the pages are files that share it."""
     if still:
         return Markup('<link rel="stylesheet" href="{}">').format(static_address(name))
     return Markup(f"<style>{static_text(name)}</style>")
@@ -67,13 +68,13 @@ def style_sheet(name: str, *, still: bool) -> Markup:
 
 @cache
 def icon_address() -> str:
-    """The icon itself, which is shorter than a request for it."""
+    """Return the icon as a data URL, which is shorter than a request for it."""
     return "data:image/svg+xml," + quote(_source("icon.svg").strip())
 
 
 @cache
 def sheet_hashes() -> str:
-    """By which a security policy allows the style sheets inside a page."""
+    """Return the hashes by which the content security policy allows the inlined style sheets."""
     digests = (hashlib.sha256((static_text(name) or "").encode()).digest() for name in SHEETS)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
@@ -85,7 +86,7 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re
 
 
 def bundle(name: str, read: Callable[[str], str]) -> str:
-    r"""A module with everything it imports, as one script that leaves no name behind.
+    r"""Bundle a module and everything it imports into one script that defines no global names.
 
     >>> texts = {"a.js": "import { b } from './b.js';\nb();\n", "b.js": "export function b() {}\n"}
     >>> print(bundle("a.js", texts.__getitem__))
@@ -126,13 +127,13 @@ def _digest(name: str) -> str:
 
 
 def static_address(name: str) -> str:
-    """Where a static file is, with a mark of its content."""
+    """Return the address of a static file, with a hash of its content."""
     return f"/static/{name}?v={_digest(name)}"
 
 
 @router.get("/static/{name}", include_in_schema=False)
 async def static_file(name: str, v: str = "") -> Response:
-    """One file; without the mark of its content it is asked for anew each time."""
+    """Serve a static file; it is cached only if the address has the hash of its content."""
     text = static_text(name)
     if text is None:
         raise HTTPException(404, f"there is no file {name!r}")

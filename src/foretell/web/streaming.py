@@ -1,4 +1,4 @@
-"""Server-sent events out of the event store: live while a run goes on, the same again when it is over."""
+"""Server-sent events from the event store: live while a run is going on, and the same again afterwards."""
 
 import asyncio
 import json
@@ -24,11 +24,11 @@ BATCH = 200
 _NEXT_SQL = """
 select id, question, due, trial, kind, body from event where id > ? and run || '' = ? order by id limit ?"""
 SIGN_OF_LIFE_SECONDS = 15.0
-"""Between two signs of life on a silent line."""
+"""Seconds between keep-alive messages on a silent connection."""
 WAITING_SECONDS = 2.0
-"""Between two words on how fast a reply comes in."""
+"""Seconds between updates on how fast a model's reply is arriving."""
 RETRY_SECONDS = 5
-"""After which one who was refused may come back."""
+"""Seconds after which a refused client may retry."""
 MESSAGE = {
     "type": "object",
     "properties": {"id": {"type": "string"}, "event": {"enum": ["told", "waiting", "end"]}, "data": {"type": "string"}},
@@ -42,13 +42,13 @@ STREAM: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": MESSAGE}},
     },
 }
-"""How a stream stands in the API's description."""
+"""OpenAPI description of a stream's response."""
 After = Annotated[int, Query(ge=0, le=2**62, description="Only events after this number.")]
 Brief = Annotated[bool, Query(description="Only that something happened, without texts.")]
 
 
 class EventStream(StreamingResponse):
-    """A stream that counts as one of its client for as long as it lasts, or says why it does not begin."""
+    """A stream that is counted against its client's limit while it is open, or refused with the reason."""
 
     def __init__(self, watch: EventWatch, client: str, messages: AsyncGenerator[str]) -> None:
         super().__init__(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
@@ -56,7 +56,7 @@ class EventStream(StreamingResponse):
         self._client = client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send what happens until the run is over, or the listener is gone."""
+        """Send events until the run is over or the client disconnects."""
         if refusal := self._watch.refusal(self._client):
             answer = problem_response(Request(scope), 503, refusal)
             answer.headers["Retry-After"] = str(RETRY_SECONDS)
@@ -69,7 +69,7 @@ class EventStream(StreamingResponse):
 def stream(
     request: Request, here: WebState, run: str, question: str | None = None, *, after: int, brief: bool
 ) -> StreamingResponse:
-    """Everything that happens in a run, or to one question of it; a browser that lost the line goes on where it was."""
+    """Stream all events of a run, or of one question of it; a browser that reconnects continues where it was."""
     heard = request.headers.get("last-event-id", "")
     after = int(heard) if heard.isascii() and heard.isdecimal() and len(heard) < 19 else after
     messages = _messages(here, run, question, after, brief)
@@ -100,7 +100,7 @@ async def _messages(here: WebState, run: str, question: str | None, after: int, 
 
 
 async def _while_silent(news: asyncio.Event, waiting: Callable[[], str], after: int) -> AsyncGenerator[str]:
-    """What is sent until there is news: how fast a reply comes in, wherever that changes, or a sign of life."""
+    """Yield messages until there is news: how fast a reply is arriving, whenever that changes, or a keep-alive."""
     told = ""
     for _ in range(round(SIGN_OF_LIFE_SECONDS / WAITING_SECONDS)):
         if (text := waiting()) != told:
@@ -112,7 +112,7 @@ async def _while_silent(news: asyncio.Event, waiting: Callable[[], str], after: 
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> bool:
-    """Whether there was news within so many seconds."""
+    """Whether there was news within this many seconds."""
     try:
         async with asyncio.timeout(seconds):
             return await news.wait()
@@ -121,7 +121,7 @@ async def _wait(news: asyncio.Event, seconds: float) -> bool:
 
 
 Piece = tuple[int, str]
-"""Up to which number, and the messages."""
+"""Number of the last event in the chunk, and its messages as text."""
 
 
 def _piece(store: RunStore, run: str, question: str | None, after: int, brief: bool) -> Piece:
@@ -150,7 +150,7 @@ def _message(kind: str, data: Any, number: int) -> str:
 
 
 def event_to_dict(number: int, key: CellKey, event: TraceEvent, *, brief: bool = False) -> dict[str, Any]:
-    """An event as JSON, with the cell it happened in."""
+    """Convert an event to plain data for JSON, with the cell it happened in."""
     place = {"id": number, "question": key.question, "due": key.due, "trial": key.trial, "kind": type(event).__name__}
     if not brief:
         return {**place, "event": vars(event)}

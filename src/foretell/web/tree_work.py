@@ -1,4 +1,4 @@
-"""Models at work on trees, as this server was asked to: what goes on, what it cost, and how it ended."""
+"""Work of models on trees, requested from this server: its progress, its cost and its result."""
 
 import secrets
 import threading
@@ -30,11 +30,11 @@ WORK_REQUESTS: Mapping[TreeWorkKind, type[TreeResearchRequest]] = {
     "resynthesize": TreeResynthesizeRequest,
 }
 MOST_AT_ONCE, MOST_KEPT, LINES_KEPT = 4, 50, 30
-"""Work going on at a time, work that is remembered, and lines of it."""
+"""Maximum number of concurrent jobs, of jobs remembered, and of log lines kept per job."""
 
 
 def work_title(what: TreeWorkKind, claims: Sequence[str]) -> str:
-    """What is done to which claims.
+    """Return a title that says what is done to which claims.
 
     >>> work_title("ground", ["P1", "P2"]), work_title("resynthesize", ())
     ('Ground P1, P2 again', 'Update stale judgements')
@@ -47,7 +47,7 @@ def work_title(what: TreeWorkKind, claims: Sequence[str]) -> str:
 async def work_on_tree(
     request: TreeResearchRequest, settings: Settings, watch: Callable[[TraceEvent], None] = lambda _: None
 ) -> TreeEditResult:
-    """The operation that a request is for: the same that the commands call."""
+    """Run the operation that a request asks for, the same as the commands do."""
     match request:
         case TreeGroundRequest():
             return await ground(request, settings, watch=watch)
@@ -59,29 +59,29 @@ async def work_on_tree(
 
 @dataclass(kw_only=True)
 class TreeWork:
-    """One thing that models were asked to do to a tree."""
+    """A job for models on a tree."""
 
     id: str
     tree: str
-    """The tree's name."""
+    """Name of the tree."""
     what: TreeWorkKind
     claims: tuple[str, ...]
     began: float
     calls: int = 0
     dollars: float = 0.0
     unpriced: int = 0
-    """Calls whose price nobody knows."""
+    """Number of calls whose price is not known."""
     told: deque[str] = field(default_factory=lambda: deque[str](maxlen=LINES_KEPT))
     result: TreeEditResult | None = None
     job: BackgroundJob | None = None
 
     @property
     def status(self) -> BackgroundStatus:
-        """How it stands."""
+        """Status of the job."""
         return self.job.status if self.job is not None else BackgroundStatus(state="running")
 
     def hear(self, event: TraceEvent) -> None:
-        """Take in what happened."""
+        """Update the totals and the log with an event."""
         if isinstance(event, ModelCalled):
             self.calls += 1
             self.dollars += (event.dollars or 0.0) if not event.replayed else 0.0
@@ -90,7 +90,7 @@ class TreeWork:
             self.told.append(line)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data for JSON."""
         result = self.result
         return {
             "work": self.id,
@@ -123,7 +123,7 @@ def _line(event: TraceEvent) -> str:
 
 
 class BackgroundTreeWork:
-    """All work on trees that this server was asked for, by its id."""
+    """All jobs on trees that were requested from this server, by job id."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -131,7 +131,7 @@ class BackgroundTreeWork:
         self._lock = threading.Lock()
 
     def start(self, tree: str, what: TreeWorkKind, request: TreeResearchRequest) -> TreeWork:
-        """Begin; refused where too much goes on already."""
+        """Start a job; raises a 409 error if too many are running."""
         named = (request.claim,) if isinstance(request, TreeExpandRequest) else request.claims
         work = TreeWork(id=secrets.token_hex(6), tree=tree, what=what, claims=named, began=time.monotonic())
         with self._lock:
@@ -152,19 +152,19 @@ class BackgroundTreeWork:
         return task
 
     def of(self, id: str) -> TreeWork:
-        """The work of that id."""
+        """Return the job with this id; raises a 404 error if there is none."""
         if id not in self._works:
             raise HTTPException(404, "this server knows of no such work; what it finished is in the tree's versions")
         return self._works[id]
 
     def stop(self, id: str) -> TreeWork:
-        """End it where it stands: nothing is written to the tree, and every reply that came is kept."""
+        """Stop a job: nothing is written to the tree, and every reply received is kept."""
         found = self.of(id)
         if found.job is not None and found.status.state == "running":
             found.job.stop()
         return found
 
     def close(self) -> None:
-        """End all of it."""
+        """Stop all jobs."""
         for id in list(self._works):
             self.stop(id)

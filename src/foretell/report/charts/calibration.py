@@ -1,4 +1,4 @@
-"""Forecasts against what happened, against the market and against each other, on squares from 0 to 1."""
+"""Plots on the unit square: forecasts against outcomes, against the market and against each other."""
 
 from collections.abc import Sequence
 
@@ -27,16 +27,16 @@ SIZE, LEFT, TOP = 250, 40, 44
 X = ChartScale(low=0, high=1, start=LEFT, stop=LEFT + SIZE)
 Y = ChartScale(low=0, high=1, start=TOP + SIZE, stop=TOP)
 FEW = 200
-"""Points that are drawn one by one; more are bubbles on a grid."""
+"""Maximum number of points drawn individually; more are drawn as bubbles on a grid."""
 CELLS, BINS, BARS = 20, 10, 20
 MOST_POINTS = 2000
-"""Points that travel with a picture of points."""
+"""Maximum number of points included in the CSV data of a scatter plot."""
 
 
 def _square(
     title: str, numbers: str, axes: str, said: str, *children: Markup, rows: Sequence[CsvRow], below: float = 40
 ) -> Chart:
-    """A square from 0 to 1 with its diagonal, under a title and a line of numbers; `said` is for a screen reader."""
+    """Draw a unit square with its diagonal, below a title and a line of numbers; `said` is for screen readers."""
     return figure(
         LEFT + SIZE + 20,
         TOP + SIZE + below,
@@ -52,9 +52,9 @@ def _square(
 
 
 def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> Chart:
-    """Forecast against market price; above the diagonal on the left and below on the right is hedging.
+    """Plot forecasts against market prices; above the diagonal on the left and below it on the right is hedging.
 
-    The line joins the mean forecast per tenth of the price.
+    The line joins the mean forecast for each tenth of the price.
     """
     f, m = _shared(p, price)
     if not len(f):
@@ -75,7 +75,7 @@ def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> C
 
 
 def agreement_plot(first: npt.ArrayLike, second: npt.ArrayLike, *, names: tuple[str, str]) -> Chart:
-    """Two forecasters: the first one's probability across, the second one's up."""
+    """Plot the probabilities of two forecasters, the first on the x-axis and the second on the y-axis."""
     p, q = _shared(first, second)
     if not len(p):
         return empty("They share no target")
@@ -91,14 +91,14 @@ def agreement_plot(first: npt.ArrayLike, second: npt.ArrayLike, *, names: tuple[
 
 
 def _shared(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both where both are known."""
+    """Return the values of both at the positions where both are finite."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     both = np.isfinite(a) & np.isfinite(b)
     return a[both], b[both]
 
 
 def _cloud(across: Floats, up: Floats) -> list[Markup]:
-    """Few points one by one, many as bubbles on a grid."""
+    """Draw few points individually, and many as bubbles on a grid."""
     if len(across) <= FEW:
         return [element("circle", cx=X(a), cy=Y(b), r="3", class_="f-a soft") for a, b in zip(across, up, strict=True)]
     count, _, _ = np.histogram2d(across, up, bins=CELLS, range=((0, 1), (0, 1)))
@@ -119,9 +119,9 @@ def _cloud(across: Floats, up: Floats) -> list[Markup]:
 def reliability_diagram(
     p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, name: str, bins: int = 10
 ) -> Chart:
-    """Observed frequency against mean forecast per bin with Wilson intervals, and how often each p was said.
+    """Plot observed frequency against mean forecast per bin, with Wilson intervals and a histogram of the forecasts.
 
-    Rows whose p is NaN (not answered) are left out. The intervals take rows as independent.
+    Rows whose p is NaN (not answered) are left out. The intervals treat rows as independent.
     """
     forecasts = np.asarray(p, dtype=np.float64)
     answered = ~np.isnan(forecasts)
@@ -168,7 +168,7 @@ def _reliability_points(found: ReliabilityBins) -> list[Markup]:
 
 
 def _forecast_bars(p: Floats, weight: Floats) -> list[Markup]:
-    """A histogram of the forecasts under the diagram."""
+    """Draw a histogram of the forecasts below the diagram."""
     base, height = TOP + SIZE + 86, 44
     share, edges = np.histogram(p, bins=BARS, range=(0, 1), weights=weight)
     share = share / share.sum()
@@ -181,7 +181,7 @@ def _forecast_bars(p: Floats, weight: Floats) -> list[Markup]:
 
 
 def correctness_histogram(brier: npt.ArrayLike, *, name: str) -> Chart:
-    """Share of questions by Brier score; 0 is certain and right, 0.25 is a shrug, 1 is certain and wrong."""
+    """Plot the share of questions by Brier score: 0 is certain and right, 0.25 is a shrug, 1 is certain and wrong."""
     scores = np.asarray(brier, dtype=np.float64)
     scores = scores[np.isfinite(scores)]
     if not len(scores):
@@ -194,14 +194,14 @@ def correctness_histogram(brier: npt.ArrayLike, *, name: str) -> Chart:
 
 
 def unit_histogram(values: Floats, title: str, heads: tuple[str, str], *, what: str, of: str, middle: float) -> Chart:
-    """Share of numbers between 0 and 1, good ones to the left of `middle`.
+    """Plot a histogram of numbers between 0 and 1; the good ones are to the left of `middle`.
 
     Args:
         values: The numbers.
-        title: What the figure shows, for those who do not see it.
-        heads: The two lines above it.
+        title: What the figure shows, for screen readers.
+        heads: The two lines above the plot.
         what: What the numbers are.
-        of: Whose they are, in the singular.
+        of: What each number belongs to, in the singular.
         middle: Where the colour changes.
     """
     count, edges = np.histogram(values, bins=BARS, range=(0, 1))

@@ -1,4 +1,4 @@
-"""Scores by group, as lines or dots on rows, and heat maps of every forecaster against every other."""
+"""Scores by group, as lines or as dots in rows, and heat maps that compare every pair of forecasters."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,9 +39,9 @@ from foretell.report.numbers import bracket, column_name, estimate, number, perc
 from foretell.scoring.breakdown import UNKNOWN, Breakdown
 
 MOST = 12
-"""Forecasters in one chart."""
+"""Maximum number of forecasters in one chart."""
 ROW, HEAD, FOOT = 15.0, 22.0, 20.0
-"""Heights in a panel: of a forecaster's line, above them, and of the axis below."""
+"""Heights in a panel: of a forecaster's row, of the heading above and of the axis below."""
 
 
 def score_by_group(
@@ -52,10 +52,10 @@ def score_by_group(
     zero: bool = False,
     styles: Mapping[str, SeriesStyle] | None = None,
 ) -> Chart:
-    """Up to twelve forecasters over the groups of a column, with intervals; `zero` draws the line of no difference.
+    """Plot the scores of up to twelve forecasters by group, with intervals; `zero` includes the line of no difference.
 
-    A forecaster that answered clearly fewer of a group's targets than the others is drawn faintly there: its score
-    is about other questions.
+    A forecaster that answered clearly fewer of a group's targets than the others is drawn faintly there, because its
+    score is about other questions.
     """
     names = list(found.scores)[:MOST]
     values = [v for name in names for i in found.scores[name] if i is not None for v in (i.estimate, i.low, i.high)]
@@ -83,7 +83,7 @@ class _ByGroup:
     styles: Mapping[str, SeriesStyle]
 
     def lines(self, width: float) -> Chart:
-        """Groups that follow each other: a line for each forecaster, named where it ends."""
+        """Draw ordered groups: a line for each forecaster, with its name at the end."""
         found, top = self.found, 34.0
         room = min(150.0, max(60.0, max(len(name) for name in self.names) * LETTER), width * 0.3)
         left, right, bottom = 46.0, width - room - 22, top + 210.0
@@ -122,7 +122,7 @@ class _ByGroup:
         )
 
     def panels(self, width: float) -> Chart:
-        """Groups without an order: a panel for each, with a line for each forecaster."""
+        """Draw unordered groups: a panel for each, with a row for each forecaster."""
         found = self.found
         across = min(len(found.groups), 3 if width > 600 else 1)
         wide, tall = width / across, HEAD + ROW * len(self.names) + FOOT
@@ -181,12 +181,12 @@ class _ByGroup:
 
 
 def _known(found: Breakdown, name: str) -> list[tuple[int, Interval]]:
-    """The groups in which a forecaster has a score."""
+    """Return the groups in which a forecaster has a score."""
     return [(g, one) for g, one in enumerate(found.scores[name]) if one is not None and math.isfinite(one.estimate)]
 
 
 def _drawn(whisker: Markup | None, dot: Markup, found: Breakdown, name: str, g: int) -> Markup:
-    """Whisker and mark, faint where the forecaster answered fewer than nine tenths of what the fullest did."""
+    """Draw whisker and mark, faintly if the forecaster answered under 90 % of what the most complete one did."""
     fullest = max(counts[g] for counts in found.answered.values())
     faint = found.answered[name][g] < 0.9 * fullest
     return element("g", whisker, dot, class_="soft") if faint else join(whisker, dot)
@@ -196,7 +196,7 @@ def _drawn(whisker: Markup | None, dot: Markup, found: Breakdown, name: str, g: 
 
 
 def question_set(found: Breakdown, *, title: str | None = None) -> Chart:
-    """Targets per group as bars, share of yes as dots with a Wilson interval (rows taken as independent)."""
+    """Plot the targets per group as bars, and the share of yes as dots with Wilson intervals (rows independent)."""
     if not found.groups:
         return empty("No question")
     row, head = 22, 44
@@ -239,18 +239,18 @@ def question_set(found: Breakdown, *, title: str | None = None) -> Chart:
 
 MOST_ROWS = 30
 ROOMY = 12
-"""Rows up to which cells are large."""
+"""Maximum number of rows for which cells are large."""
 NAME = 28
 MIDDLE = 4
-"""The neutral one of nine colour steps."""
+"""Index of the neutral colour among the nine steps."""
 
 
 def difference_heatmap(
     names: Sequence[str], matrix: PairwiseMatrix, *, label: str, decimals: int = 1, low_is_better: bool = False
 ) -> Chart:
-    """Row minus column; blue where the row is better. At most 30 rows, in the order given.
+    """Draw a heat map of row minus column; blue if the row is better. At most 30 rows, in the order given.
 
-    Stars go by p-values corrected for the number of pairs in the matrix (Holm).
+    Stars are based on p-values corrected for the number of pairs in the matrix (Holm).
     """
     size = min(len(names), MOST_ROWS)
     if size < 2:
@@ -295,7 +295,7 @@ def difference_heatmap(
 
 
 def distance_heatmap(names: Sequence[str], distance: Floats, *, label: str, decimals: int = 3) -> Chart:
-    """Every forecaster against every other; the darker, the further apart. At most 30, in the order given."""
+    """Draw a heat map of the distance between forecasters; darker is further apart. At most 30, in the order given."""
     size = min(len(names), MOST_ROWS)
     if size < 2:
         return empty("Fewer than two forecasters to compare")
@@ -327,7 +327,7 @@ def distance_heatmap(names: Sequence[str], distance: Floats, *, label: str, deci
 
 
 def _names(names: Sequence[str], wide: float, tall: float) -> tuple[float, Markup]:
-    """Where the cells begin, with numbered names at the left and their numbers on top."""
+    """Return where the cells start, and the row names with numbers, which are repeated as column headings."""
     left = max(len(shorten(name, NAME)) for name in names) * 6.5 + 36
     parts: list[Markup] = []
     for i, name in enumerate(names):
@@ -339,7 +339,7 @@ def _names(names: Sequence[str], wide: float, tall: float) -> tuple[float, Marku
 
 
 def _steps(better: Floats) -> Ints:
-    """Colour step 0 (worse) to 8 (better); the largest fifth of the differences share the last one."""
+    """Return colour steps from 0 (worse) to 8 (better); the largest fifth of the differences share the last step."""
     finite = np.abs(better[np.isfinite(better) & (better != 0)])
     scale = float(np.quantile(finite, 0.8)) if len(finite) else 1.0
     share = np.clip(np.nan_to_num(better / scale), -1, 1)
@@ -347,6 +347,6 @@ def _steps(better: Floats) -> Ints:
 
 
 def _brief(value: float, decimals: int, *, tight: bool) -> str:
-    """A difference short enough for its cell: in a large map 12.3 becomes 12 and 0.012 becomes .012."""
+    """Format a difference to fit its cell: in a large map 12.3 becomes 12, and 0.012 becomes .012."""
     shown = signed(value, 0 if tight and abs(value) >= 10 else decimals)
     return shown.replace("0.", ".", 1) if decimals > 1 and shown.lstrip("+−").startswith("0.") else shown

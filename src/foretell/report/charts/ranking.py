@@ -1,4 +1,4 @@
-"""Forecasters by their numbers: forest plot, frontier of score against cost; and the tornado chart of inputs."""
+"""Charts of forecasters' scores: forest plot, and frontier of score against cost; and the tornado chart of inputs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,12 +33,12 @@ TOP = 14
 
 @dataclass(frozen=True, kw_only=True)
 class ForestRow:
-    """One line of the plot."""
+    """A row of a forest plot."""
 
     name: str
     interval: Interval
     anchor: bool = False
-    """A yardstick (crowd, base rate, always 0.5): drawn on a band."""
+    """Whether the row is a baseline (crowd, base rate, always 0.5), which is drawn on a band."""
 
 
 def forest_plot(
@@ -49,10 +49,10 @@ def forest_plot(
     reference: str | float | None = None,
     styles: Mapping[str, SeriesStyle] | None = None,
 ) -> Chart:
-    """Rows in the order given; `reference` is a row's name or a value, drawn as a dashed line.
+    """Draw a forest plot, rows in the order given; `reference`, a row's name or a value, is drawn as a dashed line.
 
-    `styles` are the marks that rows have on the rest of the page; others are alike. On a phone names stand above the
-    intervals.
+    `styles` are the marks that rows have on the rest of the page; other rows look alike. On a phone, names are above
+    the intervals.
     """
     shown = [row for row in rows if math.isfinite(row.interval.estimate)]
     if not shown:
@@ -71,7 +71,7 @@ class _Forest:
     label: str
     decimals: int
     at: float
-    """Where the reference stands; NaN without one."""
+    """Value of the reference; NaN without one."""
     styles: Mapping[str, SeriesStyle]
 
     def draw(self, width: float, *, stacked: bool) -> Chart:
@@ -130,7 +130,7 @@ LabelBox = tuple[float, float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierPoint:
-    """A forecaster with its price; the price may be dollars, seconds or a share left unanswered."""
+    """A forecaster with its cost, in dollars, seconds or the share left unanswered."""
 
     name: str
     cost: float
@@ -138,7 +138,7 @@ class FrontierPoint:
 
 
 def pareto(points: Sequence[FrontierPoint], *, low_is_better: bool = False) -> tuple[FrontierPoint, ...]:
-    """Points that no other beats on score without costing more, cheapest first."""
+    """Return the points that no other point beats on score without costing more, cheapest first."""
     sign = -1 if low_is_better else 1
     best, kept = -math.inf, list[FrontierPoint]()
     for point in sorted(points, key=lambda q: (q.cost, -sign * q.interval.estimate)):
@@ -156,7 +156,7 @@ def frontier(
     decimals: int = 1,
     low_is_better: bool = False,
 ) -> Chart:
-    """Score against cost, on a logarithmic axis when costs span a factor of ten; the best deals joined by a line."""
+    """Plot score against cost, with the Pareto front as a line; on a log axis if costs span a factor of ten."""
     shown = [q for q in points if math.isfinite(q.cost) and math.isfinite(q.interval.estimate)]
     if not shown:
         return empty("No cost is known")
@@ -214,7 +214,7 @@ def _frontier(
 
 
 def _placed(name: str, x: float, y: float, taken: list[LabelBox], limit: float, *, style: str) -> list[Markup]:
-    """The name at the first free place around its mark; nowhere when all are taken (the read-out has it)."""
+    """Place the name at the first free position around its mark; omit it if all are taken (the tooltip has it)."""
     width = len(name) * 5.9
     for left, base in ((x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17)):
         box = (left, base - 10, width, 13.0)
@@ -234,7 +234,7 @@ def _overlap(a: LabelBox, b: LabelBox) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class TornadoRow:
-    """One input and where the answer stands at the ends of its range."""
+    """An input, and the answer at both ends of its range."""
 
     name: str
     at_low: float
@@ -242,7 +242,7 @@ class TornadoRow:
 
 
 def tornado_plot(rows: Sequence[TornadoRow], base: float, *, label: str = "probability") -> Chart:
-    """Rows in the order given, around the answer as it is; orange where the input is low, blue where it is high."""
+    """Draw a tornado chart around the current answer, rows in the order given; low inputs are orange, high blue."""
     if not rows:
         return empty("Nothing moves it")
     return responsive(

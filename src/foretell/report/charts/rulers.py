@@ -1,4 +1,4 @@
-"""Numbers on a small ruler, to be read row by row: scores with their interval, probabilities with what happened."""
+"""Small rulers for table rows and cards: scores with intervals, and probabilities with outcomes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,14 +32,14 @@ from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import bracket, plural, probability_text, signed
 
 MARKET, RATE, OURS = "e", "muted", "a"
-"""Colours that mean the same everywhere: the market ochre, the base rate grey, ours blue."""
+"""Colours with a fixed meaning: the market is ochre, the base rate grey, our own forecasts blue."""
 SMALL, TALL = 190, 24
 
 
 def score_ruler(
     score: tuple[float, float, float], low: float, high: float, *, price: float | None, rate: float | None
 ) -> Chart:
-    """A score with its interval between two ends, and where the market and the base rate stand."""
+    """Draw a score with its interval on a scale from `low` to `high`, with ticks for the market and the base rate."""
     x, middle = ChartScale(low=low, high=high, start=4, stop=SMALL - 4), TALL / 2
     estimate, lower, upper = score
     parts = [line(x(low), middle, x(high), middle, "l-grid thin")]
@@ -57,7 +57,7 @@ def score_ruler(
 def labelled_score(
     score: tuple[float, float, float], *, price: float | None = None, rate: float | None = None
 ) -> Chart:
-    """A run's Brier index with its interval on an axis, and the market and the base rate by name."""
+    """Draw a run's Brier index with its interval on an axis, with the market and the base rate labelled."""
     return responsive(*(_labelled_score(score, price, rate, width) for width in (WIDE, NARROW)))
 
 
@@ -92,7 +92,7 @@ def _labelled_score(score: tuple[float, float, float], price: float | None, rate
 
 @dataclass(frozen=True, kw_only=True)
 class ShownAnswer:
-    """What stands on a ruler between 0 and 100 %: an answer, its trials, the yardsticks, and what happened."""
+    """What to draw on a ruler from 0 to 100 %: an answer, its trials, the market, the base rate and the outcome."""
 
     p: float | None
     trials: Sequence[float] = ()
@@ -103,7 +103,7 @@ class ShownAnswer:
 
 
 def probability_ruler(shown: ShownAnswer, *, large: bool = False) -> Chart:
-    """An answer between 0 and 100 %, its trials, market and base rate, and what happened at one of the ends."""
+    """Draw an answer between 0 and 100 % with its trials, the market, the base rate, and the outcome at one end."""
     if large:
         return responsive(*(_probabilities(shown, width, large=True) for width in (WIDE, NARROW)))
     return _small_probabilities(replace(shown, trials=tuple(shown.trials)))
@@ -144,7 +144,7 @@ def _probabilities(shown: ShownAnswer, width: float, *, large: bool) -> Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class RulerRow:
-    """One outcome of an event: what each forecaster gave it, the market's price, and whether it came true."""
+    """One outcome of an event: each forecaster's probability, the market price, and whether it came true."""
 
     name: str
     said: Mapping[str, float]
@@ -153,7 +153,7 @@ class RulerRow:
 
 
 def everybody_ruler(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle]) -> Chart:
-    """What everybody said about each outcome, between 0 and 100 %, with the market and the median."""
+    """Draw all forecasts of each outcome between 0 and 100 %, with the market and the median."""
     if not any(row.said or row.price is not None for row in rows):
         return empty("Nobody has said anything yet")
     return responsive(*(_everybody(rows, styles, width) for width in (WIDE, NARROW)))
@@ -201,7 +201,7 @@ def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], widt
 
 
 def interval_ruler(interval: Interval, ends: tuple[float, float], at: float | None, style: SeriesStyle) -> Chart:
-    """A number with its interval between two ends, and a line where the reference stands; for a row of a table."""
+    """Draw a number with its interval between two ends, and a line at the reference; for a table row."""
     x, middle = ChartScale(low=ends[0], high=ends[1], start=4, stop=SMALL - 4), TALL / 2
     parts = [line(x(ends[0]), middle, x(ends[1]), middle, "l-grid thin")]
     if at is not None:
@@ -239,7 +239,7 @@ def _labels(x: ChartScale, shown: ShownAnswer) -> list[Markup]:
 
 
 def _side(value: float) -> str:
-    """How text is put at a place, so that it stays inside."""
+    """Return the text anchor at a position that keeps a label inside the figure."""
     return "" if value < 0.12 else "r" if value > 0.88 else "m"
 
 
@@ -252,14 +252,14 @@ def _tick(x: float, middle: float, colour: str, half: float, tip: str) -> Markup
 
 WIDTH, HEIGHT = 260.0, 104.0
 PLOT = 158.0
-"""Where the plot ends and labels begin."""
+"""X position where the plot ends and the labels begin."""
 MOST_LINES = 4
-"""Lines of a thumbnail that are drawn and named."""
+"""Maximum number of lines drawn and named in a thumbnail."""
 NAME_LENGTH, ROOMY = 24, 310.0
 
 
 def score_thumbnail(scores: Mapping[str, tuple[float, float, float]]) -> Chart:
-    """Estimate, low and high of a run, the market and the base rate, one above the other."""
+    """Draw estimate and interval of a run above the market and the base rate."""
     x = covering([value for one in scores.values() for value in one], 84, WIDTH - 14)
     parts: list[Markup] = []
     for place, (name, (estimate, low, high)) in enumerate(scores.items()):
@@ -274,7 +274,7 @@ def score_thumbnail(scores: Mapping[str, tuple[float, float, float]]) -> Chart:
 
 
 def belief_thumbnail(paths: Sequence[Sequence[float]], answer: float, price: float | None) -> Chart:
-    """How belief went in every trial, the answer, and the market as a dashed line."""
+    """Draw how belief changed in every trial, the answer, and the market as a dashed line."""
     values = [*(p for path in paths for p in path), answer, *([] if price is None else [price])]
     y = covering(values, HEIGHT - 12, 14, within=(0.0, 1.0))
     longest = max((len(path) for path in paths), default=1)
@@ -303,7 +303,7 @@ def belief_thumbnail(paths: Sequence[Sequence[float]], answer: float, price: flo
 
 
 def tree_thumbnail(levels: Sequence[Sequence[tuple[float | None, int]]]) -> Chart:
-    """The claims of a tree, level by level: how likely each is, and the place of the claim it belongs to."""
+    """Draw the claims of a tree by level, given the probability of each and the position of its parent."""
     parts: list[Markup] = []
     across = [2 + (WIDTH - 46) * n / max(len(levels) - 1, 1) for n in range(len(levels))]
     down = [[HEIGHT * (n + 0.5) / len(level) for n in range(len(level))] for level in levels]
@@ -323,7 +323,7 @@ def tree_thumbnail(levels: Sequence[Sequence[tuple[float | None, int]]]) -> Char
 
 
 def lines_thumbnail(courses: Mapping[str, Sequence[float]], decimals: int) -> Chart:
-    """How far entries are ahead of the market, over time; the market is the line at 0."""
+    """Draw how far entries are ahead of the market over time; the market is the line at 0."""
     shown = dict(list(courses.items())[:MOST_LINES])
     y = covering([0.0, *(value for course in shown.values() for value in course)], HEIGHT - 10, 12)
     longest = max((min(len(name), NAME_LENGTH) for name in shown), default=0) + decimals + 4

@@ -1,9 +1,9 @@
-"""Inline SVG: the figure value all charts return, and the few shapes they share.
+"""Inline SVG: the `Chart` value that all chart functions return, and the basic shapes they share.
 
-Colours are classes over CSS variables, so one figure serves light, dark and print. Nothing carries a style
-attribute: a page may forbid them in its security policy. The numbers a figure shows travel in it as CSV, so that a
-page, a report, a notebook and a file of its own can hand them out; what an element says of itself is its `<title>`,
-which browsers show on hover and `static/figures.js` reads out by mouse and keyboard.
+Colours are classes over CSS variables, so one figure serves light, dark and print. Nothing has a style attribute,
+because a page may forbid them in its security policy. A figure carries its numbers as CSV, so that a page, a report, a
+notebook and a standalone file can offer them for download. An element describes itself in its `<title>`, which browsers
+show on hover and `static/figures.js` reads out by mouse and keyboard.
 """
 
 import math
@@ -28,7 +28,7 @@ from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
 @dataclass(frozen=True, kw_only=True)
 class ChartScale:
-    """Maps [low, high] onto the pixels [start, stop], evenly or by powers of ten."""
+    """Maps [low, high] to the pixels [start, stop], on a linear or logarithmic scale."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class ChartScale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Place of the value; values outside the scale are put on its edge."""
+        """Return the position of the value; values outside the scale are put on its edge."""
         value = min(max(value, self.low), self.high)
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -46,14 +46,14 @@ class ChartScale:
         return self.start + share * (self.stop - self.start)
 
     def ticks(self, count: int = 5) -> tuple[float, ...]:
-        """About `count` round numbers within the scale."""
+        """Return about `count` round numbers within the scale."""
         return log_ticks(self.low, self.high, count) if self.log else nice_ticks(self.low, self.high, count)
 
 
 def covering(
     values: Iterable[float], start: float, stop: float, *, within: tuple[float, float] | None = None, log: bool = False
 ) -> ChartScale:
-    """A scale that shows every finite value with a little air, but nothing outside `within`.
+    """Return a scale that shows every finite value with a small margin, but nothing outside `within`.
 
     >>> scale = covering([2.0, 4.0, math.nan], 0, 100)
     >>> scale.low < 2 < 4 < scale.high
@@ -72,7 +72,7 @@ def covering(
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
-    """Multiples of 1, 2, 2.5 or 5 times a power of ten inside [low, high], about `count` of them.
+    """Return about `count` multiples of 1, 2, 2.5 or 5 times a power of ten inside [low, high].
 
     >>> nice_ticks(0, 1)
     (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -87,7 +87,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
 
 
 def log_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
-    """Powers of ten inside [low, high], with their doubles and fives where there is room for them.
+    """Return the powers of ten inside [low, high], with their multiples by 2 and 5 if there is room for them.
 
     >>> log_ticks(0.04, 30)
     (0.1, 1.0, 10.0)
@@ -103,7 +103,7 @@ def log_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
 
 
 def tick_label(value: float) -> str:
-    """A tick as text, without the zeros that say nothing.
+    """Format a tick without trailing zeros.
 
     >>> tick_label(0.25), tick_label(70.0), tick_label(-1.5), tick_label(20000.0)
     ('0.25', '70', '−1.5', '20k')
@@ -122,15 +122,15 @@ _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
 
 
 def date_scale(moments: Iterable[datetime], start: float, stop: float) -> ChartScale:
-    """From the first moment to the last, at least an hour."""
+    """Return a scale from the first time to the last, spanning at least an hour."""
     seconds = [at.timestamp() for at in moments] or [0.0]
     return ChartScale(low=min(seconds), high=max(max(seconds), min(seconds) + HOUR), start=start, stop=stop)
 
 
 def date_ticks(low: float, high: float, count: int = 6) -> list[tuple[float, str]]:
-    """At most about `count` beginnings of hours, days, weeks (Mondays), months or years within, with what to call them.
+    """Return at most about `count` starts of hours, days, weeks (Mondays), months or years, with their labels.
 
-    The year is said at the first tick and wherever it changes; times are UTC.
+    The year is included in the first label and wherever it changes; times are UTC.
 
     >>> day = lambda text: datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     >>> [name for _, name in date_ticks(day("2026-08-24"), day("2026-11-15"), 4)]
@@ -169,7 +169,7 @@ def date_ticks(low: float, high: float, count: int = 6) -> list[tuple[float, str
 
 
 def date_text(at: datetime) -> str:
-    """A moment as people write it, in UTC; without the clock at midnight.
+    """Format a time in UTC; midnight is shown as the date alone.
 
     >>> date_text(datetime(2026, 11, 7, 6, tzinfo=UTC)), date_text(datetime(2026, 11, 7, tzinfo=UTC))
     ('7 Nov 2026, 06:00 UTC', '7 Nov 2026')
@@ -183,7 +183,7 @@ def date_text(at: datetime) -> str:
 
 
 def spread_labels(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places as near as can be to those wanted, `gap` apart, between `low` and `high`, in the same order.
+    """Return positions as close as possible to those wanted, in the same order, `gap` apart, from `low` to `high`.
 
     >>> spread_labels([10, 11, 50], 12, 0, 100)
     [4.5, 16.5, 50.0]
@@ -219,7 +219,7 @@ def spread_labels(wanted: Sequence[float], gap: float, low: float, high: float) 
 
 
 SCALE = 2
-"""Pixels of a PNG per unit of the SVG."""
+"""PNG pixels per SVG unit."""
 
 
 def export_figure(svg: str, path: Path) -> Path:
@@ -229,7 +229,7 @@ def export_figure(svg: str, path: Path) -> Path:
 
 
 def figure_png(svg: str, scale: float = 1) -> bytes:
-    """A chart in its light colours as the bytes of a PNG; needs the extra `plots`."""
+    """Return a chart in its light colours as PNG bytes; needs the extra `plots`."""
     return _converter().svg_to_png(light_svg(svg), scale=scale)
 
 
@@ -242,7 +242,7 @@ def _converter() -> Any:
 
 
 def light_svg(svg: str) -> str:
-    """The chart on white with a style of its own that needs no variables: converters do not know them."""
+    """Return the chart on white with its own style and no CSS variables, which converters do not support."""
     svg = re.sub(r"<style>.*?</style>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     end = svg.index(">") + 1
     size = re.search(r'width="([^"]+)" height="([^"]+)"', svg[:end])
@@ -251,45 +251,45 @@ def light_svg(svg: str) -> str:
 
 
 WIDE, NARROW, HALF = 840, 360, 460
-"""Widths of figures: across a page, on a phone, and two beside each other."""
+"""Widths of figures: across a page, on a phone, and side by side."""
 LETTER = 6.4
-"""Average width of a letter at the figures' text size."""
+"""Average width of a letter at the text size of figures."""
 CsvRow = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture as SVG for use inside a page that carries the figure style; shows itself in notebooks."""
+    """An SVG chart for a page that includes the figure style; displays itself in notebooks."""
 
     svg: Markup
     wide: bool = False
-    """Needs the width of a page."""
+    """Whether it needs the full width of a page."""
     narrow: Markup | None = None
-    """The same for a phone; without it the picture is shrunk, or scrolls sideways where it is wide."""
+    """The version for phones; without it, the chart is shrunk, or scrolls sideways if it is wide."""
     small: bool = False
-    """A mark in a row of a table: the table is what one downloads."""
+    """Whether it is a mark in a table row, which has no download of its own because the table has one."""
     square: bool = False
-    """As high as wide, and better not large."""
+    """Whether it is about as high as wide and should stay small."""
 
     def standalone(self) -> str:
-        """The same picture with its own colours, for a file of its own."""
+        """Return the SVG with its own colours, for a separate file."""
         end = self.svg.index(">") + 1
         return str(self.svg[:end] + figure_style() + self.svg[end:])
 
     @property
     def title(self) -> str:
-        """What a screen reader says."""
+        """The text for screen readers."""
         found = re.search(r'aria-label="([^"]*)"', self.svg)
         return str(Markup(found[1]).unescape()) if found else ""
 
     @property
     def csv(self) -> str:
-        """The numbers it shows; empty if there are none."""
+        """The chart's numbers as CSV; empty if there are none."""
         found = re.search(r"<metadata>([^<]*)</metadata>", self.svg)
         return str(Markup(found[1]).unescape()) if found else ""
 
     def to_html(self, style: str = "") -> Markup:
-        """A figure element for a page that has the figure style and script; read-out and downloads come with these."""
+        """Return a figure element for a page with the figure style and script, which add read-out and downloads."""
         classes = " ".join([*(name for name in ("wide", "small", "square") if getattr(self, name)), style]).strip()
         narrow = self.narrow is not None
         picture = element("div", self.svg, class_="roomy" if narrow else "only")
@@ -305,15 +305,15 @@ class Chart:
         return element("figure", box, class_=f"chart {classes}".strip(), tabindex="0", aria_label=told)
 
     def _repr_html_(self) -> str:
-        """The figure with its style and script, for notebooks and other people's pages."""
+        """Return the figure with its style and script, for notebooks and other websites."""
         from foretell.report.html import figure_document
 
         return figure_document(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the picture to an .svg, .png or .pdf file, or its numbers to .csv, by its ending; returns the path.
+        """Write the chart to an .svg, .png or .pdf file, or its numbers to a .csv file, and return the path.
 
-        PNG and PDF take the extra `plots`.
+        PNG and PDF need the extra `plots`.
         """
         target = Path(path)
         if target.suffix in (".png", ".pdf"):
@@ -330,7 +330,7 @@ class Chart:
 
 
 def figure(width: float, height: float, title: str, *children: Markup, rows: Sequence[CsvRow] = ()) -> Chart:
-    """A figure of that size; the title is what a screen reader says, the rows are what CSV holds."""
+    """Build a figure of this size; `title` is the text for screen readers, `rows` is the data for CSV."""
     svg = element(
         "svg",
         _metadata(rows) if rows else None,
@@ -347,14 +347,14 @@ def figure(width: float, height: float, title: str, *children: Markup, rows: Seq
 
 
 def chart_of(svg: Markup, narrow: Markup | None = None) -> Chart:
-    """A chart from its SVG, whose width says how it stands on a page."""
+    """Build a chart from its SVG, whose width determines its layout on a page."""
     found = re.search(r'\bwidth="([0-9.]+)"', svg)
     width = float(found[1]) if found else 0.0
     return Chart(svg, wide=width > 480, narrow=narrow, square=width <= 400)
 
 
 def responsive(roomy: Chart, narrow: Chart) -> Chart:
-    """One figure drawn twice: for a page and for a phone."""
+    """Combine a chart for pages with its version for phones."""
     return replace(roomy, narrow=_without_numbers(narrow.svg))
 
 
@@ -363,7 +363,7 @@ def _without_numbers(svg: Markup) -> Markup:
 
 
 def _metadata(rows: Sequence[CsvRow]) -> Markup:
-    """The rows as CSV; texts are cleaned one by one, since the whole has lines."""
+    """Return the rows as CSV metadata; texts are cleaned one by one, because the whole contains line breaks."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     lines = [names, *([row.get(name) for name in names] for row in rows)]
     text = "".join(",".join(_csv_cell(cell) for cell in cells) + "\n" for cells in lines)
@@ -380,28 +380,28 @@ def _csv_cell(value: object) -> str:
 
 
 def empty(message: str, width: float = 320) -> Chart:
-    """A figure that says why there is nothing to see."""
+    """Build a figure that says why there is nothing to show."""
     return figure(width, 60, message, text(width / 2, 34, message, "m k"))
 
 
 def text(x: float, y: float, content: str, style: str | None = None, *, tip: str | None = None) -> Markup:
-    """Text at a place; with what it says in full, where that is more."""
+    """Draw text at a position, with a tooltip if `tip` says more than the text."""
     children = (content,) if tip is None or clean(tip) == clean(content) else (content, element("title", tip))
     return element("text", *children, x=float(x), y=float(y), class_=style)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
-    """A straight line."""
+    """Draw a straight line."""
     return element("path", d=f"M{_at(x1, y1)}L{_at(x2, y2)}", class_=style)
 
 
 def polyline(points: Sequence[tuple[float, float]], style: str) -> Markup:
-    """A line through the points."""
+    """Draw a line through the points."""
     return element("path", d="M" + "L".join(_at(x, y) for x, y in points), class_=style + " no")
 
 
 def rect(x: float, y: float, width: float, height: float, style: str, *, tip: str | None = None) -> Markup:
-    """A rectangle, optionally with what it says."""
+    """Draw a rectangle, optionally with a tooltip."""
     children = () if tip is None else (element("title", tip),)
     return element(
         "rect",
@@ -419,7 +419,7 @@ def rect(x: float, y: float, width: float, height: float, style: str, *, tip: st
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """How a series is drawn."""
+    """How a series is drawn: its colour, shape and dashes."""
 
     colour: str
     shape: int
@@ -427,24 +427,24 @@ class SeriesStyle:
 
     @property
     def stroke(self) -> str:
-        """Classes of its line."""
+        """CSS classes of its line."""
         return f"l-{self.colour}{self.dash}"
 
 
 MARKET_STYLE = SeriesStyle("e", 12)
-"""The market is ochre everywhere."""
+"""Style of the market, which is ochre everywhere."""
 RATE_STYLE = SeriesStyle("muted", 2)
-"""The base rate and other yardsticks are grey everywhere."""
+"""Style of the base rate and other baselines, which are grey everywhere."""
 HALF_STYLE = SeriesStyle("axis", 10, " dots")
 
 
 def series_style(index: int) -> SeriesStyle:
-    """The style of a series by its place: twelve differ in colour and shape, then dashes tell the rounds apart."""
+    """Return the style of a series by index: twelve differ in colour and shape, further ones also in their dashes."""
     return SeriesStyle(SERIES[index % len(SERIES)], index % 12, ("", " dash", " dots")[index // 6 % 3])
 
 
 def series_styles(names: Iterable[str], known: Mapping[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
-    """A style for each name: as on the rest of the page where that is `known`, the yardsticks always in their own."""
+    """Return a style for each name: its `known` one from the rest of the page, a baseline's own, or the next one."""
     fixed = {CROWD: MARKET_STYLE, "market": MARKET_STYLE, BASE_RATE: RATE_STYLE, ALWAYS_HALF: HALF_STYLE}
     found = dict(known or {})
     for name in names:
@@ -457,9 +457,9 @@ def series_styles(names: Iterable[str], known: Mapping[str, SeriesStyle] | None 
 def mark(
     x: float, y: float, series: int | SeriesStyle, *, tip: str | None = None, together: str | None = None
 ) -> Markup:
-    """The mark of a series at a place.
+    """Draw the mark of a series at a position.
 
-    Marks with the same `together` are read out at once, such as all series on one day.
+    Marks with the same `together` are read out together, such as all series on one day.
     """
     style = series if isinstance(series, SeriesStyle) else series_style(series)
     return element(
@@ -508,7 +508,7 @@ def _shape(x: float, y: float, shape: int) -> str:
 
 
 def legend(keys: Sequence[tuple[str, SeriesStyle]], left: float, y: float, width: float) -> tuple[Markup, float]:
-    """Keys of series in as many lines as they need, and the height they take."""
+    """Draw a legend on as many lines as it needs, and return it with its height."""
     x, start, parts = left, y, list[Markup]()
     for name, style in keys:
         shown = shorten(name, 30)
@@ -522,7 +522,7 @@ def legend(keys: Sequence[tuple[str, SeriesStyle]], left: float, y: float, width
 
 @dataclass(frozen=True, kw_only=True)
 class EndLabel:
-    """The name of a line, beside where it ends."""
+    """The name of a line, placed beside its end."""
 
     name: str
     style: SeriesStyle
@@ -531,7 +531,7 @@ class EndLabel:
 
 
 def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high: float) -> Markup:
-    """Names at the right of lines, moved apart where they would touch, each joined to its end."""
+    """Draw names to the right of lines, moved apart if they would touch, each connected to the end of its line."""
     places = spread_labels([end.y for end in ends], 13, low, high)
     parts: list[Markup] = []
     for end, y in zip(ends, places, strict=True):
@@ -546,13 +546,13 @@ def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high
 
 
 def x_axis(scale: ChartScale, y: float, top: float, label: str, *, count: int = 5) -> Markup:
-    """Grid lines from `top` to `y`, ticks and a label under them; takes 34 pixels below `y`."""
+    """Draw grid lines from `top` to `y`, with ticks and a label below; takes 34 pixels below `y`."""
     ticks = [(tick, tick_label(tick)) for tick in scale.ticks(count)]
     return join(_under(scale, ticks, y, top), text((scale.start + scale.stop) / 2, y + 29, label, "s m"))
 
 
 def date_axis(scale: ChartScale, y: float, top: float) -> Markup:
-    """Grid lines where days, weeks, months or years begin, named under the line; takes 18 pixels below `y`."""
+    """Draw grid lines at the start of days, weeks, months or years, with labels; takes 18 pixels below `y`."""
     count = max(2, int((scale.stop - scale.start) / 78))
     return _under(scale, date_ticks(scale.low, scale.high, count), y, top)
 
@@ -567,7 +567,7 @@ def _under(scale: ChartScale, ticks: Sequence[tuple[float, str]], y: float, top:
 
 
 def y_axis(scale: ChartScale, x: float, right: float, *, count: int = 5, percent: bool = False) -> Markup:
-    """Grid lines from `x` to `right` with ticks to the left of `x`; a probability is told in percent."""
+    """Draw grid lines from `x` to `right`, with ticks to the left of `x`; `percent` shows probabilities in percent."""
     parts: list[Markup] = []
     for tick in scale.ticks(count):
         y = scale(tick)

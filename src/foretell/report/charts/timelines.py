@@ -1,4 +1,4 @@
-"""Probabilities over time and over steps: prices and forecasts of a market, beliefs of an agent, many courses."""
+"""Probabilities over time and over steps: prices and forecasts of a market, beliefs of an agent, many paths."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,13 +38,13 @@ from foretell.report.numbers import number, probability_text
 
 QUARTERS = {p: f"{100 * p:.0f} %" for p in (0.0, 0.25, 0.5, 0.75, 1.0)}
 HEIGHT, LEFT, TOP, BOTTOM = 250, 44, 40, 210
-"""Of a small plot, and the edges of its grid."""
+"""Height of a small plot, and the edges of its grid."""
 
 
 def _grid(
     x: ChartScale, y: ChartScale, across: Mapping[float, str], under: Iterable[tuple[float, str]], label: str = ""
 ) -> Markup:
-    """Lines across with their labels at the left, and labels under the plot."""
+    """Draw horizontal grid lines with labels on the left, and labels below the plot."""
     parts: list[Markup] = []
     for value, shown in across.items():
         parts.append(line(x.start, y(value), x.stop, y(value), "l-grid thin"))
@@ -54,7 +54,7 @@ def _grid(
 
 
 def _whole_steps(x: ChartScale) -> list[tuple[int, str]]:
-    """About eight whole numbers within the scale."""
+    """Return about eight whole numbers within the scale, with their labels."""
     first, last = int(x.low), int(x.high)
     return [(step, str(step)) for step in range(first, last + 1, max(1, round((last - first) / 8)))]
 
@@ -62,19 +62,19 @@ def _whole_steps(x: ChartScale) -> list[tuple[int, str]]:
 # Lines over true dates, each named where it ends.
 
 NAMED = 12
-"""Lines that are named and marked; more are thin and grey."""
+"""Maximum number of lines with a name and marks; further ones are thin and grey."""
 MOST_HITS = 400
-"""Places of one line that can be read out one by one."""
+"""Maximum number of points of one line that can be read out individually."""
 Points = Sequence[tuple[datetime, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatedLines:
-    """Numbers of several over time."""
+    """Several series of numbers over time."""
 
     title: str
     lines: Mapping[str, Points]
-    """By name, oldest first; those beyond the first twelve are drawn in grey."""
+    """Points by name, oldest first; series beyond the first twelve are drawn in grey."""
     label: str = ""
     """What the numbers are."""
     held: frozenset[str] = frozenset()
@@ -83,20 +83,20 @@ class DatedLines:
     percent: bool = False
     """Whether the numbers are probabilities."""
     level: float | None = None
-    """A dashed line across."""
+    """Value at which to draw a dashed horizontal line."""
     notes: Sequence[tuple[datetime, str]] = ()
-    """Moments to be marked."""
+    """Times to mark, each with a text."""
     news: Sequence[tuple[datetime, str]] = ()
-    """Ticks along the bottom with a text to read out, such as titles of reports; those off the axis are left out."""
+    """Ticks along the bottom with a tooltip, such as titles of reports; those outside the axis are left out."""
     styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
 
     def told(self, value: float) -> str:
-        """A number as the chart says it."""
+        """Format a number as the chart shows it."""
         return probability_text(value) if self.percent else number(value, self.decimals)
 
 
 def dated_plot(shown: DatedLines) -> Chart:
-    """Every line with its marks over a calendar axis."""
+    """Plot every line with its marks over a calendar axis."""
     lines = {name: points for name, points in shown.lines.items() if points}
     if not lines:
         return empty("Nothing to show over time yet")
@@ -157,7 +157,7 @@ def _dated_row(shown: DatedLines, name: str, at: datetime, value: float) -> CsvR
 
 
 def _stepped(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A value holds until the next one."""
+    """Turn the points into a step line, where a value holds until the next one."""
     found: list[tuple[float, float]] = []
     for place in places:
         found += [(place[0], found[-1][1]), place] if found else [place]
@@ -167,7 +167,7 @@ def _stepped(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 def _dated_marks(
     shown: DatedLines, name: str, style: SeriesStyle, x: ChartScale, y: ChartScale, *, quiet: bool
 ) -> list[Markup]:
-    """A mark for each number; those of a held line are not seen, only read out."""
+    """Draw a mark for each number; the marks of a held line are invisible and only read out."""
     points = shown.lines[name]
     every = -(-len(points) // MOST_HITS)
     found: list[Markup] = []
@@ -207,20 +207,20 @@ class MarketHistory:
 
     title: str
     prices: Points
-    """Oldest first."""
+    """Prices, oldest first."""
     forecasts: Mapping[str, Points] = field(default_factory=dict[str, Points])
-    """By forecaster."""
+    """Forecasts by forecaster."""
     outcome: float | None = None
     closes: datetime | None = None
     resolved: datetime | None = None
     news: Sequence[tuple[datetime, str]] = ()
-    """What was reported, and when."""
+    """Reports with their dates."""
     styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
     """Marks that forecasters have on the rest of the page."""
 
 
 def history_plot(market: MarketHistory) -> Chart:
-    """The price as a line in steps, each forecaster's numbers with a mark of their own."""
+    """Plot the price as a step line, and each forecaster's probabilities with their own mark."""
     if not market.prices and not any(market.forecasts.values()):
         return empty("No price and no forecast yet")
     lines = {"market": market.prices} if market.prices else {}
@@ -245,17 +245,17 @@ def history_plot(market: MarketHistory) -> Chart:
 # Many courses in one chart: every one as a thin line, their mean as a bold one.
 
 MOST_LINES = 80
-"""More thin lines than that make one grey surface; they are then taken at equal distances."""
+"""Maximum number of thin lines, since more merge into a grey area; if there are more, they are sampled evenly."""
 LEAST_MEAN = 0.2
-"""The mean is drawn as far as this share of all courses goes: what is left after that are other courses."""
+"""Share of all paths that must reach a step for the mean to be drawn there; beyond it, the mean is of other paths."""
 Course = Sequence[tuple[int, float]]
-"""Step and value."""
+"""Step and value of each point."""
 
 
 def paths_plot(
     courses: Sequence[Course], title: str, *, label: str = "step", level: float | None = None, unit: bool = True
 ) -> Chart:
-    """Values by step; `level` is a dashed line, `unit` fixes the scale to 0 … 1."""
+    """Plot values by step; `level` is drawn as a dashed line, `unit` fixes the scale to 0 … 1."""
     shown = [course for course in courses if course]
     if not shown:
         return empty("No step to show")
@@ -288,7 +288,7 @@ def paths_plot(
 
 
 def mean_course(courses: Sequence[Course]) -> list[tuple[int, float]]:
-    """The mean at every step over the courses that got so far.
+    """Return the mean at every step over the paths that reach it.
 
     >>> mean_course([[(0, 0.2), (1, 0.4)], [(0, 0.4)]])
     [(0, 0.3), (1, 0.4)]
@@ -312,17 +312,17 @@ class Trajectory:
     points: Sequence[tuple[int, float]]
     """Step and probability; step 0 is before any research."""
     final: float | None = None
-    """What it answered in the end."""
+    """The trial's final answer."""
     found: Mapping[int, str] = field(default_factory=dict[int, str])
-    """By step, what was found there."""
+    """What was found, by step."""
     tools: Mapping[int, str] = field(default_factory=dict[int, str])
-    """By step, the tool that was used, such as `web_search`."""
+    """The tool that was used, such as `web_search`, by step."""
 
 
 def trajectory_plot(
     trials: Sequence[Trajectory], title: str, *, combined: float | None = None, price: float | None = None
 ) -> Chart:
-    """All trials in one chart; the combined answer is a dashed line across, and so is the market's price."""
+    """Plot all trials in one chart; the combined answer and the market price are dashed horizontal lines."""
     shown = [trial for trial in trials if trial.points or trial.final is not None]
     if not shown:
         return empty("No belief yet")
@@ -372,7 +372,7 @@ def _trajectories(
 
 
 def _named_steps(shown: Sequence[Trajectory], x: ChartScale) -> list[tuple[int, str]]:
-    """What the trials did at each step; a number where they did different things or the names would touch."""
+    """Label each step by what the trials did, or by its number if they did different things or labels would touch."""
     used = {step: {trial.tools[step] for trial in shown if step in trial.tools} for step, _ in _whole_steps(x)}
     names = {step: _tool_word(*found) for step, found in used.items() if len(found) == 1}
     names |= {0: "start"} if names else {}
@@ -383,7 +383,7 @@ def _named_steps(shown: Sequence[Trajectory], x: ChartScale) -> list[tuple[int, 
 
 
 TOOL_WORDS = {"web_search": "search", "summarize_results": "summary", "lookup_url": "page", "submit": "answer"}
-"""Tools by one short word; the others lose their verb: `fetch_series` is "series"."""
+"""Short words for tools; others lose their verb: `fetch_series` is "series"."""
 
 
 def _tool_word(tool: str) -> str:
@@ -412,11 +412,11 @@ def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Mar
 
 
 COLUMN = 340
-"""Width of a figure that stands in the side column of a page."""
+"""Width of a figure in the side column of a page."""
 
 
 def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
-    """One probability per row on a common scale: the first `trials` rows are raw, the last one is the answer."""
+    """Plot one probability per row on a common scale: the first `trials` rows are raw, the last one is the answer."""
     if not rows:
         return empty("No answer yet")
     height, bottom = 22, 8 + 22 * len(rows)

@@ -1,1 +1,1 @@
-"""Addresses of the web application and what answers them."""
+"""The routes of the web application."""

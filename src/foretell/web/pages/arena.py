@@ -1,4 +1,4 @@
-"""Arenas: the list, the board with its filters, events and the life of one; and two entries or runs compared."""
+"""Arenas: the list, the board with its filters, events and their history; comparisons of entries or of runs."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -66,12 +66,12 @@ select category, count(*) from listed where arena = ? and decision = 'selected' 
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Name = Annotated[str, Query(max_length=300)]
 StudyParts = Sequence[tuple[str, str, Markup]]
-"""Anchor, title and markup of the sections of a study."""
+"""Anchor, title and markup of each section of a study."""
 Runs = Annotated[tuple[str, ...], Query(max_length=50, description="Runs by name or id; may be repeated.")]
 
 
 def arena_rows(store: RunStore) -> list[dict[str, Any]]:
-    """Every arena in the store, the newest first."""
+    """Return every arena in the store, newest first."""
     ArenaStore(store.database, "")  # Makes the tables where there was no arena yet.
     rows: list[dict[str, Any]] = []
     for name, created in store.database.read("select name, created from arena order by created desc, name"):
@@ -81,7 +81,7 @@ def arena_rows(store: RunStore) -> list[dict[str, Any]]:
 
 
 def known_arena(here: CurrentState, arena: str) -> str:
-    """The arena that the address names."""
+    """Return the arena named in the path; raises a 404 error if there is none."""
     if not any(row["name"] == arena for row in arena_rows(here.store)):
         raise HTTPException(404, f"there is no arena {arena[:80]!r}")
     return arena
@@ -94,13 +94,13 @@ Choice = Annotated[BoardChoice, Depends(BoardChoice)]
 
 @json_and_page(router, "/api/arenas", "/arena", "arenas.html", tags=["arena"])
 def list_arenas(here: CurrentState) -> dict[str, Any]:
-    """Every arena of this machine."""
+    """List all arenas on this machine."""
     return {"arenas": arena_rows(here.store)}
 
 
 @router.get("/api/arena/{arena}/board", tags=["arena"], responses=NO_ARENA)
 def read_board(here: CurrentState, arena: Arena, filters: Filters) -> dict[str, Any]:
-    """The leaderboard with intervals, completion, returns, pairs and lead times, on all events or some."""
+    """The leaderboard with intervals, completion, returns, pairs and lead times, on all events or a selection."""
     return here.boards.board(arena, filters).to_dict()
 
 
@@ -112,7 +112,7 @@ def show_board(
     filters: Filters,
     choice: Choice,
 ) -> Response:
-    """The board."""
+    """Show the board of an arena."""
     made, reason, book = None, "", ArenaStore(here.store.database, arena)
     try:
         made = here.boards.page(arena, filters, choice, whole=here.access.still)
@@ -138,7 +138,7 @@ def show_board(
 def show_board_part(
     request: Request, here: CurrentState, arena: Arena, filters: Filters, choice: Choice, part: str
 ) -> Response:
-    """One of the further tables of a board, or its further charts."""
+    """Show one of the additional tables of a board, or its additional charts."""
     try:
         made = here.boards.page(arena, filters, choice, whole=True)
     except InputError as error:
@@ -158,7 +158,7 @@ Find = Annotated[str, Query(max_length=200)]
 def list_events(
     here: CurrentState, arena: Arena, find: Find = "", category: Find = "", state: Find = "", offset: Offset = 0
 ) -> dict[str, Any]:
-    """Events that were taken up, those that close last first; `find` looks in titles, every word of it."""
+    """List selected events, latest closing first. `find` matches events whose title contains every word."""
     book, words = ArenaStore(here.store.database, arena), find.casefold().split()
     categories = dict(here.store.database.read(_CATEGORIES_SQL, (arena,)))
     selected = sum(categories.values())
@@ -181,7 +181,7 @@ def list_events(
 
 
 def known_event(here: CurrentState, arena: Arena, event: str) -> ArenaEventHistory:
-    """The event that the address names, from its first price to its result."""
+    """Return the event named in the path, from its first price to its result; raises a 404 error if there is none."""
     try:
         return event_history(ArenaStore(here.store.database, arena), event)
     except InputError as error:
@@ -193,13 +193,13 @@ Event = Annotated[ArenaEventHistory, Depends(known_event)]
 
 @router.get("/api/arena/{arena}/event/{event:path}", tags=["arena"], responses=NO_ARENA)
 def read_event(event: Event) -> dict[str, Any]:
-    """Prices, moments, forecasts, reasons and result of one event."""
+    """One event: prices, forecast rounds, forecasts, reasons and result."""
     return event.to_dict()
 
 
 @router.get("/arena/{arena}/event/{event:path}", include_in_schema=False)
 def show_event(request: Request, here: CurrentState, arena: Arena, event: Event) -> Response:
-    """One event: what everybody saw and said, and what happened."""
+    """Show one event: what every entry saw and said, and what happened."""
     book = ArenaStore(here.store.database, arena)
     runs = {row.name: row.run for row in book.entries()}
     styles = entry_styles(list(runs))
@@ -239,7 +239,7 @@ TitledCharts = list[tuple[str, Chart]]
 
 
 def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, TitledCharts]:
-    """The entry that the address names, and its charts once something has resolved."""
+    """Return the entry named in the path, with its charts once something has resolved."""
 
     def report_on(names: Sequence[str]) -> ArenaReport | None:
         try:
@@ -273,7 +273,7 @@ def read_entry(entry: Entry) -> dict[str, Any]:
 
 @router.get("/arena/{arena}/entry/{entry:path}", include_in_schema=False)
 def show_entry(request: Request, arena: Arena, entry: Entry) -> Response:
-    """The page of an entry."""
+    """Show the page of an entry."""
     view, figures = entry
     return html_page(request, "entry.html", view, arena=arena, figures=figures, finding=entry_finding(view))
 
@@ -283,7 +283,7 @@ def show_entry(request: Request, arena: Arena, entry: Entry) -> Response:
 
 @router.get("/api/compare/choices", tags=["compare"])
 def read_choices(here: CurrentState, arena: Name = "") -> dict[str, Any]:
-    """Who can be compared: runs that have forecasts, or with `arena` its entries."""
+    """What can be compared: runs that have forecasts or, with `arena`, the entries of that arena."""
     if arena:
         names = here.boards.table(known_arena(here, arena)).names
         return {"arena": arena, "choices": [{"id": name, "name": name} for name in names]}
@@ -297,7 +297,7 @@ def read_choices(here: CurrentState, arena: Name = "") -> dict[str, Any]:
 
 @router.get("/api/compare", tags=["compare"])
 def read_comparison(here: CurrentState, first: Name, second: Name, arena: Name = "") -> dict[str, Any]:
-    """Who is better and by how much more than noise, group by group, and where the two part."""
+    """Compare two runs or entries: which is better, by group and beyond noise, and where they differ."""
     return _comparison(here, first, second, read_choices(here, arena))[0].to_dict()
 
 
@@ -305,7 +305,7 @@ def read_comparison(here: CurrentState, first: Name, second: Name, arena: Name =
 def show_comparison(
     request: Request, here: CurrentState, first: Name = "", second: Name = "", arena: Name = ""
 ) -> Response:
-    """The page: a form, and below it the comparison."""
+    """Show the comparison form and, below it, the comparison."""
     choices = read_choices(here, arena)
     study, parts, reason = None, [], ""
     if first and second:
@@ -320,19 +320,19 @@ def show_comparison(
 
 @router.get("/api/board", tags=["compare"])
 def read_run_board(here: CurrentState, run: Runs) -> dict[str, Any]:
-    """Several runs on one board: who leads, and by more than noise?"""
+    """Compare several runs on one board: which leads, and by more than noise?"""
     return _board(here, run)[0].to_dict()
 
 
 @router.get("/board", include_in_schema=False)
 def show_run_board(request: Request, here: CurrentState, run: Runs = ()) -> Response:
-    """The board of the runs that were ticked."""
+    """Show the board of the selected runs."""
     return _board_page(request, here, OwnTables(runs=run))
 
 
 @router.post("/board", include_in_schema=False)
 async def send_board(request: Request, here: CurrentState, _: TokenRequired) -> Response:
-    """The same with tables of one's own beside them; nothing of them is kept."""
+    """Show the board of runs together with the visitor's own tables, which are not stored."""
     sent = await form_of(request)
     named = zip(sent.get("name", ()), sent.get("table", ()), strict=False)
     tables = {(name or f"table {place}")[:80]: text for place, (name, text) in enumerate(named, 1) if text.strip()}
@@ -342,15 +342,15 @@ async def send_board(request: Request, here: CurrentState, _: TokenRequired) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnTables:
-    """What a board is made of: runs, and tables that were dropped onto the page."""
+    """Input of a board: runs, and tables that were dropped onto the page."""
 
     runs: tuple[str, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Texts of CSV by their names."""
+    """CSV texts by table name."""
     outcomes: str = ""
 
     def command(self) -> str:
-        """The command that gives the same answer."""
+        """Return the command that gives the same result."""
         runs = [part for run in self.runs for part in ("--run", run)]
         files = ["-f", next(iter(self.tables))] if self.tables else []
         return shlex.join(["foretell", "score", *runs, *files, *(["-o", "outcomes.csv"] if self.outcomes else [])])
@@ -381,7 +381,7 @@ def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
 
 
 def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
-    """Read as the command reads files, so that it is the same answer; what is wrong is told by the table's name."""
+    """Score tables as the command scores files, so that results are the same; errors name the table."""
     with TemporaryDirectory(prefix="foretell-") as folder:
 
         def rows(place: int, name: str, text: str) -> list[dict[str, str | None]]:
@@ -418,7 +418,7 @@ def _board(here: WebState, runs: Sequence[str]) -> tuple[Scoreboard, StudyResult
 
 
 def _comparison(here: WebState, first: str, second: str, choices: Mapping[str, Any]) -> tuple[StudyResult, StudyParts]:
-    """On every market both entries answered, or of runs, whose trials are combined as each says."""
+    """Compare two entries on every market both answered, or two runs, each with its own rule for combining trials."""
     if first == second:
         raise InputError("one and the same cannot be compared", column="second", hint="name two different ones")
     arena, known = choices["arena"], {choice["id"] for choice in choices["choices"]}
@@ -442,7 +442,7 @@ def _comparison(here: WebState, first: str, second: str, choices: Mapping[str, A
 
 
 def _with_titles(study: StudyResult, book: ArenaStore) -> StudyResult:
-    """A comparison whose last table names events and outcomes by what they say, not by the ids of their markets."""
+    """Replace market ids in the comparison's last table by the titles of events and the labels of outcomes."""
     *others, last = study.tables
     labels = event_labels(book, (row.name for row in last.rows))
     rows = [

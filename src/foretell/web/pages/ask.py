@@ -1,4 +1,4 @@
-"""Ask: an answer without a model at once and for free, or a researched one in the background, with the token."""
+"""Ask a question: an immediate free answer without a model or, with the token, research in the background."""
 
 import math
 import time
@@ -33,19 +33,19 @@ from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 
 START_SECONDS = 10.0
-"""Seconds that a new run may take to show up in the store."""
+"""Maximum number of seconds that a new run may take to appear in the store."""
 MAX_MODELS, RECENT_RUNS = 8, 20
-"""Models that can be picked, and runs in which those that were used lately are looked for."""
+"""Maximum number of models offered, and number of recent runs searched for models that were used lately."""
 PICK = "pick"
-"""Of a form: the model that was picked, where none is typed."""
+"""Form field with the model that was picked; used if no model is typed."""
 TRIAL_CHOICES = (1, 3, 5, 9)
 """Numbers of trials that have a button; any other can be typed."""
 OTHER_TRIALS = "other_trials"
-"""Of a form: a number of trials that was typed, which counts more than a button."""
+"""Form field with a typed number of trials; takes precedence over the buttons."""
 ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "variant", "steps", "model_price", "concurrency")
-"""What decides how much asking costs and how long it takes."""
+"""Fields that determine the cost and the duration of asking."""
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price", "network")
-"""What the outside view needs; the rest does not go into an address."""
+"""Fields that the outside view needs; only these go into the address."""
 router = APIRouter()
 
 
@@ -61,18 +61,18 @@ class StartedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class AskEstimate:
-    """What asking will cost and how long it will take, before anything is started."""
+    """The expected cost and duration of asking, before anything is started."""
 
     dollars: float | None
-    """None if the price is not known."""
+    """Expected cost in dollars; None if the price is not known."""
     seconds: float
     text: str
     basis: str
-    """Where the numbers come from, in words."""
+    """Explanation of where the numbers come from."""
 
 
 class EstimateQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in ESTIMATE_FIELDS))):
-    """The choices that decide what asking costs."""
+    """The settings that determine what asking costs."""
 
 
 class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
@@ -81,7 +81,7 @@ class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_field
 
 @router.get("/api/ask", tags=["ask"])
 def read_ask(here: CurrentState) -> dict[str, Any]:
-    """What a question can be asked with here: keys, models with prices, engines, the usual choices, and every field."""
+    """What a question can be asked with: keys, models with prices, search engines, default choices and all fields."""
     engines, chosen, services = usable_engines(here.settings), environment_values(AskRequest), here.settings.services
     combine = ("default", *(name for name in COMBINATIONS if name != "default"))
     # What has a key is what somebody paid for to be searched with.
@@ -103,7 +103,7 @@ def _engine_note(name: str, services: tuple[str, ...]) -> str:
 
 
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Models that there is a key for, the usual one first, each with what a trial will cost and how long it takes."""
+    """Return models with a key, the default one first, each with the expected cost and duration of a trial."""
     known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
     every = here.while_unchanged(("every run",), here.store.runs)
     rows = [row for row in every if not row.archived][:RECENT_RUNS]
@@ -123,19 +123,19 @@ def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[d
 
 
 def _is_usable(name: str, services: tuple[str, ...]) -> bool:
-    """Whether a model that was used before can be asked here now: it needs no key, or there is one."""
+    """Whether a model that was used before can be called here now: it needs no key, or its key is set."""
     provider = name.partition(":")[0]
     return provider not in MODEL_PROVIDERS or provider in services
 
 
 @router.get("/api/ask/estimate", tags=["ask"])
 def read_estimate(here: CurrentState, chosen: Annotated[EstimateQuery, Query()]) -> AskEstimate:
-    """What asking with these choices will cost and how long it will take, or why that is not known. Starts nothing."""
+    """Estimate what asking with these settings costs and how long it takes, or say why not. Starts nothing."""
     return _estimate(here, chosen.model_dump(exclude_unset=True))
 
 
 def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:
-    """From trials like it on this machine, or roughly from the price of the model."""
+    """Estimate from similar trials on this machine, or roughly from the price of the model."""
     try:
         wish = AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given})
         return _estimate_of(here, wish)
@@ -173,18 +173,18 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
 
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
-    """The answer without any model: public markets and series, else how questions like it ended. Costs nothing."""
+    """Answer without a model: from public markets and series, or else from how similar questions ended. Free."""
     return _outside(wording.model_dump(), here).to_dict()
 
 
 def _outside(given: dict[str, Any], here: WebState) -> AskResult:
-    """The outside view, even where FORETELL_MODEL names a model: a page that is only looked at spends nothing."""
+    """Return the outside view, even if FORETELL_MODEL names a model: viewing a page spends nothing."""
     return answer_now(AskRequest.read({**given, "model": NO_CHOICE}), here.settings)
 
 
 @router.post("/api/ask", tags=["ask"], status_code=202)
 def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun:
-    """Research a question in the background. Spends money. Follow it at /api/runs/{run}/stream."""
+    """Research a question in the background. Spends money. Follow its progress at /api/runs/{run}/stream."""
     return _research(here, request)
 
 
@@ -198,7 +198,7 @@ def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) ->
 
 @router.get("/api/runs/{run}/answer", tags=["ask"])
 def read_answer(here: CurrentState, run: str, question: str | None = None, due: str | None = None) -> dict[str, Any]:
-    """The answer of a run to a question, its trials combined: the same as `foretell ask --json` prints."""
+    """The answer of a run to a question, combined from its trials; the same as `foretell ask --json` prints."""
     row = here.run(run)
     if question is not None and due is not None:
         found = here.store.question(CellKey(run=row.id, question=question, due=due, trial=0))
@@ -212,7 +212,7 @@ def read_answer(here: CurrentState, run: str, question: str | None = None, due: 
 
 @router.get("/ask", include_in_schema=False)
 def show_ask(request: Request, here: CurrentState) -> Response:
-    """The form; with a question in the address, also its outside view."""
+    """Show the form and, if the address has a question, its outside view."""
     given = form_values(AskRequest, {name: request.query_params.getlist(name) for name in request.query_params})
     answer, problem = None, ""
     if given.get("question"):
@@ -225,7 +225,7 @@ def show_ask(request: Request, here: CurrentState) -> Response:
 
 @router.post("/ask", include_in_schema=False)
 async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Response:
-    """Start the research and go to where it can be watched."""
+    """Start the research and redirect to the page where it can be followed."""
     given = await form_given(request, AskRequest)
     picked = str(given.pop(PICK, ""))
     if picked and "model" not in given:
@@ -265,17 +265,18 @@ def _ask_page(
 # Starting runs in the background, from requests and from forms.
 
 NOTHING_CHOSEN: dict[str, Any] = {"model": NO_CHOICE, "search": [NO_CHOICE]}
-"""A form says what it says: no engine ticked means no search, whatever the environment names."""
+"""Values for what a form leaves empty: no engine ticked means no search, whatever the environment says."""
 
 
 UNPRICED = "unpriced"
-"""Ticked in a form: start although nobody knows what a model costs."""
+"""Form checkbox: start even if the price of a model is not known."""
 
 
 def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, confirmed: bool = True) -> StartedRun:
     """Start a run in the background and wait until it is in the store.
 
-    Not `confirmed`, from a form, it is refused where nobody knows what a model costs: the person is asked first.
+    If it is not `confirmed`, as from a form, it is refused if the price of a model is not known, so that the user is
+    asked first.
     """
     if not prepared.questions:
         raise InputError(f"{prepared.spec.questions.dataset} has nothing to ask now", column="questions")
@@ -298,7 +299,7 @@ def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, c
 
 
 async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str, Any]:
-    """What was typed into the form of a request."""
+    """Return the values that were entered in the form of a request."""
     sent = await form_of(request)
     sent.pop(FIELD, None)
     return form_values(kind, sent)
@@ -307,7 +308,7 @@ async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str
 async def start_from_form(
     start: Callable[[], StartedRun], show_again: Callable[[str], Response], *, watch: str = "question"
 ) -> Response:
-    """Start a run and lead to where it can be watched; or show the form again with what is wrong."""
+    """Start a run and redirect to where it can be followed, or show the form again with the error."""
     try:
         begun = await run_in_threadpool(start)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""One box that finds questions, runs, trees and arenas by their words."""
+"""A search box that finds questions, runs, trees and arenas by their words."""
 
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 MOST, LOOKED_AT = 20, 500
-"""Hits of a kind that are shown, and questions that are looked at for them."""
+"""Maximum number of results of each kind, and of questions searched for them."""
 _QUESTIONS_SQL = """
 select run, body from question where lower(body) like ? escape '\\' order by run desc, due desc limit ?"""
 
@@ -24,7 +24,7 @@ select run, body from question where lower(body) like ? escape '\\' order by run
 def find(
     here: CurrentState, words: Annotated[str, Query(max_length=200, description="Words that are looked for.")] = ""
 ) -> dict[str, Any]:
-    """Runs by name, tag and model, questions by their text, trees by their claim, arenas by their name."""
+    """Find runs by name, tag and model, questions by text, trees by name and claim, and arenas by name."""
     sought = " ".join(words.split())
     if not sought:
         return {"words": "", "runs": [], "questions": [], "trees": [], "arenas": []}

@@ -1,4 +1,4 @@
-"""The first page, coming in, studies, and the JSON API for people."""
+"""The home page, login, studies, and the page that describes the JSON API."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -41,21 +41,21 @@ NO_STUDY: dict[int | str, dict[str, Any]] = {404: {"description": "No such study
 
 
 def model_keys(settings: Settings) -> dict[str, list[str]]:
-    """Providers of models that there is a key for, and the environment variables that would bring the others."""
+    """Return the model providers with a key, and the environment variables of the keys that are missing."""
     services = settings.services
     providers = [name for name in MODEL_PROVIDERS if name in services]
     return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
 
 
 def usable_engines(settings: Settings) -> tuple[str, ...]:
-    """Search engines that keys and corpora allow."""
+    """Return the search engines that can be used with the available keys and corpora."""
     usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
     return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
 
 
 @router.get("/api/home", tags=["home"])
 def home(here: CurrentState) -> dict[str, Any]:
-    """What is on this machine: runs, trees, arenas, studies; what is set up, and what could be done next."""
+    """What is on this machine (runs, trees, arenas, studies), what is set up, and what could be done next."""
     runs, arenas = here.run_list(RunsRequest(), limit=NEWEST_RUNS), arena_rows(here.store)
     changed = {path: path.stat().st_mtime_ns for path in (here.settings.home / "trees").rglob("*.json")}
     trees = sorted(changed, key=lambda path: changed[path], reverse=True)
@@ -80,14 +80,14 @@ def home(here: CurrentState) -> dict[str, Any]:
 
 @router.get("/", include_in_schema=False)
 def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
-    """The first page, with small pictures of what can be opened."""
+    """Show the home page, with thumbnails of what can be opened."""
     kinds = tuple((one["kind"], one["text"]) for one in view["highlights"])
     pictures = here.while_unchanged(("pictures", kinds), lambda: [_picture(here, one) for one in view["highlights"]])
     return html_page(request, "home.html", view, pictures=pictures)
 
 
 def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
-    """What a card shows beside its sentence."""
+    """Return the thumbnail that a card shows beside its sentence."""
     ids = one["ids"]
     match one["kind"]:
         case "run":
@@ -111,7 +111,7 @@ def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
 
 
 def _newest(path: Path) -> Tree:
-    """A tree, to be looked at only: it is read once for as long as its file is the same."""
+    """Return a tree for reading only, cached as long as its file is unchanged."""
     found = path.stat()
     return _tree_of(path, found.st_mtime_ns, found.st_size)
 
@@ -122,7 +122,7 @@ def _tree_of(path: Path, changed: int, size: int) -> Tree:
 
 
 def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
-    """The claims of a tree by their depth, each with its probability and the place of its parent."""
+    """Return the claims of a tree by depth, each with its probability and the position of its parent."""
     levels: list[list[tuple[float | None, int]]] = []
     ids, parents = [tree.root], [0]
     while ids and len(levels) < MOST_LEVELS:
@@ -133,7 +133,7 @@ def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
 
 
 def small_board(here: WebState, arena: str) -> ArenaReport | None:
-    """The board of an arena that is scored in a moment; None for a large one, or where nothing has resolved."""
+    """Return the board of an arena small enough to score at once; None for a large one or if nothing has resolved."""
 
     def make() -> ArenaReport | None:
         try:
@@ -167,7 +167,7 @@ MOST_LEVELS, MOST_CLAIMS, SMALL_ARENA = 4, 9, 20_000
 def _highlights(
     here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What there is to open first: a scored run, an answer with its research, a tree, an arena; a sentence on each."""
+    """Select what to open first, with a sentence on each: a scored run, a researched answer, a tree, an arena."""
     found: list[dict[str, Any]] = []
     plain = [run for run in runs if not run.model and run.score.get("bi")]
     if best := max(plain or [run for run in runs if run.score.get("bi")], key=_index, default=None):
@@ -212,7 +212,7 @@ def _highlights(
 def _recent(
     here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Whatever was made last: what it is, its state, its result in a few words, its cost and when."""
+    """Return the most recent items: what each is, its state, its result in a few words, its cost and its date."""
     made = here.settings.home / "trees"
     found = [
         *(_recent_run(here, run) for run in runs),
@@ -275,7 +275,7 @@ where e.arena = ?"""
 MOST_RECENT = 12
 SCORES_BESIDE = (("price", "the market"), ("base_rate", "the base rate"))
 NEWEST_TREES = 5
-"""Files that are tried until one is a tree that can be read."""
+"""Maximum number of tree files tried until one can be read."""
 
 
 def _index(run: RunRowView) -> float:
@@ -283,7 +283,7 @@ def _index(run: RunRowView) -> float:
 
 
 def _researched(here: WebState, runs: Sequence[RunRowView]) -> dict[str, Any] | None:
-    """The first answer of the newest run in which a model did research."""
+    """Return the card of an answer from the newest run in which a model did research; None if there is none."""
     for run in runs:
         row = here.store.run(run.id) if run.model and run.done else None
         if row is None:
@@ -303,7 +303,7 @@ def _researched(here: WebState, runs: Sequence[RunRowView]) -> dict[str, Any] | 
 
 @router.get("/api", include_in_schema=False)
 def show_api(request: Request) -> Response:
-    """Every address of the API with what it is for."""
+    """Show every endpoint of the API with its description."""
     paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
     operations = [
         {"method": method.upper(), "path": path, "description": operation.get("description", "")}
@@ -318,19 +318,19 @@ def show_api(request: Request) -> Response:
 
 @router.get("/login", include_in_schema=False)
 def login(request: Request, token: str = "") -> Response:
-    """With the token, straight in; without, a form that asks for it."""
+    """Log in if the address has the token, else show a form that asks for it."""
     return _enter(access_of(request), token) if token else html_page(request, "login.html", None)
 
 
 @router.post("/login", include_in_schema=False)
 async def login_by_form(request: Request) -> Response:
-    """The form, sent."""
+    """Log in with the token from the form."""
     return _enter(access_of(request), (await form_of(request)).get("token", [""])[0].strip())
 
 
 @router.post("/logout", include_in_schema=False)
 def logout(_: TokenRequired) -> Response:
-    """Forget the session."""
+    """End the session."""
     answer = RedirectResponse(link_to("home"), status_code=303)
     answer.delete_cookie(COOKIE)
     return answer
@@ -348,7 +348,7 @@ def _enter(access: AccessRules, token: str) -> Response:
 
 
 def study_rows(settings: Settings) -> list[dict[str, Any]]:
-    """Every registered study, after what was kept; one that is not a study of this version has no command."""
+    """Return the studies with a saved result, then all others; one that this version does not have has no command."""
     kept, asks, registered = saved_studies(settings), study_questions(), names("studies")
     return [
         {
@@ -363,12 +363,12 @@ def study_rows(settings: Settings) -> list[dict[str, Any]]:
 
 @json_and_page(router, "/api/studies", "/studies", "studies.html", tags=["studies"])
 def list_studies(here: CurrentState) -> dict[str, Any]:
-    """Every study, and whether a result of it was kept."""
+    """List all studies, and whether a result of each was saved."""
     return {"studies": study_rows(here.settings)}
 
 
 def kept_study(here: CurrentState, name: str) -> StudyResult:
-    """The study that the address names."""
+    """Return the saved study named in the path; raises a 404 error if there is none."""
     if name not in saved_studies(here.settings):
         raise HTTPException(404, f"no study {name[:80]!r} was kept; foretell study NAME --keep keeps one")
     return open_study(here.settings, name)[0]
@@ -379,11 +379,11 @@ KeptStudy = Annotated[StudyResult, Depends(kept_study)]
 
 @router.get("/api/studies/{name}", tags=["studies"], responses=NO_STUDY)
 def read_study(study: KeptStudy) -> dict[str, Any]:
-    """A study that was kept: finding, tables, notes."""
+    """A saved study: findings, tables and notes."""
     return study.to_dict()
 
 
 @router.get("/studies/{name}", include_in_schema=False)
 def show_study(request: Request, study: KeptStudy) -> Response:
-    """The page of a study."""
+    """Show the page of a study."""
     return html_page(request, "study.html", study, parts=study_parts(study))

@@ -1,4 +1,4 @@
-"""One question of a run: every trial step by step, and how the trials became one number; live while it goes on."""
+"""One question of a run: every trial step by step, and how the trials were combined; live while the run is going on."""
 
 import shlex
 import tempfile
@@ -30,7 +30,7 @@ router = APIRouter()
 ShortId = Annotated[str, Query(max_length=2000)]
 REPORTS = {"html": "text/html", "md": "text/markdown", "pdf": "application/pdf"}
 _PRINTING = threading.Lock()
-"""One Chromium at a time: a printed page costs as much as hundreds of others."""
+"""Allows one Chromium process at a time, because printing a page costs as much as serving hundreds."""
 
 
 # Before the question itself: its id may hold slashes, and would swallow the last part.
@@ -40,7 +40,7 @@ _PRINTING = threading.Lock()
 def stream_question(
     request: Request, here: CurrentState, run: str, question: str, after: After = 0, brief: Brief = False
 ) -> Response:
-    """Everything that happens to one question, as it happens."""
+    """Stream all events of one question as they happen."""
     return stream(request, here, here.run(run).id, question, after=after, brief=brief)
 
 
@@ -51,7 +51,7 @@ def read_question(
     question: str,
     due: Annotated[str | None, Query(max_length=64, description="Asked as of when; the newest if left out.")] = None,
 ) -> dict[str, Any]:
-    """Every trial of a question step by step, with evidence, refusals and cost, and the way to the answer."""
+    """Every trial of a question step by step, with evidence, refusals and cost, and how the answer was reached."""
     row, store = here.run(run), here.store
     last = store.last_event()  # Before anything is read: what comes later is sent by the stream.
     view = here.kept(
@@ -79,7 +79,7 @@ def read_question(
 def show_question(
     request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(read_question)]
 ) -> Response:
-    """The question as a page, with charts of the likeliest targets."""
+    """Show the page of a question, with charts of the likeliest outcomes."""
     run, asked = view["run"].id, view["question"]
     place = str(request.base_url).rstrip("/")
     shared = {
@@ -105,7 +105,7 @@ def show_question(
 
 
 def _estimate(here: WebState, view: Mapping[str, Any]) -> CellCost | None:
-    """What a trial of this run should cost and take, by what others like it did."""
+    """Estimate the cost and duration of a trial of this run from similar trials."""
     row = here.run(view["run"].id)
     try:
         return cell_cost(spec_from_json(row.spec), here.measured_costs())
@@ -123,13 +123,13 @@ def read_report(
     ] = None,
     due: Annotated[str | None, Query(max_length=64, description="Asked as of when; the newest if left out.")] = None,
 ) -> Response:
-    """The report on a run or one of its questions as one file, as `foretell show --out` writes it."""
+    """The report on a run, or on one of its questions, as a single file, as `foretell show --out` writes it."""
     found = show(ShowRequest(run=here.run(run).id, question=question, as_of=due), here.settings)
     return file_response(found, form)
 
 
 def file_response(result: Writable, form: str) -> Response:
-    """A result as a file to save, in one of `REPORTS`."""
+    """Return a result as a file download in one of the formats of `REPORTS`."""
     turn = _PRINTING if form == "pdf" else nullcontext()
     with tempfile.TemporaryDirectory(prefix="foretell-report-") as folder, turn:
         (path,) = write_outputs(result, [Path(folder) / f"report.{form}"])
@@ -140,7 +140,7 @@ def file_response(result: Writable, form: str) -> Response:
 
 @router.get("/runs/{run}/preview.png", include_in_schema=False)
 def show_preview(here: CurrentState, run: str, question: ShortId, due: ShortId = "") -> Response:
-    """The picture of an answer for where its link is shared; as SVG where nothing here draws a PNG."""
+    """Return the preview image of an answer for shared links; an SVG if no PNG can be drawn here."""
     view = read_question(here, run, question, due or None)
     target = view["question"]["targets"][0]
     combination = view["combination"] if len(view["question"]["targets"]) == 1 else None

@@ -1,4 +1,4 @@
-"""Runs: the list, one of them with progress, failures, cost and questions, and its texts as they are."""
+"""Runs: the list, one run with progress, failures, cost and questions, and its texts in plain form."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ router = APIRouter()
 QUESTIONS_PER_PAGE = 25
 MAX_REASONS, MAX_EXAMPLES, MAX_ENDINGS = 20, 5, 20
 MAX_TEXT = 1_000_000
-"""Characters that a browser still lays out at once; what is longer is offered as a file."""
+"""Maximum number of characters shown in the browser at once; longer texts are offered as a file."""
 Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Leave out so many from the start.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Text = Annotated[str, Query(max_length=2000)]
@@ -80,7 +80,7 @@ _FAILED_SQL = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilters:
-    """Which runs the page lists, as its address says it."""
+    """Which runs to list, as given in the page address."""
 
     find: ShortWord = ""
     tag: ShortWord = ""
@@ -88,14 +88,14 @@ class RunFilters:
     archived: bool = False
 
     def request(self) -> RunsRequest:
-        """The same as the command takes it."""
+        """Return the filters as the request that the command uses."""
         tags = (self.tag,) if self.tag else ()
         return RunsRequest(find=self.find, tag=tags, state=self.state or None, archived=self.archived)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFilters:
-    """Which answers of a run the page lists, and in which order, as its address says it."""
+    """Which answers of a run to list and in which order, as given in the page address."""
 
     sort: Literal["asked", "gap", "score", "answer"] = "asked"
     outcome: Literal["", "yes", "no", "open"] = ""
@@ -103,7 +103,7 @@ class AnswerFilters:
     find: ShortWord = ""
 
     def chosen(self, answers: Sequence[QuestionAnswer]) -> list[QuestionAnswer]:
-        """Those that pass, in order; what has no number to sort by comes last."""
+        """Return the answers that pass, sorted; those without a value to sort by come last."""
         found = [one for one in answers if self._passes(one)]
         if self.sort == "asked":
             return found
@@ -123,13 +123,13 @@ class AnswerFilters:
 
 
 class RunBody(body_of(RunRequest, "folder", "where", "spec")):
-    """A run as it is sent to the server: the spec itself, because a name would be that of a file on the server."""
+    """A run to start: the spec itself, because a name would refer to a file on the server."""
 
     spec: dict[str, Any] = setting(help="The spec as a mapping: questions, models, search, trials, …")
 
 
 class PickedSet(ListingFields):
-    """A question set by name and the part of it that is wanted: the `questions` of a spec, chosen in a form."""
+    """A question set by name and the part of it to use: the `questions` of a spec, chosen in a form."""
 
     dataset: str = setting("", SET_HELP, title="Question set", max_length=300)
     again: float | None = setting(
@@ -137,7 +137,7 @@ class PickedSet(ListingFields):
     )
 
     def spec(self, rest: Any) -> Any:
-        """The spec of a run of this set; `rest` is the spec without its questions, or whole where no set is picked."""
+        """Return the run's spec; `rest` is the spec without its questions, or the whole spec if no set is picked."""
         if not self.dataset:
             if changed := self.wanted().changed():
                 raise InputError("a part of which set?", column="dataset", hint=f"{next(iter(changed))} is said")
@@ -159,7 +159,7 @@ def read_runs(
     offset: Offset = 0,
     limit: Limit = RUNS_PER_PAGE,
 ) -> RunList:
-    """The runs of this machine, the newest first, each with its state and score."""
+    """List the runs on this machine, newest first, each with its state and score."""
     return here.run_list(filters.request(), offset=offset, limit=limit)
 
 
@@ -167,7 +167,7 @@ def read_runs(
 def show_runs(
     request: Request, here: CurrentState, filters: Annotated[RunFilters, Depends()], offset: Offset = 0
 ) -> Response:
-    """The list, and the form that starts a run."""
+    """Show the list of runs, and the form that starts one."""
     return _runs_page(request, here, offset, {}, "", filters=filters)
 
 
@@ -207,7 +207,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
 
 
 def _same_questions(specs: Mapping[str, Mapping[str, Any]], runs: Sequence[RunRowView]) -> list[dict[str, Any]]:
-    """Runs that asked the same questions and have a score: those that can be compared at once."""
+    """Group scored runs that asked the same questions, and so can be compared directly."""
     groups: dict[str, list[RunRowView]] = {}
     for run in runs:
         questions = specs.get(run.id, {}).get("questions", {})
@@ -224,7 +224,7 @@ def _same_questions(specs: Mapping[str, Mapping[str, Any]], runs: Sequence[RunRo
 def read_run(
     here: CurrentState, run: str, filters: Annotated[AnswerFilters, Depends()], offset: Offset = 0
 ) -> dict[str, Any]:
-    """How far a run is, how good, what it costs, what failed and why, and a page of its questions."""
+    """Progress, scores and cost of a run, what failed and why, and a page of its questions."""
     return _run_view(here, here.run(run), filters, offset)[0]
 
 
@@ -236,7 +236,7 @@ def show_run(
     filters: Annotated[AnswerFilters, Depends()],
     offset: Offset = 0,
 ) -> Response:
-    """The run as a page, with its pictures."""
+    """Show the page of a run, with its charts."""
     return _run_page(request, here, here.run(run), filters, offset)
 
 
@@ -272,7 +272,7 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
 
 
 def _settings_of(row: RunRow) -> dict[str, str]:
-    """What can be changed of a run, by dotted name, as a form shows it."""
+    """Return the settings of a run that can be changed, by dotted name, as form values."""
     spec, shown = row.spec, {"forecaster": str(row.spec.get("forecaster", ""))}
     for field in ("models", "options", "sampling", "prices"):
         shown |= {f"{field}.{name}": _setting_text(value) for name, value in (spec.get(field) or {}).items()}
@@ -293,7 +293,7 @@ def _setting_text(value: Any) -> str:
 
 
 def _changes(row: RunRow, sent: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What a form says otherwise than the run's spec; an emptied field takes the setting away."""
+    """Return the settings that a form changes in the run's spec; an emptied field removes its setting."""
     found: dict[str, Any] = {}
     for name, before in _settings_of(row).items():
         said = sent.get(name, (before,))[0].strip()
@@ -348,7 +348,7 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
 
 
 def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
-    """By reason, the most frequent first, with id and date of asking of some questions."""
+    """Return failures by reason, most frequent first, with the id and date of some of their questions."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for question, due, failure in store.database.read(_FAILED_SQL, (run,)):
         groups.setdefault(str(json.loads(failure).get("error", "")), []).append((question, due))
@@ -360,7 +360,7 @@ def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
 
 
 def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[str, Any]:
-    """A question with what its trials said so far, how many have not, the answer and what became of it."""
+    """Return a question with the forecasts of its trials, the number still missing, its answer and its outcome."""
     question, due = one.question, one.question.due.isoformat()
     cells: list[dict[str, Any]] = []
     for answer in store.answers_to(CellKey(run=row.id, question=question.id, due=due, trial=0)):
@@ -392,14 +392,14 @@ def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[st
 
 
 class CsvResponse(Response):
-    """A table as a file."""
+    """A CSV table as a response."""
 
     media_type = "text/csv"
 
 
 @router.get("/api/runs/{run}/answers.csv", tags=["runs"], response_class=CsvResponse)
 def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilters, Depends()]) -> Response:
-    """What the page of a run shows, as a table: one row for each outcome of each question."""
+    """The answers on a run's page as CSV: one row per outcome of each question."""
     row = here.run(run)
     scores = here.scores(row, finished=True)
     columns = ("question", "due", "text", "target", "p", "trials", "price", "outcome", "brier", "price_brier")
@@ -418,7 +418,7 @@ def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilt
 
 @router.post("/runs/{run}/labels", include_in_schema=False)
 async def send_labels(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The form that names, tags, archives and notes."""
+    """Handle the form that names, tags, archives and annotates a run."""
     sent, row = await form_of(request), here.run(run)
     said = {name: values[0].strip() for name, values in sent.items()}
     tags = [tag.strip() for tag in said.get("tags", "").split(",") if tag.strip()]
@@ -444,7 +444,7 @@ async def send_labels(request: Request, here: CurrentState, _: TokenRequired, ru
 
 @router.post("/runs/{run}/remove", include_in_schema=False)
 def send_remove(here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The button that removes it."""
+    """Handle the button that deletes a run."""
     remove_runs(RunsRemoveRequest(runs=(here.run(run).id,), yes=True), here.settings)
     return RedirectResponse(link_to("runs"), status_code=303)
 
@@ -453,7 +453,7 @@ def send_remove(here: CurrentState, _: TokenRequired, run: str) -> Response:
 async def send_selected(
     request: Request, here: CurrentState, _: TokenRequired, what: Literal["tag", "archive", "delete"]
 ) -> Response:
-    """The bar below the list, which tags, archives or deletes the selected runs."""
+    """Handle the bar below the list, which tags, archives or deletes the selected runs."""
     sent = await form_of(request)
     runs = [here.run(run).id for run in sent.get("run", ())]
     tags = [tag.strip() for tag in sent.get("tags", [""])[0].split(",") if tag.strip()] if what == "tag" else []
@@ -471,7 +471,7 @@ async def send_selected(
 
 @router.post("/runs/{run}/resolve", include_in_schema=False)
 async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The button that looks how its questions came out."""
+    """Handle the button that looks up the outcomes of a run's questions."""
     id = here.run(run).id
     await run_in_threadpool(resolve_run, RunsResolveRequest(run=id), here.settings)
     return RedirectResponse(link_to("run", id), status_code=303)
@@ -479,7 +479,7 @@ async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Respon
 
 @router.post("/api/runs", tags=["runs"], status_code=202)
 def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:
-    """Start the run that a spec describes, or go on with it. Spends money."""
+    """Start or resume the run that a spec describes. Spends money."""
     return _start(here, request)
 
 
@@ -491,7 +491,7 @@ def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedR
 
 @router.post("/runs", include_in_schema=False)
 async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Response:
-    """The same, from the page: the questions are picked, and the rest of the spec is typed as YAML."""
+    """Start a run from the page: the questions are picked, and the rest of the spec is typed as YAML."""
     sent = await form_of(request)
     sent.pop(FIELD, None)
     confirmed, look = bool(sent.pop(UNPRICED, None)), bool(sent.pop("look", None))
@@ -522,33 +522,33 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
 def read_answers(
     here: CurrentState, run: str, question: str | None = None, limit: Annotated[int | None, Query(ge=1)] = None
 ) -> dict[str, Any]:
-    """The answers of a run, or every step to one answer: the same as `foretell show --json` prints."""
+    """The answers of a run, or every step to one answer; the same as `foretell show --json` prints."""
     request = ShowRequest.read({"run": here.run(run).id, "question": question, "limit": limit})
     return operations.show(request, here.settings).to_dict()
 
 
 @router.post("/api/runs/{run}/replay", tags=["runs"])
 def replay_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, Any]:
-    """Compute a run again from the journal alone and compare the answers."""
+    """Recompute a run from the journal alone and compare the answers."""
     request = ReplayRequest.read({"run": here.run(run).id})
     return operations.replay(request, here.settings).to_dict()
 
 
 @router.get("/api/runs/{run}/stream", tags=["live"], response_class=Response, responses=STREAM)
 def stream_run(request: Request, here: CurrentState, run: str, after: After = 0, brief: Brief = False) -> Response:
-    """Everything that happens in a run, as it happens; `Last-Event-ID` goes on where a lost line ended."""
+    """Stream all events of a run as they happen; `Last-Event-ID` continues after a lost connection."""
     return stream(request, here, here.run(run).id, after=after, brief=brief)
 
 
 class StopBody(body_of(RunsStopRequest, "run")):
-    """How a run stops."""
+    """How to stop a run."""
 
 
 @router.post("/api/runs/{run}/stop", tags=["runs"], status_code=202)
 def stop_run(here: CurrentState, _: TokenRequired, run: str, body: StopBody | None = None) -> dict[str, str]:
-    """Stop a run early: trials under way answer with what they believe so far. Paused, they are left unfinished.
+    """Stop a run early: trials in progress answer with their current beliefs. If paused, they are left unfinished.
 
-    Answers that are there are kept either way, nothing is paid for twice, and a run can be resumed.
+    Existing answers are kept either way, nothing is paid for twice, and the run can be resumed.
     """
     id, said = here.run(run).id, body.model_dump() if body else {}
     if said.get("pause") and here.jobs.stop(id):
@@ -561,14 +561,15 @@ def stop_run(here: CurrentState, _: TokenRequired, run: str, body: StopBody | No
 
 
 class ResumeBody(body_of(RunsResumeRequest, "run", "where")):
-    """How a run goes on: with what changes, and how many cells at once."""
+    """How to resume a run: changes to its settings, and its concurrency."""
 
 
 @router.post("/api/runs/{run}/resume", tags=["runs"], status_code=202)
 def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody | None = None) -> dict[str, str]:
-    """Go on with a run: cells without a forecast are answered, nothing is paid twice. Spends money.
+    """Resume a run: cells without a forecast are answered, and nothing is paid for twice. Spends money.
 
-    With `set` its spec is changed first: it becomes the run of the new spec on the same questions, whose id comes back.
+    With `set`, its spec is changed first: it becomes the run of the new spec on the same questions, and the new id is
+    returned.
     """
     said = RunsResumeRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
     changes = {name: parse_yaml(value) for name, value in said.set.items()}
@@ -585,7 +586,7 @@ def _go_on(here: WebState, run: str, changes: Mapping[str, Any], concurrency: in
 
 @router.post("/runs/{run}/stop", include_in_schema=False)
 async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The buttons that stop or pause it, on its page and on the page of one of its questions."""
+    """Handle the buttons that stop or pause a run, on its page and on the pages of its questions."""
     sent = {name: values[0] for name, values in (await form_of(request)).items()}
     id, body = here.run(run).id, StopBody.read({"pause": bool(sent.get("pause"))})
     with suppress(HTTPException):  # It has just ended by itself: its page shows that.
@@ -597,7 +598,7 @@ async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run:
 
 @router.post("/runs/{run}/resume", include_in_schema=False)
 async def send_resume(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The button that goes on, and the form that changes the run first."""
+    """Handle the button that resumes a run, and the form that changes it first."""
     sent, row = await form_of(request), here.run(run)
     try:
         going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent)))
@@ -614,14 +615,14 @@ async def send_resume(request: Request, here: CurrentState, _: TokenRequired, ru
 def read_trace_events(
     here: CurrentState, run: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> list[dict[str, Any]]:
-    """Events of a run after a number, without waiting for more."""
+    """Events of a run after a given number, without waiting for more."""
     events = here.store.events(here.run(run).id, after=after)
     return [event_to_dict(number, key, event) for number, key, event in islice(events, limit)]
 
 
 @router.get("/runs/{run}/raw/event", include_in_schema=False)
 def raw_event(here: CurrentState, run: str, id: After) -> Response:
-    """What one event says."""
+    """Return the plain text of one event."""
     for number, _, event in islice(here.store.events(here.run(run).id, after=id - 1), 1):
         if number == id:
             return _plain(_event_text(event))
@@ -646,7 +647,7 @@ def _event_text(event: TraceEvent) -> str:
 def raw_rationale(
     here: CurrentState, run: str, question: Text, due: Text, trial: Annotated[int, Query(ge=0, le=10_000)]
 ) -> Response:
-    """The reasons of one trial."""
+    """Return the rationale of one trial, or its error."""
     key = CellKey(run=here.run(run).id, question=question, due=due, trial=trial)
     answer = next((answer for answer in here.store.answers_to(key) if answer.trial == trial), None)
     if answer is None:
@@ -656,7 +657,7 @@ def raw_rationale(
 
 @router.get("/runs/{run}/raw/question", include_in_schema=False)
 def raw_question(here: CurrentState, run: str, question: Text, due: Text) -> Response:
-    """All that was asked."""
+    """Return the full text of a question, with criteria and background."""
     found = here.store.question(CellKey(run=here.run(run).id, question=question, due=due, trial=0))
     if found is None:
         raise HTTPException(404, "the run does not ask that")
@@ -675,7 +676,7 @@ def _plain(text: str) -> Response:
 
 @json_and_page(router, "/api/grids", "/grids", "grids.html", tags=["runs"])
 def read_grids(here: CurrentState) -> dict[str, Any]:
-    """The experiments on this machine, each with its runs."""
+    """List the experiments on this machine, each with its runs."""
     return list_grids(GridsRequest(), here.settings).to_dict()
 
 

@@ -1,4 +1,4 @@
-"""Own rounds and tournaments: what was entered from here, how it stands, and how good it was beside others."""
+"""Tournaments entered from here: their rounds and state, and scores compared with others."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ PLATFORMS = {"forecastbench": "ForecastBench", "metaculus": "Metaculus", "prophe
 
 
 def _results(here: WebState) -> TournamentResults:
-    """By what is known here: a page that is only looked at asks nobody for outcomes."""
+    """Return the results from the outcomes stored here: viewing a page requests none from elsewhere."""
     states = sorted((here.settings.home / "tournaments").glob("*/state.json"))
     seen = (*((str(path), path.stat().st_mtime_ns) for path in states), str(sorted(here.outcomes.count().items())))
     request = TournamentResultsRequest(offline=True)
@@ -27,13 +27,13 @@ def _results(here: WebState) -> TournamentResults:
 
 @router.get("/api/tournaments", tags=["tournaments"])
 def read_tournaments(here: CurrentState) -> dict[str, Any]:
-    """Rounds that were entered from here with their boards: as `foretell tournament results --offline --json` says."""
+    """Tournament rounds entered from here, with boards; the same as `foretell tournament results --offline --json`."""
     return _results(here).to_dict()
 
 
 @router.get("/tournaments", include_in_schema=False)
 def show_tournaments(request: Request, here: CurrentState) -> Response:
-    """The page of own rounds."""
+    """Show the page of tournaments."""
     found = _results(here)
     boards = [
         (PLATFORMS.get(platform, platform), study, study_parts(study, ADVICE))

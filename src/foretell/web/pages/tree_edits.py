@@ -1,4 +1,4 @@
-"""Trees changed from the page: edits by hand, models at work after their plan and price, and every version kept."""
+"""Changes to trees from the page: manual edits, work by models after a plan with its price, and the version history."""
 
 from typing import Annotated, Any
 
@@ -31,13 +31,13 @@ from foretell.web.tree_work import WORK_REQUESTS, TreeWork, TreeWorkKind, work_o
 
 router = APIRouter()
 WEB_EDITOR = "over the web"
-"""Who changed a tree where nobody said."""
+"""Author of a change if none is given."""
 ON_THE_PAGE: dict[TreeWorkKind, tuple[str, ...]] = {
     "ground": ("model", "grounder", "trials", "search", "budget", "who", "why"),
     "expand": ("model", "grounder", "rule", "leaves", "rounds", "search", "budget", "who", "why"),
     "resynthesize": ("model", "rule", "claims", "budget", "who", "why"),
 }
-"""What a form asks for at once; the rest is folded."""
+"""Fields that a form shows at once; the others are collapsed."""
 HIDDEN: tuple[str, ...] = (
     "tree",
     "claim",
@@ -49,15 +49,15 @@ HIDDEN: tuple[str, ...] = (
     "allocate",
     "late_text",
 )
-"""What the page knows by itself, or leaves to the command line."""
+"""Fields that the page fills in itself or leaves to the command line."""
 RUNS_LOOKED_AT = 50
-"""Newest runs whose models are offered."""
+"""Number of recent runs whose models are suggested."""
 NOT_BY_FORM = ("tree", "plan", "unsandboxed")
-"""What nobody decides by a form, whatever was sent."""
+"""Fields that a form can never set, whatever it sends."""
 
 
 class TreeEditBody(body_of(TreeEditRequest, "tree", "edits", "save_as", "rejudge", "model", "budget")):
-    """Edits of the tree that the address names."""
+    """Edits to the tree named in the path."""
 
 
 class TreeGroundBody(body_of(TreeGroundRequest, "tree")):
@@ -69,7 +69,7 @@ class TreeExpandBody(body_of(TreeExpandRequest, "tree")):
 
 
 class TreeResynthesizeBody(body_of(TreeResynthesizeRequest, "tree")):
-    """What to judge anew."""
+    """Judgements to update."""
 
 
 # Edits, and the versions they leave behind.
@@ -77,7 +77,7 @@ class TreeResynthesizeBody(body_of(TreeResynthesizeRequest, "tree")):
 
 @router.post("/api/tree/edit/{name:path}", **NO_TREE)
 async def change_tree(here: CurrentState, _: TokenRequired, name: str, request: TreeEditBody) -> dict[str, Any]:
-    """Change statements, reports, probabilities, children and links; the version before is kept. Asks no model."""
+    """Change statements, reports, probabilities, children and links. The old version is kept. Calls no model."""
     return (await _edited(here, name, request.model_dump())).to_dict()
 
 
@@ -90,7 +90,7 @@ async def _edited(here: WebState, name: str, values: dict[str, Any]) -> TreeEdit
 async def change_claim_by_form(
     request: Request, here: CurrentState, _: TokenRequired, claim: str, name: str
 ) -> Response:
-    """One claim as a form gives it: its statement, report, number, rule, place, and a new child."""
+    """Change a claim from a form: its statement, report, probability, rule or parent, or add a child."""
     form = await form_of(request)
     given = {field: values[0].strip() for field, values in form.items() if values and values[0].strip()}
     file = known_tree(here, name)
@@ -120,7 +120,7 @@ async def change_claim_by_form(
 
 @router.post("/trees/keep/{name:path}", include_in_schema=False)
 async def keep_numbers_by_form(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
-    """The numbers of a what-if, as the tree's next version."""
+    """Save the probabilities of a what-if as the tree's next version."""
     form = {field: values[0].strip() for field, values in (await form_of(request)).items() if values}
     values: dict[str, Any] = {field: form[field] for field in ("who", "why", "base_version") if form.get(field)}
     try:
@@ -138,7 +138,7 @@ def read_versions(here: CurrentState, name: str) -> dict[str, Any]:
 
 @router.get("/api/tree/diff/{name:path}", **NO_TREE)
 def read_diff(here: CurrentState, name: str, start: int | None = None, end: int | None = None) -> dict[str, Any]:
-    """Two versions of a tree, claim by claim; without numbers the last two."""
+    """Compare two versions of a tree claim by claim; by default the last two."""
     return diff(TreeDiffRequest(tree=tree_path(here.settings, name), start=start, end=end)).to_dict()
 
 
@@ -146,7 +146,7 @@ def read_diff(here: CurrentState, name: str, start: int | None = None, end: int 
 def show_versions(
     request: Request, here: CurrentState, name: str, start: int | None = None, end: int | None = None
 ) -> Response:
-    """The versions of a tree, and two of them compared."""
+    """Show the versions of a tree, and a comparison of two of them."""
     return _versions_page(request, here, name, start, end)
 
 
@@ -170,14 +170,14 @@ def restore_version(
     who: Annotated[str, Query(max_length=200)] = "",
     why: Annotated[str, Query(max_length=500)] = "",
 ) -> dict[str, Any]:
-    """Write an older version into the tree's file again, as a new one; nothing is lost."""
+    """Restore an older version of a tree as a new version, so that nothing is lost."""
     path = tree_path(here.settings, name)
     return history(TreeHistoryRequest(tree=path, restore=version, who=who or WEB_EDITOR, why=why)).to_dict()
 
 
 @router.post("/trees/restore/{name:path}", include_in_schema=False)
 async def restore_by_form(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
-    """The same, from the page."""
+    """Restore an older version from the page."""
     form = {field: values[0].strip() for field, values in (await form_of(request)).items() if values}
     try:
         values = {"restore": form.get("version"), "who": form.get("who") or WEB_EDITOR, "why": form.get("why", "")}
@@ -192,13 +192,13 @@ async def restore_by_form(request: Request, here: CurrentState, _: TokenRequired
 
 @router.post("/api/tree/ground/{name:path}", **NO_TREE)
 async def ground_leaves(here: CurrentState, _: TokenRequired, name: str, request: TreeGroundBody) -> dict[str, Any]:
-    """Examine leaves anew in the background. Spends money, unless `plan` is true: then only what would be done."""
+    """Ground leaves again in the background. Spends money, unless `plan` is true: then it only returns the plan."""
     return await _work(here, name, "ground", request.model_dump())
 
 
 @router.post("/api/tree/expand/{name:path}", **NO_TREE)
 async def expand_leaf(here: CurrentState, _: TokenRequired, name: str, request: TreeExpandBody) -> dict[str, Any]:
-    """Take a leaf apart in the background. Spends money, unless `plan` is true: then only what would be done."""
+    """Break down a leaf in the background. Spends money, unless `plan` is true: then it only returns the plan."""
     return await _work(here, name, "expand", request.model_dump())
 
 
@@ -206,7 +206,7 @@ async def expand_leaf(here: CurrentState, _: TokenRequired, name: str, request: 
 async def resynthesize(
     here: CurrentState, _: TokenRequired, name: str, request: TreeResynthesizeBody
 ) -> dict[str, Any]:
-    """Have stale rules judged anew in the background. Spends money, unless `plan` is true."""
+    """Update stale judgements in the background. Spends money, unless `plan` is true: then it only returns the plan."""
     return await _work(here, name, "resynthesize", request.model_dump())
 
 
@@ -224,19 +224,19 @@ def _request(here: WebState, name: str, what: TreeWorkKind, values: dict[str, An
 
 @router.get("/api/tree/job/{work}", **NO_TREE)
 def read_work(here: CurrentState, work: str) -> dict[str, Any]:
-    """How work of models on a tree stands: calls, dollars, what happened last, and what came of it."""
+    """Status of a job on a tree: calls, dollars, latest events and the result."""
     return here.tree_work.of(work).to_dict()
 
 
 @router.post("/api/tree/stop/{work}", **NO_TREE)
 def stop_work(here: CurrentState, _: TokenRequired, work: str) -> dict[str, Any]:
-    """End it where it stands. The tree stays as it is; replies that were paid for are kept and cost nothing again."""
+    """Stop a job on a tree. The tree stays unchanged; replies already paid for are kept and not paid for again."""
     return here.tree_work.stop(work).to_dict()
 
 
 @router.get("/trees/do/{what}/{name:path}", include_in_schema=False)
 def show_work_form(request: Request, here: CurrentState, what: TreeWorkKind, name: str, claim: str = "") -> Response:
-    """What to ask models for, as a form."""
+    """Show the form for work by models."""
     engines = usable_engines(here.settings)
     given: dict[str, Any] = {"of": claim, "search": list(engines)}
     if what != "resynthesize":
@@ -273,7 +273,7 @@ def _form_page(
 
 @router.post("/trees/do/{what}/{name:path}", include_in_schema=False)
 async def send_work(request: Request, here: CurrentState, _: TokenRequired, what: TreeWorkKind, name: str) -> Response:
-    """First the plan with its price; sent again from there, the work itself."""
+    """Show the plan with its price; if submitted from there, start the work."""
     given = await form_given(request, WORK_REQUESTS[what])
     start, claim = given.pop("start", None), given.pop("of", "")
     values = {
@@ -308,13 +308,13 @@ async def send_work(request: Request, here: CurrentState, _: TokenRequired, what
 
 @router.get("/trees/job/{work}", include_in_schema=False)
 def show_work(request: Request, here: CurrentState, work: str) -> Response:
-    """How it stands, and what came of it."""
+    """Show the status of a job, and its result."""
     return _work_page(request, here.tree_work.of(work))
 
 
 @router.post("/trees/stop/{work}", include_in_schema=False)
 def stop_by_form(here: CurrentState, _: TokenRequired, work: str) -> Response:
-    """End it where it stands."""
+    """Stop a job from the page."""
     here.tree_work.stop(work)
     return RedirectResponse(link_to("tree-work", work), status_code=303)
 

@@ -1,4 +1,4 @@
-"""Trees: the gallery, a tree with what-if, its claims, notebooks and exports."""
+"""Trees: the gallery, a tree with what-if analysis, its claims, notebooks and exports."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,11 +66,11 @@ router = APIRouter()
 TORNADO_BARS = 15
 INPUT_ROWS = 25
 EXCERPT_LENGTH = 400
-"""Characters of a report on a card; the claim's own page has all of it."""
+"""Maximum number of characters of a report on a card; the claim's own page shows all of it."""
 VERSIONS_SHOWN = 8
-"""The last ones in which a claim was changed."""
+"""Maximum number of versions listed for a claim, the latest that changed it."""
 DRIVERS_SHOWN = 3
-"""Inputs with the largest effect on the answer, shown with their evidence beside the tree."""
+"""Number of inputs with the largest effect on the answer that are shown with their evidence beside the tree."""
 BAYES_NET = "Bayes net"
 EXPORTS = {
     "Report": {"html": "HTML", "markdown": "Markdown"},
@@ -78,7 +78,7 @@ EXPORTS = {
     "Graph": {"dot": "DOT", "mermaid": "Mermaid"},
     BAYES_NET: {"problog": "ProbLog", "bif": "BIF"},
 }
-"""What a tree can be exported as. A Bayes net requires links that are conditional probabilities."""
+"""Export formats of a tree. A Bayes net requires links that are conditional probabilities."""
 NO_TREE: dict[str, Any] = {
     "tags": ["trees"],
     "responses": {404: {"description": "No such tree, or no such claim in it."}},
@@ -86,18 +86,18 @@ NO_TREE: dict[str, Any] = {
 
 
 class TreeBody(body_of(TreeRequest, "out")):
-    """A tree to grow, as it is sent to the server."""
+    """A tree to grow."""
 
 
 class WhatIfBody(body_of(WhatIfRequest, "tree", "save")):
-    """Other probabilities for the tree that the address names."""
+    """Other probabilities for the tree named in the path."""
 
 
 # The tree files of this machine.
 
 
 def tree_path(settings: Settings, name: str) -> Path:
-    """The file of a tree; a name that leads out of the folder is nobody's."""
+    """Return the file of a tree; raises a 404 error if there is none or the name leads out of the folder."""
     folder = (settings.home / "trees").resolve()
     try:
         path = (folder / f"{name}.json").resolve()
@@ -109,13 +109,13 @@ def tree_path(settings: Settings, name: str) -> Path:
 
 
 def known_tree(here: CurrentState, name: str) -> TreeFile:
-    """The tree that the address names, worked out, with the number of its version."""
+    """Return the tree named in the path, evaluated, with its version number."""
     path = tree_path(here.settings, name)
     return replace(read_tree_file(path), version=current_version(path))
 
 
 def known_claim(file: Annotated[TreeFile, Depends(known_tree)], claim: str) -> Proposition:
-    """The claim that the address names."""
+    """Return the claim named in the path; raises a 404 error if there is none."""
     if claim not in file.tree.nodes:
         raise HTTPException(404, f"the tree has no claim {claim[:80]!r}")
     return file.tree.nodes[claim]
@@ -127,13 +127,13 @@ KnownClaim = Annotated[Proposition, Depends(known_claim)]
 
 @router.get("/api/trees", tags=["trees"])
 def read_trees(here: CurrentState) -> dict[str, Any]:
-    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    """List all tree files on this machine, last changed first; one that cannot be read has the reason."""
     return list_trees(TreeListRequest(), here.settings).to_dict()
 
 
 @router.get("/trees", include_in_schema=False)
 def show_trees(request: Request, here: CurrentState) -> Response:
-    """The gallery, and the form that grows a tree."""
+    """Show the gallery, and the form that grows a tree."""
     return _trees_page(request, here, {}, "")
 
 
@@ -146,13 +146,13 @@ def _trees_page(request: Request, here: WebState, given: dict[str, Any], problem
 
 @router.post("/api/trees", tags=["trees"], status_code=202)
 def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:
-    """Grow a tree for a claim in the background. Spends money. Follow it at /api/runs/{run}/stream."""
+    """Grow a tree for a claim in the background. Spends money. Follow its progress at /api/runs/{run}/stream."""
     return start_run(here, prepare_tree(TreeRequest.read(request.model_dump()), here.settings))
 
 
 @router.post("/trees", include_in_schema=False)
 async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> Response:
-    """Start growing and go to where it can be watched."""
+    """Start growing a tree and redirect to the page where it can be followed."""
     given = await form_given(request, TreeRequest)
     confirmed = bool(given.pop(UNPRICED, None))
 
@@ -168,7 +168,7 @@ async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> R
 
 @router.get("/api/runs/{run}/tree", **NO_TREE)
 def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
-    """The tree that a run has grown for a claim: the same as `foretell tree --json` prints."""
+    """The tree that a run has grown for a claim; the same as `foretell tree --json` prints."""
     row = here.run(run)
     asked = here.store.questions(row.id)
     if not asked:
@@ -181,13 +181,13 @@ def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
 
 @router.get("/api/tree/whatif/{name:path}", **NO_TREE)
 def read_whatif(here: CurrentState, name: str, set: Annotated[list[str], Query(max_length=2000)]) -> dict[str, Any]:
-    """What other probabilities (`set=P2.1=0.3`, repeated) do to every claim. Nothing is stored."""
+    """The effect of other probabilities (`set=P2.1=0.3`, repeated) on every claim. Nothing is stored."""
     return _what_if(here, name, {"set": numbers_by_name(set)})
 
 
 @router.post("/api/tree/whatif/{name:path}", **NO_TREE)
 def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:
-    """The same with everything that can be said: saved scenarios, spread, tornado. Nothing is stored."""
+    """The effect of a what-if with all options: saved scenarios, spread and tornado. Nothing is stored."""
     return _what_if(here, name, request.model_dump())
 
 
@@ -199,7 +199,7 @@ def _what_if(here: WebState, name: str, values: dict[str, Any]) -> dict[str, Any
 def add_scenario(
     here: CurrentState, _: TokenRequired, name: str, scenario: str, set: Annotated[list[str], Query()]
 ) -> dict[str, Any]:
-    """Store some probabilities in the tree's file as a scenario of that name, after playing it."""
+    """Apply probabilities to a tree and store them in its file as a named scenario."""
     if not scenario.strip() or not set:
         raise HTTPException(422, "a scenario needs a name and at least one ID=P")
     return _what_if(here, name, {"set": numbers_by_name(set), "save": scenario.strip()[:80]})
@@ -207,7 +207,7 @@ def add_scenario(
 
 @router.post("/trees/scenario/{name:path}", include_in_schema=False)
 async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
-    """The same, from the page."""
+    """Store a scenario from the page."""
     form = await form_of(request)
     add_scenario(here, None, name, form.get("scenario", [""])[0], form.get("set", [""])[0].split())
     return RedirectResponse(link_to("tree", name), status_code=303)
@@ -218,7 +218,7 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
 def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
-    """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report as Chromium prints it."""
+    """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report printed by Chromium."""
     if form == "pdf":
         return file_response(report(TreeReportRequest(file=tree_path(here.settings, name))), form)
     if form not in TREE_FORMATS:
@@ -234,7 +234,7 @@ def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Re
 
 @router.get("/api/tree/view/{name:path}", **NO_TREE)
 def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
-    """A tree: its claims, the operations behind them, what it hangs on, and its scenarios."""
+    """A tree: its claims, the operations that combine them, what the answer depends on, and its scenarios."""
     tree = file.tree
     circuit, _ = circuit_and_values(tree)
     top, origin = tree.nodes[tree.root], tree.origin or TreeOrigin()
@@ -264,7 +264,7 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
 
 @router.get("/trees/view/{name:path}", include_in_schema=False)
 def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) -> Response:
-    """The page of a tree."""
+    """Show the page of a tree."""
     tree = file.tree
     unfit = [problem.node for problem in links_without_bayes_net(tree) if problem.node]
     bars = tornado(tree)[:TORNADO_BARS]
@@ -280,7 +280,7 @@ def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) 
 
 
 def _driver(tree: Tree, bar: TornadoBar) -> dict[str, Any]:
-    """An input with a large effect on the answer, and the evidence for its number."""
+    """Return an input with a large effect on the answer, and the evidence for its probability."""
     node = tree.nodes.get(bar.id)
     grounding = (node and node.grounding) or Grounding()
     return {
@@ -294,13 +294,13 @@ def _driver(tree: Tree, bar: TornadoBar) -> dict[str, Any]:
 
 
 def shown_apart(tree: Tree, id: str) -> bool:
-    """Whether what is worth knowing about a claim is among the failures and stale parts already."""
+    """Whether a claim is already listed among the failures and stale parts."""
     node = tree.nodes.get(id)
     return node is not None and bool(node.failed or node.stale)
 
 
 def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
-    """In the order of the outline."""
+    """Return a card for every claim, in outline order."""
     cards: list[dict[str, Any]] = []
     path: list[str] = []
     moves: dict[str, dict[str, float]] = {}
@@ -349,7 +349,7 @@ def _card(line: OutlineLine, parent: str | None, circuit: Circuit, slope: float 
 
 
 def _state(node: Proposition) -> str:
-    """What is wrong with a claim, in a word: its number stands in for another, or is older than what it is about."""
+    """Return the problem of a claim in one word: failed, open or stale; empty if there is none."""
     judged = isinstance(node.link, JudgedLink) and node.link.stale
     failed = node.failed and node.pinned is None
     if failed or (not node.children and node.p is None):
@@ -358,7 +358,7 @@ def _state(node: Proposition) -> str:
 
 
 def _scenario(tree: Tree, circuit: Circuit, scenario: Scenario) -> dict[str, Any]:
-    """A saved scenario and what comes of it; with the numbers it sets, where that is all it does, for the page."""
+    """Return a saved scenario and its result, with the probabilities it sets if it does nothing else, for the page."""
     view = {"name": scenario.name, "text": scenario.text, "p": None, "changed": [], "sets": {}, "problem": ""}
     try:
         outcome = apply_scenario(tree, scenario)
@@ -374,7 +374,7 @@ def _scenario(tree: Tree, circuit: Circuit, scenario: Scenario) -> dict[str, Any
     router, "/api/tree/claim/{claim}/{name:path}", "/trees/claim/{claim}/{name:path}", "claim.html", **NO_TREE
 )
 def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
-    """One claim with its proof, how it counts on the way to the answer, and who changed it."""
+    """One claim with its evidence, its effect on the answer, and who changed it."""
     tree, grounding = file.tree, node.grounding or Grounding()
     versions = [one for one in read_history(tree_path(here.settings, name)) if node.id in one.changed]
     return {
@@ -413,7 +413,7 @@ def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str)
 
 
 def _way_up(tree: Tree, id: str) -> list[dict[str, Any]]:
-    """The claims between this one and the answer, along its first parent each time, with how each is made."""
+    """Return the claims from this one up to the answer, following first parents, with how each is computed."""
     up, found = parents_of(tree.nodes), list[dict[str, Any]]()
     while up[id]:
         id = up[id][0]
@@ -426,7 +426,7 @@ def _way_up(tree: Tree, id: str) -> list[dict[str, Any]]:
     router, "/api/tree/notebook/{claim}/{name:path}", "/trees/notebook/{claim}/{name:path}", "notebook.html", **NO_TREE
 )
 def read_notebook(here: CurrentState, node: KnownClaim, name: str) -> dict[str, Any]:
-    """The notebook that a claim was worked out in."""
+    """The notebook in which a claim was worked out."""
     if node.grounding is None or not node.grounding.notebook:
         raise HTTPException(404, f"no notebook was written for {node.id[:80]!r}")
     folder = tree_path(here.settings, name).parent
