@@ -433,7 +433,7 @@ class ShowResult(Result):
             others = "".join(f", {name} {one.estimate:.1f}" for name, one in beside.items() if one is not None)
             others += f", combined answers {scores.combined['estimate']:.1f}" if scores.combined else ""
             lines.append(f"Brier index {estimate(index, 1)} on {plural(scores.decided, 'decided question')}{others}")
-        lines.append(scores.rule)
+        lines += [scores.rule] if scores.rule else []
         failures = Counter(answer.error for answer in self.answers if isinstance(answer, Failure))
         lines += [f"{plural(count, 'failure')}: {error}" for error, count in failures.most_common(MOST_REASONS)]
         return "\n".join([*lines, f"every step to one answer: foretell show {self.run.id} ID"])

@@ -334,7 +334,7 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
         pairs.append(("questions decided", f"{scores.decided} of {len(scores.answers)}"))
         good = [
             HtmlBlock(definitions=pairs),
-            HtmlBlock(text=scores.rule),
+            *([HtmlBlock(text=scores.rule)] if scores.rule else ()),
             HtmlBlock(
                 text="100 is perfect, 50 is what 0.5 everywhere gets. In brackets: 95 % intervals.", style="quiet"
             ),

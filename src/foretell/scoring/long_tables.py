@@ -537,7 +537,9 @@ def score_run(store: RunStore, row: RunRow) -> RunScores:
     answers = list(store.answers(row.id))
     own, combined = scored_forecasts(store, row, answers, questions)
     finals = combined or own
-    rule = rule_in_words(row.spec.get("aggregate") or AUTO, combining_of_row(store, row), tested=bool(combined))
+    rule = ""
+    if row.spec.get("models") or int(row.spec.get("trials", 1)) > 1:
+        rule = rule_in_words(row.spec.get("aggregate") or AUTO, combining_of_row(store, row), tested=bool(combined))
     resolutions = RunOutcomes(store).of(row.id)
     told = tuple(_question_answers(questions, answers, finals, resolutions))
     scored = RunScores(run=row.id, answers=told, rule=rule)
