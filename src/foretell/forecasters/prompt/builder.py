@@ -283,7 +283,7 @@ class _BuildRun:
         return extracted(page, text, self._question)
 
     async def _without_leaks(self, text: Sequence[PageSummary]) -> list[bool]:
-        """In a backtest a summary is judged like any other text: who wrote it may know what came later."""
+        """Which summaries to keep: in a backtest each is judged like any text, as its writer may know the future."""
         if not self._fence.active or self._filter is None or self._summariser is None:
             return [True] * len(text)
         excerpts = [Excerpt(title=one.title, text=one.summary) for one in text]
