@@ -91,7 +91,7 @@ class TopicLabel:
 
 @dataclass(frozen=True)
 class TopicReply:
-    """A model's answer."""
+    """The model's answer, as parsed."""
 
     topic: Topic
 

@@ -67,7 +67,7 @@ class ContextBuild:
     """Number of results dropped, by reason."""
     queries: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What did not go as planned."""
+    """Problems while building, such as failed searches or fallbacks."""
     usage: Cost = field(default_factory=Cost)
     """What building it cost, whenever that was."""
 

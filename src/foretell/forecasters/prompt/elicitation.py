@@ -33,7 +33,7 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class ElicitationCall:
-    """One call."""
+    """One call to the model: which text, which kind of answer, and a number."""
 
     wording: str
     """Name of the text that asks."""

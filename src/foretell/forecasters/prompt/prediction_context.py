@@ -45,7 +45,7 @@ class PublishedArticle(Protocol):
 
 
 def one_line(text: str, longest: int) -> str:
-    r"""Text on one line, in one spelling, without what cannot be seen; a longer one is cut at a word.
+    r"""Put a text on one line, normalised and without invisible characters; a longer one is cut at a word.
 
     >>> one_line("# Market\n\nYES\u202e is\x00 sure", 100), one_line("far too long a title", 12)
     ('# Market YES is sure', 'far too…')
@@ -102,7 +102,7 @@ class PredictionContext:
     searcher: str = ""
     """Who found and summarised the sources."""
     closing_time: bool = False
-    """Show the market's closing time in a backtest, if it was known beforehand. Live forecasts always show it."""
+    """Show in a backtest when the market closes; set only if that was known beforehand. Live it is always shown."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
