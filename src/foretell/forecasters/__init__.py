@@ -1,4 +1,4 @@
-"""A question, seen as of a moment, becomes a forecast."""
+"""Forecasters turn a question, seen as of a moment, into a forecast."""
 
 from foretell.interface import offer
 
@@ -9,6 +9,6 @@ HOMES = {
     ),
     "foretell.forecasters.topics": "TOPICS TopicClassifier TopicLabel by_words",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

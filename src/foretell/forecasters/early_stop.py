@@ -1,4 +1,4 @@
-"""Stopping early: somebody wants the answer now, so a trial under way answers with what it believes so far."""
+"""Early stop: if somebody wants the answer now, a running trial answers with what it believes so far."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,14 +9,14 @@ from typing import Literal, Protocol
 from foretell.models.waiting import ContextValue
 
 PATIENCE = 3.0
-"""Seconds in which a reply that is already on its way may still arrive: it has been paid for."""
+"""Seconds that a response already in flight may still take to arrive, because it has been paid for."""
 StopWish = Literal["answer", "pause"]
-"""What is to happen to trials under way: they answer with what they believe, or are left unfinished for later."""
+"""What happens to running trials: they answer with what they believe, or are left unfinished for later."""
 _current: ContextVar["EarlyStop | None"] = ContextVar("early_stop", default=None)
 
 
 class Reschedulable(Protocol):
-    """A clock that ends a block: that of `asyncio.timeout`, or a `WorkClock`."""
+    """A timeout that ends a block: that of `asyncio.timeout`, or a `WorkClock`."""
 
     def reschedule(self, when: float | None) -> None:
         """End the block at this time of the event loop."""
@@ -24,16 +24,16 @@ class Reschedulable(Protocol):
 
 
 class EarlyStop:
-    """A request to stop that can still come, and the clocks of those who would end by it."""
+    """A request to stop that may still come, and the clocks of the work that it would end."""
 
     def __init__(self) -> None:
         self.wish: StopWish | None = None
-        """None until somebody asks."""
+        """What was asked for; None until somebody asks."""
         self._answering: list[Reschedulable] = []
         self._ending: list[Reschedulable] = []
 
     def ask(self, wish: StopWish) -> None:
-        """Stop now: whoever can answer early does, and everybody else is ended."""
+        """Stop now: trials that can answer early do so, and all other work is ended."""
         if self.wish is None:
             self.wish = wish
             for clock in self._ending:
@@ -43,7 +43,7 @@ class EarlyStop:
 
     @contextmanager
     def ends(self, clock: Reschedulable) -> Generator[None]:
-        """While the block lasts, the clock runs out when a stop is asked for, after those who answer early."""
+        """Let the clock run out if a stop is requested within the block, after those that answer early."""
         self._ending.append(clock)
         self._end(clock)
         try:
@@ -53,7 +53,7 @@ class EarlyStop:
 
     @contextmanager
     def answers(self, clock: Reschedulable) -> Generator[None]:
-        """The same for a clock whose owner then gives an answer; nothing happens where a pause is wanted."""
+        """Like `ends`, for a clock whose owner then gives an answer; a request to pause does nothing."""
         self._answering.append(clock)
         self._end_by_answer(clock)
         try:
@@ -75,10 +75,10 @@ def _within(clock: Reschedulable, seconds: float) -> None:
 
 
 def stopping_by(stop: EarlyStop) -> ContextValue[EarlyStop | None]:
-    """Let forecasters within the block see that stop."""
+    """Make this stop visible to the forecasters within the block."""
     return ContextValue(_current, stop)
 
 
 def early_stop() -> EarlyStop:
-    """The stop that whoever forecasts here listens to; one that never comes where nobody can ask."""
+    """Return the stop that forecasters here listen to; if nobody can ask for one, a stop that never comes."""
     return _current.get() or EarlyStop()

@@ -1,4 +1,4 @@
-"""Forecasters: what every one of them does, the context it gets, and how one is made by name."""
+"""Forecasters: their common interface, the context they get, and how to make one by name."""
 
 import asyncio
 import inspect
@@ -37,41 +37,41 @@ class CannotForecast(Exception):
     def __init__(self, message: str = "", *, forecaster: str = "") -> None:
         super().__init__(message)
         self.forecaster = forecaster
-        """The name to record it under, where that is not the forecaster's usual one."""
+        """The name to record the failure under, if it is not the forecaster's usual one."""
 
 
 class NoSeries:
-    """The source of a run that was given none."""
+    """The series source of a run that was given none."""
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """Always refuses."""
+        """Always raise `SeriesUnavailable`."""
         raise SeriesUnavailable(f"no source of series was given for {ref.provider}/{ref.id}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
-    """The models a forecaster may ask: which one has which role, and the one way to ask them all."""
+    """The models a forecaster may ask: which model has which role, and a single interface to all of them."""
 
     roles: ModelRoles | None = None
-    """The model and its settings for every role; None where no model was given."""
+    """The model and its settings for every role; None if no model was given."""
     model: Model | None = None
-    """Answers requests to any of them, behind journal, limits and budget."""
+    """Answers requests to any of the models, behind the journal, limits and budget."""
     prices: PriceList | None = None
 
     def name(self, role: ModelRole) -> str:
-        """The model that has a role."""
+        """The name of the model that has a role."""
         return self._given.name(role)
 
     def settings(self, role: ModelRole) -> ModelSettings:
-        """How the model of a role is sampled."""
+        """The sampling settings of the model that has a role."""
         return self._given.setting(role)
 
     def price(self, role: ModelRole) -> TokenPrice | None:
-        """The price of the model that has a role; None where it is not known."""
+        """The price of the model that has a role; None if unknown."""
         return None if self.prices is None else self.prices.of(self.name(role))
 
     def with_model(self, role: ModelRole, name: str) -> "Models":
-        """The same models with another one in one role."""
+        """A copy of these models with a different model in one role."""
         return replace(self, roles=self._given.with_model(role, name))
 
     @property
@@ -88,20 +88,21 @@ class AdmitAll:
     """A content filter for tools whose material was checked before, or that have none."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        """Every excerpt may be shown."""
+        """Keep every excerpt."""
         return [LeakVerdict(word="KEEP", reason="checked before")] * len(excerpts)
 
 
 def no_tools(question: Question, context: "Context") -> FencedTools:
-    """The tools of a context that was given none: nothing can be called."""
+    """The tools of a context that was given none: there is nothing to call."""
     return FencedTools.around((), FenceRules(as_of=context.as_of, question=question, emit=context.emit), AdmitAll())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """Everything a forecaster may use besides the question. What it does not need, it ignores.
+    """Everything a forecaster may use besides the question. It ignores what it does not need.
 
-    Only `as_of` must be given. A model, tool or series that was not given refuses with a sentence when it is used.
+    Only `as_of` is required. A model, tool or series that was not given raises an error with an explanation when it is
+    used.
     """
 
     as_of: AsOf
@@ -111,27 +112,27 @@ class Context:
     tools: Callable[[Question, "Context"], FencedTools] = no_tools
     """Makes a new set of fenced tools for every trial; call `tools_for`."""
     series: SeriesSource = field(default_factory=NoSeries)
-    """Where time series come from."""
+    """The source of time series."""
     past: Past = field(default_factory=Past)
     """Earlier questions and the outcomes known before `as_of`."""
     budget: Budget = field(default_factory=lambda: Budget("question"))
-    """What the models may cost; `models` keeps to it by itself."""
+    """The limit on what the models may cost; `models` enforces it."""
     emit: EmitEvent = ignore_event
     """Receives the events of the trace."""
     seed: int | None = None
     """The seed of the run; None leaves sampling to the provider."""
     trial: int = 0
-    """Which of several independent trials this is."""
+    """The number of this trial among several independent ones."""
     marked: bool = True
-    """Whether strangers' words are kept from looking like ours in prompts; runs of older versions go on without."""
+    """Whether prompts keep text by others from looking like ours; runs of older versions continue without this."""
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """Random numbers, the same for the same seed and trial."""
+        """A random number generator that is the same for the same seed and trial."""
         return np.random.default_rng([self.seed or 0, self.trial])
 
     async def series_of(self, question: Question) -> Series:
-        """The series that decides the question, cut at `as_of` whatever the source returned."""
+        """Fetch the series that decides the question, cut at `as_of` whatever the source returned."""
         if question.series is None:
             raise CannotForecast(f"question {question.id} is not about a time series")
         try:
@@ -143,11 +144,11 @@ class Context:
         return known
 
     def tools_for(self, question: Question) -> FencedTools:
-        """New tools for a trial on a question: their sources and events are the trial's own."""
+        """Make new tools for a trial on a question; their sources and events belong to that trial alone."""
         return self.tools(question, self)
 
     def model(self, role: ModelRole = "agent") -> Model:
-        """The models, every reply of which is an event of the trace under this role."""
+        """The model interface that emits a trace event under this role for every reply."""
         if self.models.model is None:
             raise CannotForecast(NO_MODEL)
         return TracedModel(self.models.model, self.emit, role, self.models.prices)
@@ -162,9 +163,9 @@ class Context:
         settings: ModelSettings | None = None,
         call: int | None = 0,
     ) -> Request:
-        """A request to the model of a role, seeded by trial and by the number of the call; None leaves the seed out.
+        """A request to the model of a role, seeded by trial and call number; `call=None` leaves the seed out.
 
-        The slot tells apart requests in equal words: each is sent and paid for once.
+        The slot distinguishes requests with the same text: each is sent and paid for once.
         """
         chosen = settings or self.models.settings(role)
         if self.seed is not None and call is not None:
@@ -173,42 +174,43 @@ class Context:
         return Request(model=name, messages=tuple(messages), settings=chosen, schema=schema, slot=slot)
 
     async def ask(self, text: str, *, role: ModelRole = "agent", slot: str = "") -> Reply:
-        """The reply of a model to a text, for forecasters that need no more than that."""
+        """Send a text to a model and return its reply, for forecasters that need no more than that."""
         place = f"{slot}/trial {self.trial}" if slot else f"trial {self.trial}"
         return await self.model(role).complete(self.request(role, (UserMessage(text=text),), slot=place))
 
     def with_model(self, wrap: Callable[[Model], Model]) -> "Context":
-        """The same context with its models behind a wrapper."""
+        """A copy of this context with its models behind a wrapper."""
         if self.models.model is None:
             return self
         return replace(self, models=replace(self.models, model=wrap(self.models.model)))
 
 
 SEEDS_BETWEEN_CALLS = 1_000
-"""Between the seeds of two calls of one trial; there are fewer trials than that."""
+"""Distance between the seeds of two calls of one trial; there are fewer trials than that."""
 
 
 class Forecaster(Protocol):
     """Turns a question, seen as of a moment, into a forecast.
 
-    Asynchronous because most forecasters wait for models and tools; those that only compute simply return.
+    The method is asynchronous because most forecasters wait for models and tools; those that only compute simply
+    return.
     """
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         ...
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability for every target of the question, or `CannotForecast`."""
+        """Return one probability for every target of the question, or raise `CannotForecast`."""
         ...
 
 
 class EventOrdering:
-    """Passes events on. Those of tasks that ran side by side are held until the cell's own task emits again.
+    """Passes events on, and holds those of concurrent tasks until the cell's own task emits again.
 
-    Each task's events stay together; which task comes first is decided by their content, because which was quicker is
-    chance. Made in the cell's own task.
+    Each task's events stay together. Their content decides which task comes first, because which one was quicker is
+    chance. Create it in the cell's own task.
     """
 
     def __init__(self, emit: EmitEvent) -> None:
@@ -217,7 +219,7 @@ class EventOrdering:
         self._held: dict[Any, list[TraceEvent]] = {}
 
     def __call__(self, event: TraceEvent) -> None:
-        """Pass it on now, or hold it until its turn comes."""
+        """Pass the event on now, or hold it until its turn comes."""
         task = asyncio.current_task()
         if task is self._own:
             if self._held:
@@ -227,7 +229,7 @@ class EventOrdering:
             self._held.setdefault(task, []).append(event)
 
     def held(self) -> list[TraceEvent]:
-        """What is held, in the order in which it will be passed on."""
+        """The events held, in the order in which they will be passed on."""
 
         def content(group: list[TraceEvent]) -> str:
             return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
@@ -236,7 +238,7 @@ class EventOrdering:
         return [event for group in (sorted(groups, key=content) if len(groups) > 1 else groups) for event in group]
 
     def release(self) -> None:
-        """Pass on what was held."""
+        """Pass on the events held."""
         events = self.held()
         self._held.clear()
         for event in events:
@@ -263,7 +265,7 @@ class UsageMeter:
 
 
 class TracedModel:
-    """A model whose every answer is an event."""
+    """A model that emits an event for every reply."""
 
     def __init__(self, inner: Model, emit: EmitEvent, role: ModelRole, prices: PriceList | None = None) -> None:
         self._inner = inner
@@ -272,7 +274,7 @@ class TracedModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, after its event was emitted; replies that were cut off before it have events of their own."""
+        """Return the reply after emitting its event; replies that were cut off before it have events of their own."""
         reply = await self._inner.complete(request)
         for one in (*reply.cut_off, reply):
             self._emit(
@@ -294,14 +296,14 @@ class TracedModel:
 def asks_models(name: str, models: Mapping[str, str] | None = None) -> bool:
     """Whether a registered forecaster asks language models: its class says so with `asks_models = True`.
 
-    A plain function says nothing: it gets models where the run names some.
+    A plain function does not say: it gets models if the run names some.
     """
     factory = load("forecasters", name)
     return bool(models) if _is_forecasting_function(factory) else getattr(factory, "asks_models", False)
 
 
 def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
-    """What the registered forecaster makes of its options; an unknown or wrong option is named.
+    """Call the registered forecaster with its options; an unknown or wrong option raises an error that names it.
 
     Most entries make a forecaster. One that needs something opened for a whole run makes an object with
     `open(runtime)`, an asynchronous context manager that gives the forecaster and the runtime it works with.
@@ -330,7 +332,7 @@ def current_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_forecaster(spec: str) -> Forecaster:
-    """A forecaster that asks no model, from "name" or "name:option=value,…"."""
+    """Build a forecaster that asks no model from "name" or "name:option=value,…"."""
     name, options = read_forecaster(spec)
     if asks_models(name):
         hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
@@ -342,7 +344,7 @@ def build_forecaster(spec: str) -> Forecaster:
 
 
 def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
-    """Name and options out of "name:option=value,…".
+    """Parse name and options from "name:option=value,…".
 
     >>> read_forecaster("always:p=0.3")
     ('always', {'p': 0.3})
@@ -361,15 +363,16 @@ def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _is_forecasting_function(factory: Any) -> bool:
-    """Whether a function answers questions itself, rather than making a forecaster out of options."""
+    """Whether a function answers questions itself, rather than making a forecaster from options."""
     return inspect.isroutine(factory) and next(iter(inspect.signature(factory).parameters), "") == "question"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionForecaster:
-    """A function of a question, or of a question and a context, as a forecaster.
+    """Wraps a function of a question, or of a question and a context, as a forecaster.
 
-    It returns a probability, a mapping from targets to probabilities, or a `Forecast`, or a coroutine of one of them.
+    The function returns a probability, a mapping from targets to probabilities, a `Forecast`, or a coroutine of one of
+    them.
     """
 
     function: Callable[..., Any]
@@ -377,7 +380,7 @@ class FunctionForecaster:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """What the function returns, as a forecast."""
+        """Call the function and return its result as a forecast."""
         parameters = inspect.signature(self.function).parameters.values()
         free = [one for one in parameters if one.name not in self.options and one.kind in POSITIONAL]
         takes_context = len(free) > 1 and (free[1].name == "context" or free[1].default is inspect.Parameter.empty)
@@ -391,7 +394,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 def forecast_of(
     result: Any, question: Question, context: Context, name: str, rationale: str = "", **more: Any
 ) -> Forecast:
-    """A probability, a mapping from targets to probabilities, or a forecast, as a forecast.
+    """Convert a probability, a mapping from targets to probabilities, or a forecast to a forecast.
 
     A single number answers a question with one target, and one that asks the same for several dates; `more` are other
     fields of the forecast.
@@ -421,7 +424,7 @@ def forecast_of(
 
 
 def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
-    """A forecaster from itself, a function of a question, or a name with options such as "always:p=0.3"."""
+    """Make a forecaster from a forecaster, a function of a question, or a name with options such as "always:p=0.3"."""
     if isinstance(given, str):
         return build_forecaster(given)
     if hasattr(given, "forecast"):
@@ -434,9 +437,9 @@ def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
 
 
 async def attempt(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
-    """One trial, ended in a value: a forecast for every target, or why there is none.
+    """Run one trial and return a forecast for every target, or a failure that says why there is none.
 
-    What models cost on the way is added up here, and a failure is an event of the trace.
+    The cost of the models used is added up here, and a failure is emitted as a trace event.
     """
     meter, began = UsageMeter(context.emit), monotonic()
     try:

@@ -1,4 +1,4 @@
-"""What a question is about, as one of ten topics: asked of a model, or told from its words where there is none."""
+"""Sorts a question into one of ten topics: by asking a model, or by its words if there is no model."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ BY_SOURCE: Mapping[str, Topic] = {
     "fred": "Macroeconomics",
     "dbnomics": "Science & Technology",
 }
-"""Sources that ask about one subject only; the last one asks about the weather."""
+"""Topics of sources that ask about one subject only; the last one asks about the weather."""
 WORDS: Mapping[Topic, str] = {
     "Geopolitics & Conflict": """war wars ceasefire truce invade invasion military missile missiles nuclear treaty
         sanctions nato russia russian ukraine ukrainian israel israeli gaza hamas hezbollah iran iranian taiwan china
@@ -83,7 +83,7 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, kw_only=True)
 class TopicLabel:
-    """A topic and who said so."""
+    """A topic and what it was decided by."""
 
     topic: Topic
     by: Literal["model", "words", "source", "nobody"]
@@ -91,20 +91,20 @@ class TopicLabel:
 
 @dataclass(frozen=True)
 class TopicReply:
-    """A model's answer."""
+    """The model's answer, as parsed."""
 
     topic: Topic
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicClassifier:
-    """Asks the filter's model, a quick one; without a model, or where it fails, words decide."""
+    """Asks the filter's model, a quick one; without a model, or if it fails, the words of the question decide."""
 
     models: ModelRoles | None = None
     model: Model | None = None
 
     async def sort(self, question: Question) -> TopicLabel:
-        """The topic of a question."""
+        """Return the topic of a question."""
         if self.models is None or self.model is None:
             return by_words(question)
         text = f"{question.text}\n\n{question.criteria[:1000]}".strip()
@@ -117,7 +117,10 @@ class TopicClassifier:
 
 
 def by_words(question: Question) -> TopicLabel:
-    """The topic whose words stand in the question most often; where none do, in its criteria; else by its source."""
+    """The topic by source if that asks about one subject only, else the one with most words in the question.
+
+    If the question's text has none of the words, its criteria decide, then its background.
+    """
     if question.source in BY_SOURCE:
         return TopicLabel(topic=BY_SOURCE[question.source], by="source")
     for text in (question.text, question.criteria, question.background):

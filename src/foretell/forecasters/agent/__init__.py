@@ -10,6 +10,6 @@ HOMES = {
     "foretell.forecasters.agent.loop": "AgentTrial StopReason",
     "foretell.forecasters.agent.settings": "AgentOptions AgentSettings BATCH Clamp FULL NOBELIEF VARIANTS ZERO_SHOT",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

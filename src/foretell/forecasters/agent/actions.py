@@ -1,4 +1,4 @@
-"""From what a model replied to what it wants done: a turn that can be carried out, or words on what was wrong."""
+"""Parses a model's reply into a turn that can be carried out, or an explanation of what was wrong with it."""
 
 import json
 import re
@@ -43,16 +43,16 @@ MOST_ITEMS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class AgentToolset:
-    """The tools of one trial. They stay the same at every step, so that the prompt's prefix does."""
+    """The tools of one trial. They stay the same at every step, so that the prompt's prefix does too."""
 
     form: AnswerFormat
     variant: AgentVariant
     research: tuple[ToolSpec, ...] = ()
-    """What the toolbox offers; the answer is added here."""
+    """The tools of the toolbox; `submit` is added here."""
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Research tools and `submit`, each with the belief as its first argument where the variant has one."""
+        """The research tools and `submit`, each with the belief as its first argument if the variant has one."""
         research = tuple(spec for spec in self.research if spec.name != SUBMIT) if self.variant.tools else ()
         reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
         numbers = {self.form.field: self.form.schema()}
@@ -77,11 +77,11 @@ class AgentToolset:
         return {spec.name: spec for spec in self.tools}
 
     def named(self, allowed: Collection[str] | None = None) -> tuple[str, ...]:
-        """Names on offer at a step: all of them, or those the policy allows."""
+        """Names of the tools offered at a step: all of them, or those the policy allows."""
         return tuple(name for name in self.by_name if allowed is None or name in allowed) or (SUBMIT,)
 
     def schema(self, names: Sequence[str]) -> dict[str, Any]:
-        """Action and belief as one JSON answer, for models that are asked without tools."""
+        """JSON schema of an answer that holds action and belief, for models that are asked without tools."""
         actions = [_as_action(self.by_name[name]) for name in names]
         one = actions[0] if len(actions) == 1 else {"anyOf": actions}
         properties: dict[str, Any] = {BELIEF: belief_schema(self.form)} if self.variant.belief else {}
@@ -92,16 +92,16 @@ class AgentToolset:
         return without_repeats(_bounded(closed_object(properties)))
 
     def numbers_alone(self) -> dict[str, Any]:
-        """The shortest answer there is, for a model that managed nothing else."""
+        """JSON schema of the shortest possible answer, for a model that managed nothing else."""
         return without_repeats(closed_object({self.form.field: self.form.schema()}))
 
 
 BELIEF_HERE = {"type": "object", "description": f"Where you stand now; its fields as in `{SUBMIT}`."}
-"""The belief in all other tools. An open object: providers take it, and the reading is patient."""
+"""Schema of the belief in all other tools. An open object: providers accept it, and parsing is lenient."""
 
 
 def _with_belief(spec: ToolSpec, belief: Mapping[str, Any]) -> ToolSpec:
-    """The same tool with the belief in front: it is stated before the action is chosen in detail."""
+    """The same tool with the belief as first argument, so that it is stated before the action is chosen in detail."""
     own = spec.parameters
     parameters = {
         **own,
@@ -125,7 +125,7 @@ def _as_action(spec: ToolSpec) -> dict[str, Any]:
 
 
 def _bounded(schema: Any) -> Any:
-    """The same schema with an end to every text and list: a small model held by a grammar may never stop by itself."""
+    """The same schema with limits on every text and list: a small model held by a grammar may never stop by itself."""
     if isinstance(schema, list):
         return [_bounded(part) for part in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -141,39 +141,39 @@ NOT_RUN = "Not run: {}."
 
 
 UnusableTurn = UnusableReply
-"""A reply cannot be carried out; the text tells the model why."""
+"""A reply cannot be carried out; the message tells the model why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentAction:
-    """One tool with its arguments; the belief that came along is taken out."""
+    """One tool with its arguments; the belief that came with them has been taken out."""
 
     tool: str
     arguments: dict[str, Any]
     call: ToolCall | None = None
-    """As the model made it; None where it wrote the action as text."""
+    """The call as the model made it; None if the model wrote the action as text."""
     belief: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTurn:
-    """What the model said at one step."""
+    """The parsed reply of the model at one step."""
 
     actions: tuple[AgentAction, ...]
-    """One; several only where the variant runs them at once."""
+    """One action; several only if the variant runs them at once."""
     spoken: AssistantMessage
-    """What goes into the history, with every call that was made: providers want each of them answered."""
+    """The message for the history, with every call that was made: providers require an answer to each of them."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By the id of a call that is not carried out: why."""
+    """For each call that is not carried out, the reason by call id."""
     statement: BeliefStatement | None = None
     final: StatedProbabilities | None = None
-    """The answer, where the action is to submit."""
+    """The final answer, if the action is to submit."""
     reason: str = ""
     notes: tuple[str, ...] = ()
 
 
 def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> AgentTurn:
-    """The turn in a reply, given what was on offer; `UnusableTurn` where there is none."""
+    """Parse a reply into a turn, given the tools offered; raise `UnusableTurn` if there is none."""
     proposals = _proposals(reply, names)[:MOST_ACTIONS]
     checked = [_checked(action, offer, names) for action in proposals]
     usable = [action for action in checked if isinstance(action, AgentAction)]
@@ -199,7 +199,7 @@ def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> Agent
 
 
 def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
-    """The numbers in a reply whose action could not be used; its evidence is for the next reply to state again."""
+    """The numbers in a reply whose action could not be used; the next reply has to state its evidence again."""
     if not offer.variant.belief:
         return None
     for text in (*(call.arguments for call in reply.calls), reply.text):
@@ -213,7 +213,7 @@ def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
 
 
 def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
-    """Everything the reply asks for, unchecked; arguments that are no object stand as text."""
+    """All actions the reply asks for, unchecked; the arguments of a call are not parsed yet."""
     if reply.calls:
         calls = [call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls)]
         return [AgentAction(tool=call.name, arguments={}, call=call) for call in calls]
@@ -228,7 +228,7 @@ def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
 
 
 def _written(said: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
-    """Actions in a JSON text: by our schema, or in the shapes models fall into when they write a call out."""
+    """Actions in a JSON text: by our schema, or in the forms that models often use when they write a call out."""
     many, belief = said.get(ACTIONS) or said.get(ACTION) or said, said.get(BELIEF)
     actions: list[AgentAction] = []
     for one in cast("list[Any]", many) if isinstance(many, list) else [many]:
@@ -246,7 +246,7 @@ def _written(said: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
 
 
 def readable_call(call: ToolCall) -> ToolCall:
-    """The call as it goes into the history: arguments that are no JSON object would be refused by some providers."""
+    """The call for the history; arguments that are not a JSON object are wrapped, as some providers reject them."""
     try:
         read_object(call.arguments or "{}")
     except UnusableTurn:
@@ -255,7 +255,7 @@ def readable_call(call: ToolCall) -> ToolCall:
 
 
 def _checked(action: AgentAction, offer: AgentToolset, names: Sequence[str]) -> AgentAction | UnusableTurn:
-    """The action that can be carried out, or what is wrong with it."""
+    """The action if it can be carried out, or the error that says what is wrong with it."""
     try:
         return _checked_one(action, offer, names)
     except UnusableTurn as problem:
@@ -281,7 +281,7 @@ def _checked_one(action: AgentAction, offer: AgentToolset, names: Sequence[str])
 
 
 def _answered(turn: AgentTurn, offer: AgentToolset) -> AgentTurn:
-    """The turn with its answer. A number missing from it is taken from the belief stated in the same breath."""
+    """The turn with its answer. A number missing from the answer is taken from the belief stated in the same reply."""
     action = turn.actions[0]
     final = offer.form.read(action.arguments)
     if turn.statement is not None and offer.form.missing(final.p):
@@ -304,13 +304,13 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _NEAR = re.compile(rf"\b(?:probability|chance|likelihood|odds)[^.\d%]{{0,60}}{_NUMBER}", re.IGNORECASE)
-"""Says nothing by itself, but a second number here makes the text ambiguous."""
+"""Does not state a probability by itself, but a second number here makes the text ambiguous."""
 _CHANCE = re.compile(rf"{_NUMBER}\s+(?:chance|probability|likelihood)\b", re.IGNORECASE)
 _ALONE = re.compile(rf"[\s*`\"]*{_NUMBER}[\s*`\".]*")
 
 
 def probability_in_text(replies: Iterable[Reply], form: AnswerFormat) -> StatedProbabilities | None:
-    """The number in the first reply, the latest given first, that states every target in exactly one way.
+    """Return the numbers of the first reply that states every target in exactly one way; pass the latest reply first.
 
     >>> from foretell.questions.question import Question, Target
     >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
@@ -329,7 +329,7 @@ def probability_in_text(replies: Iterable[Reply], form: AnswerFormat) -> StatedP
 
 
 def _in_words(text: str, form: AnswerFormat) -> StatedProbabilities | None:
-    """Only for one target: which of several a number in prose belongs to is a guess."""
+    """The probability stated in prose; only for one target, because with several it is a guess which one is meant."""
     if len(form.targets) != 1 or form.thresholds is not None:
         return None
     text = text[:LONGEST_REPLY]

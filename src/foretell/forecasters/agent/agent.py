@@ -1,4 +1,4 @@
-"""The belief agent as a forecaster: from a question and a context to a forecast with reasons and citations."""
+"""The belief agent as a forecaster: turns a question and a context into a forecast with reasons and citations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from foretell.tools.names import ANY_SOURCE, FIXED, offered_tools
 # A belief as text for people: the answer, the case for and against with its sources, and what stayed open.
 
 FORECAST = "Forecast: "
-"""How the line with the numbers begins: whoever must not see them leaves it out."""
+"""Start of the line with the numbers; `without_numbers` removes that line for readers who must not see them."""
 
 
 def rationale(ending: TrialResult, p: Mapping[str, float], store: SourceStore) -> str:
@@ -65,25 +65,25 @@ def _source(store: SourceStore, source_id: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefAgent:
-    """Searches step by step and keeps a belief all the way; what it is allowed and told is its variant."""
+    """Searches step by step and keeps a belief throughout; its variant decides what it may do and what it is told."""
 
     variant: AgentVariant = FULL
     settings: AgentSettings = field(default_factory=AgentSettings)
     bypass: Mapping[str, Forecaster] = field(default_factory=dict[str, Forecaster])
-    """Forecasters by source whose estimate is submitted as it is, without asking any language model."""
+    """Forecasters by source whose estimate is submitted, clamped, without asking any language model."""
     push: BeliefIntervention | None = None
     """For experiments: replaces the belief's numbers at one step."""
     extra: str = ""
-    """More material for the question prompt."""
+    """Additional material for the question prompt."""
     label: str = ""
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return self.label or self.variant.name
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability for every target, or `CannotForecast` where no probability was ever stated."""
+        """Return one probability for every target; raise `CannotForecast` if no probability was ever stated."""
         bypassed = await self._bypassed(question, context)
         if bypassed is not None:
             context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))

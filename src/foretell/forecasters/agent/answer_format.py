@@ -1,4 +1,4 @@
-"""How the probabilities of a question are written in JSON, and how they are read back."""
+"""Writes the probabilities of a question as JSON and parses them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,13 +17,13 @@ from foretell.questions.question import Exclusivity, Question, scaled
 NUMERIC = "numeric"
 """The subtype of a question whose targets are thresholds of one quantity, with ids such as `>3.5` or `<=100`.
 
-A question with a range is one too; where the range holds dates, so do the ids, such as `>2027-01-31`.
+A question with a range is numeric too; if the range is one of dates, so are the ids, such as `>2027-01-31`.
 """
 LEVELS: Mapping[str, float] = {
     "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9, "q95": 0.95
 }  # fmt: skip
 LARGEST = 1e100
-"""Beyond this, differences of quantiles might overflow."""
+"""Largest value accepted: beyond this, differences of quantiles might overflow."""
 _THRESHOLD = re.compile(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d{4}-\d\d-\d\d\S*)\s*")
 
 
@@ -35,7 +35,7 @@ class NumericThreshold:
     value: float
 
     def chance(self, distribution: Numeric) -> float:
-        """The probability of this target. Beyond the outermost quantiles half of the tail counts: nobody told more."""
+        """The probability of this target. Beyond the outermost quantiles half the tail counts: no more is known."""
         x, cdf = distribution.x, distribution.cdf
         below = distribution.below(self.value)
         if self.value < x[0]:
@@ -60,7 +60,7 @@ def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
 
 
 def seconds_of(day: str) -> float:
-    """A date, or a moment in UTC where no zone is told, in Unix seconds.
+    """Convert a date or a time to Unix seconds; UTC is assumed if no time zone is given.
 
     >>> seconds_of("1970-01-02"), seconds_of("1970-01-01T01:00"), seconds_of("1970-01-01T01:00:00+01:00")
     (86400.0, 3600.0, 0.0)
@@ -70,12 +70,12 @@ def seconds_of(day: str) -> float:
 
 
 def read_quantiles(given: Any, *, dates: bool = False, ties: bool = False) -> Numeric:
-    """The distribution through the stated quantiles, or a `ValueError` that tells the model what to mend.
+    """Return the distribution through the stated quantiles, or raise a `ValueError` that tells the model what to fix.
 
     Args:
-        given: What the model stated.
-        dates: The values are dates, and the distribution is of Unix seconds.
-        ties: A value may be stated several times: a quantity in whole steps has much of its probability on one.
+        given: The quantiles as the model stated them.
+        dates: Whether the values are dates; the distribution is then one of Unix seconds.
+        ties: Whether quantiles may be equal: a quantity in whole steps has much of its probability on one value.
     """
     if not isinstance(given, Mapping):
         raise ValueError(f"quantiles must be an object with the keys {', '.join(LEVELS)}")
@@ -105,7 +105,7 @@ def _read_date(value: Any, level: float) -> float:
 
 
 def _untied(values: Mapping[float, float]) -> dict[float, float]:
-    """Equal neighbours a hair apart, so that all that lies between their levels stays at their value.
+    """Move equal neighbours slightly apart, so that all probability between their levels stays at their value.
 
     >>> _untied({0.1: 2.0, 0.5: 3.0, 0.9: 3.0})
     {0.1: 2.0, 0.5: 2.999..., 0.9: 3.000...}
@@ -121,13 +121,13 @@ def _untied(values: Mapping[float, float]) -> dict[float, float]:
 
 
 def write_quantiles(distribution: Numeric, *, dates: bool = False) -> dict[str, float | str]:
-    """The quantiles as a model states them."""
+    """The quantiles of a distribution in the form in which a model states them."""
     stated = {key: distribution.quantile(level) for key, level in LEVELS.items()}
     return {key: date_of(value) for key, value in stated.items()} if dates else {**stated}
 
 
 def date_of(seconds: float) -> str:
-    """A moment of Unix seconds as a date, with its time where it is not midnight.
+    """Format Unix seconds as a date, with the time unless it is midnight.
 
     >>> date_of(86400.0), date_of(90000.0)
     ('1970-01-02', '1970-01-02T01:00:00Z')
@@ -141,17 +141,17 @@ SUMS: Mapping[Exclusivity, str] = {
     "at most one": "Sum to at most {whole}.",
     "independent": "",
 }
-"""What the schema says about the numbers of several targets."""
+"""What the schema says about the sum of the probabilities of several targets."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 MANY_TARGETS = 8
 SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Names that every provider accepts as a property."""
+"""Property names that every provider accepts."""
 
 
 def target_keys(question: Question) -> dict[str, str]:
-    """The key that stands for each target: its id, or target_1, target_2, … where an id is not a safe name.
+    """Target ids by the keys that stand for them: the ids, or target_1, target_2, … if any id is not a safe name.
 
-    Of many, each key is shorter: it is written out three times.
+    If there are many targets the keys are shorter, because each is written out three times.
     """
     ids = [target.id for target in question.targets]
     if all(SAFE_KEY.fullmatch(target) for target in ids):
@@ -162,32 +162,32 @@ def target_keys(question: Question) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class StatedProbabilities:
-    """Probabilities as a model gave them: only those that could be read, and what was wrong with the others."""
+    """Probabilities as a model stated them: those that could be parsed, and what was wrong with the others."""
 
     p: Mapping[str, float]
-    """By target id."""
+    """Probability by target id."""
     distribution: Numeric | None = None
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFormat:
-    """One probability per target; a bare number where there is one target, quantiles where a number is asked for."""
+    """The form of an answer: one probability per target, a bare number if there is one target, or quantiles."""
 
     targets: Mapping[str, str]
-    """Target id by the key the model uses. Providers refuse odd characters in keys, so odd ids get short ones."""
+    """Target id by the key the model uses. Providers reject odd characters in keys, so ids with such get short keys."""
     exclusivity: Exclusivity = "independent"
     percent: bool = False
-    """Whole percents in place of fractions: a grammar can hold a small model to a range of integers only."""
+    """Use whole percents instead of fractions: a grammar can hold a small model to a range of integers only."""
     thresholds: Mapping[str, NumericThreshold] | None = None
     dates: bool = False
-    """Quantiles are dates."""
+    """Whether the quantiles are dates."""
     whole_steps: bool = False
-    """The quantity comes in whole steps, so that several quantiles may be the same."""
+    """Whether the quantity comes in whole steps, so that several quantiles may be equal."""
 
     @classmethod
     def of(cls, question: Question, *, percent: bool = False) -> "AnswerFormat":
-        """The form for a question."""
+        """The answer format for a question."""
         keys = target_keys(question)
         return cls(
             targets=keys,
@@ -205,16 +205,16 @@ class AnswerFormat:
 
     @property
     def many(self) -> bool:
-        """Whether there are so many targets that each word about one counts: what the prompt says is not repeated."""
+        """Whether there are so many targets that the schema must be short: it does not repeat what the prompt says."""
         return self.thresholds is None and len(self.targets) > MANY_TARGETS
 
     @property
     def whole(self) -> int:
-        """What certainty is on the scale of the answer."""
+        """The number that stands for certainty on the scale of the answer."""
         return 100 if self.percent else 1
 
     def schema(self) -> dict[str, Any]:
-        """JSON schema of that field."""
+        """JSON schema of the answer field."""
         if self.thresholds is not None:
             kind = {"type": "string", "description": "YYYY-MM-DD"} if self.dates else {"type": "number"}
             what = "Date" if self.dates else "Value"
@@ -229,7 +229,7 @@ class AnswerFormat:
         return closed_object(numbers, "" if self.many else SUMS[self.exclusivity].format(whole=self.whole))
 
     def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
-        """What an object says about the targets; never raises."""
+        """Parse what an object says about the targets; never raises."""
         if self.thresholds is not None:
             return self._read_quantiles(given.get("quantiles", given.get("p")))
         if given.get("percent") is not None:
@@ -240,14 +240,14 @@ class AnswerFormat:
         return self._read_p(raw, as_probability)
 
     def write(self, p: Mapping[str, float], distribution: Numeric | None = None) -> Any:
-        """The field's value for given probabilities: what `read` understands."""
+        """The field's value for given probabilities, in the form that `read` parses."""
         if distribution is not None:
             return write_quantiles(distribution, dates=self.dates)
         values = {key: round(100 * p[id]) if self.percent else p[id] for key, id in self.targets.items()}
         return next(iter(values.values())) if len(values) == 1 else values
 
     def named(self, id: str) -> str:
-        """How the prompt names a target: by the key that the model uses, or a threshold as it is stated."""
+        """The name of a target in the prompt: the key that the model uses, or the threshold as it is stated."""
         if self.thresholds is None:
             return next(key for key, target in self.targets.items() if target == id)
         mark = ">" if self.thresholds[id].side == "above" else "<"
@@ -258,11 +258,11 @@ class AnswerFormat:
         return tuple(key for key, id in self.targets.items() if id not in p)
 
     def coherent(self, p: Mapping[str, float]) -> dict[str, float]:
-        """Divided by their sum where the options exclude each other and it is not what it must be; else as stated."""
+        """Scale the probabilities to a valid sum if the options exclude each other; otherwise return them as stated."""
         return dict(p) if self.missing(p) else scaled(p, self.exclusivity)
 
     def distribution(self, p: Mapping[str, float], numeric: Numeric | None) -> Categorical | Numeric | None:
-        """The whole distribution behind the probabilities, where the question has one."""
+        """The whole distribution behind the probabilities, if the question has one."""
         return Categorical(p=p, normalise=True) if self.exclusivity == "exactly one" else numeric
 
     def _read_quantiles(self, raw: Any) -> StatedProbabilities:
@@ -300,7 +300,7 @@ class AnswerFormat:
 
 
 def read_number(value: Any) -> float:
-    """A finite number, also written as text or as a percentage, which is a share; anything else is refused."""
+    """Parse a finite number, also given as text or as a percentage, which becomes a fraction; reject anything else."""
     try:
         percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -314,7 +314,7 @@ def read_number(value: Any) -> float:
 
 
 def as_probability(value: Any) -> float:
-    """A number in [0, 1], also written as text or as a percentage; 35 is refused, not guessed to be 35 %.
+    """Parse a number in [0, 1], also given as text or as a percentage; 35 is rejected, not taken to mean 35 %.
 
     >>> as_probability("35 %"), as_probability("0.2")
     (0.35, 0.2)
@@ -326,7 +326,7 @@ def as_probability(value: Any) -> float:
 
 
 def as_percent(value: Any) -> float:
-    """A whole number of percents as a probability. 0.35 is refused: it may be meant as a fraction."""
+    """Convert a whole number of percents to a probability. 0.35 is rejected because it may be meant as a fraction."""
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     number = float(percent[1]) if percent else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:

@@ -1,4 +1,4 @@
-"""The belief an agent holds: probabilities, the cited evidence behind them, and what is still open."""
+"""An agent's belief: probabilities, the cited evidence behind them, and open questions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from foretell.questions.question import even_chance
 # What a model says about its belief: the schema it fills in, and a patient reading of what it filled in.
 
 BELIEF = "updated_belief"
-"""The argument of every tool call that carries the belief."""
+"""Name of the tool-call argument that carries the belief."""
 Confidence = Literal["low", "medium", "high"]
 CONFIDENCES: tuple[Confidence, ...] = ("low", "medium", "high")
 MOST_ITEMS = 20
@@ -21,12 +21,12 @@ LONGEST_REASON = 3000
 
 
 StatedClaim = tuple[str, str]
-"""A piece of evidence and its source as stated: nobody has checked yet that the source exists."""
+"""A piece of evidence and its source as stated; whether the source exists has not been checked yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefStatement:
-    """An `updated_belief`, read. Lists hold what is new; earlier evidence stays unless retracted."""
+    """A parsed `updated_belief`. Its lists hold what is new; earlier evidence stays unless retracted."""
 
     stated: StatedProbabilities
     confidence: Confidence | None = None
@@ -40,8 +40,8 @@ class BeliefStatement:
 def belief_schema(form: AnswerFormat) -> dict[str, Any]:
     """JSON schema of the belief.
 
-    The reason comes first, because what is written before the number can still change it; then the number, so that
-    a reply that is cut off in its lists has told it.
+    The reason comes first, because what is written before the number can still change it; then the number, so that a
+    reply that is cut off within its lists has already stated it.
     """
     text = {"type": "string"}
     claims = {"type": "array", "items": closed_object({"claim": text, "source_id": text})}
@@ -59,7 +59,7 @@ def belief_schema(form: AnswerFormat) -> dict[str, Any]:
 
 
 def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:
-    """Whatever can be understood; None where there is nothing like a belief at all."""
+    """Parse as much of a belief as possible; return None if there is nothing like a belief at all."""
     if not isinstance(given, Mapping):
         return None
     said = cast("Mapping[str, Any]", given)
@@ -76,7 +76,7 @@ def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:
 
 
 def as_text(given: Any) -> str:
-    """A stated text, or nothing where something else was stated."""
+    """Return the value stripped if it is a text, else an empty text."""
     return given.strip() if isinstance(given, str) else ""
 
 
@@ -91,7 +91,7 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _claims(given: Any) -> tuple[StatedClaim, ...]:
-    """Objects with claim and source, or bare sentences without a source."""
+    """Parse claims given as objects with claim and source, or as bare sentences without a source."""
     claims: list[StatedClaim] = []
     for item in _list(given):
         said = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {"claim": item}
@@ -102,12 +102,12 @@ def _claims(given: Any) -> tuple[StatedClaim, ...]:
 
 Origin = Literal["blank", "crowd", "prior", "model", "overwritten"]
 QUESTION = "question"
-"""The source id of what the question itself says; it always exists."""
+"""The source id for what the question itself says; it always exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefEvidence:
-    """A fact with the result it came from. No source: the model named one that does not exist, or none."""
+    """A fact with the result it came from. The source is empty if the model named none, or one that does not exist."""
 
     id: str
     claim: str
@@ -116,34 +116,34 @@ class BeliefEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Belief:
-    """Revised into a new value after every result, never changed in place."""
+    """A belief; every revision makes a new value and never changes one in place."""
 
     p: Mapping[str, float]
-    """By target id; fitting each other, where they exclude each other."""
+    """Probability by target id; scaled to a valid sum if the targets exclude each other."""
     stated: Mapping[str, float]
-    """As the model said it, before options were made to fit each other."""
+    """Probabilities as the model stated them, before such scaling."""
     origin: Origin
-    """Where the numbers come from. `blank` is the even start that no one stated: it is never an answer."""
+    """Where the numbers come from. `blank` is the even start that nobody stated: it is never an answer."""
     confidence: Confidence = "low"
     evidence_for: tuple[BeliefEvidence, ...] = ()
     evidence_against: tuple[BeliefEvidence, ...] = ()
     open_questions: tuple[str, ...] = ()
     reason: str = ""
     step: int = 0
-    """The last step whose result this belief has taken in; 0 before any research."""
+    """The last step whose result this belief takes into account; 0 before any research."""
     distribution: Numeric | None = None
     recorded: int = 0
-    """Pieces of evidence ever recorded: ids are not used twice."""
+    """Number of pieces of evidence ever recorded, so that no id is used twice."""
     unknown_sources: tuple[str, ...] = ()
-    """Ids cited in the last revision that stand for no result; they were taken out."""
+    """Ids cited in the last revision that belong to no result; they were removed from the evidence."""
 
     def revise(
         self, statement: BeliefStatement, form: AnswerFormat, *, step: int, sources: Collection[str]
     ) -> tuple["Belief", tuple[str, ...]]:
-        """The belief after a statement, and what the model must be told about it.
+        """Return the belief after a statement, and notes for the model about it.
 
-        Targets without a readable number keep the one they had. Evidence adds up; a claim stated again is not
-        counted again; only what is retracted by its id goes.
+        Targets without a readable number keep the one they had. Evidence accumulates; a repeated claim is not counted
+        again, and only evidence retracted by its id is removed.
         """
         log = _EvidenceLog(self, sources, statement.retracted)
         stated = statement.stated
@@ -169,12 +169,12 @@ class Belief:
         return revised, (*notes, *log.notes())
 
     def overwrite(self, p: Mapping[str, float], form: AnswerFormat) -> "Belief":
-        """The same belief with other numbers, for experiments that push it and watch what follows."""
+        """The same belief with other numbers, for experiments that change it and observe what follows."""
         merged = {**self.p, **p}
         return replace(self, p=form.coherent(merged), stated=merged, origin="overwritten", distribution=None)
 
     def as_json(self) -> dict[str, Any]:
-        """For the event that records it, which tells p, reason and step itself."""
+        """Plain data for the event that records the belief, which has fields of its own for p, reason and step."""
         return {
             "stated": self.stated,
             "origin": self.origin,
@@ -193,7 +193,7 @@ class Belief:
 
 
 class _EvidenceLog:
-    """Numbers new evidence and checks its sources while one statement is taken in."""
+    """Numbers new evidence and checks its sources while one statement is processed."""
 
     def __init__(self, belief: Belief, sources: Collection[str], retracted: tuple[str, ...]) -> None:
         self.sources = sources
@@ -203,7 +203,7 @@ class _EvidenceLog:
         self.unknown: list[str] = []
 
     def take(self, old: tuple[BeliefEvidence, ...], new: tuple[StatedClaim, ...]) -> tuple[BeliefEvidence, ...]:
-        """The evidence of one side with what is new; a claim stated again is not counted again."""
+        """The evidence of one side with the new claims added; a repeated claim is not counted again."""
         evidence = [item for item in old if item.id not in self.retracted]
         said = {_plain(item.claim) for item in evidence}
         for text, source in new:
@@ -235,7 +235,7 @@ def _plain(text: str) -> str:
 def starting_belief(
     form: AnswerFormat, *, crowd: Mapping[str, float] | None = None, prior: Mapping[str, float] | None = None
 ) -> Belief:
-    """Where an agent begins: at the crowd's price, else at the base rate, else at one half without meaning it."""
+    """The belief an agent starts from: the crowd's price, else the base rate, else even chances marked as `blank`."""
     ids = set(form.targets.values())
     for origin, given in (("crowd", crowd), ("prior", prior)):
         if given is not None and ids <= given.keys():

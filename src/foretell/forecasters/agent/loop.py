@@ -1,4 +1,4 @@
-"""The loop: ask, revise the belief, act, until an answer is submitted or a limit is reached."""
+"""The agent loop: ask, revise the belief, act, until an answer is submitted or a limit is reached."""
 
 import asyncio
 import json
@@ -51,13 +51,13 @@ DECLINED = (
     "than none. "
 )
 UNUSABLE = "(unusable reply)"
-"""Stands for the tool in the event of a reply that asked for nothing that could be done."""
+"""Stands in for the tool in the event of a reply that asked for nothing that could be done."""
 PLAINLY = "Leave the tools aside. Answer now with one JSON object that holds nothing but `{}`, your best numbers."
 NO_BUDGET = Observation(text="the budget is spent", failed=True)
 
 
 class StopReason(StrEnum):
-    """Why the loop stopped, in the words that `ForecastMade.how` keeps."""
+    """Why the loop stopped, in the words that `ForecastMade.how` records."""
 
     SUBMITTED = "submitted"
     PLAIN = "stated when asked for the numbers alone"
@@ -81,11 +81,11 @@ ENDINGS: Mapping[StopReason, Ending] = {
     StopReason.UNUSABLE: "degraded",
     StopReason.MODEL: "degraded",
 }
-"""All others gave their answer themselves."""
+"""How a trial ended, by reason; for all other reasons it gave its answer itself."""
 NEEDS_A_BELIEF = (StopReason.MODEL, StopReason.BUDGET, StopReason.TIME)
-"""Endings that count as a forecast only where the model itself had stated a belief."""
+"""Stop reasons that yield a forecast only if the model itself had stated a belief."""
 SHORTER = (4_000, 1_000, 250)
-"""Characters of a message that are kept, one after the other, where a model cannot read the whole conversation."""
+"""Lengths in characters to which messages are cut, tried in turn, if the conversation exceeds the model's context."""
 CUT = " … (cut: the conversation is longer than the model can read)"
 IN_PERCENT = "Probabilities are whole numbers from 0 to 100 from now on, in percent."
 NO_TOOL_WORKED = "no tool worked: all {} calls failed"
@@ -93,24 +93,24 @@ NO_TOOL_WORKED = "no tool worked: all {} calls failed"
 
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
-    """The last word of a trial, before it is clamped: always a value, never an exception."""
+    """The outcome of a trial, before it is clamped: always a value, never an exception."""
 
     stop: StopReason
     belief: Belief
     p: Mapping[str, float] | None
-    """None where nobody ever stated a probability: such a trial failed."""
+    """Probability by target id; None if none was ever stated, which means that the trial failed."""
     distribution: Numeric | None = None
     reason: str = ""
     detail: str = ""
-    """What went wrong, where something did."""
+    """What went wrong, if anything did."""
     ending: Ending = "submitted"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefIntervention:
-    """An experiment: after the model stated its belief at a step, its probabilities are replaced.
+    """An experiment: after the model states its belief at a step, its probabilities are replaced.
 
-    Not for numeric questions, where quantiles are stated.
+    Not for numeric questions, whose answers are quantiles.
     """
 
     step: int
@@ -119,7 +119,7 @@ class BeliefIntervention:
 
 @dataclass(kw_only=True)
 class AgentTrial:
-    """One run of the loop: what it is given, and what changes, which is conversation, standing belief and step."""
+    """One run of the loop: its inputs and its state, which is the conversation, the current belief and the step."""
 
     request: Request
     """Model, sampling and slot; the messages are the opening of the conversation."""
@@ -130,20 +130,20 @@ class AgentTrial:
     emit: EmitEvent
     settings: AgentSettings = field(default_factory=AgentSettings)
     allowed: Callable[[int], Collection[str] | None] = lambda _: None
-    """Tools by step, where the policy narrows them; None for all."""
+    """Names of the tools allowed at a step if the policy restricts them; None allows all."""
     push: BeliefIntervention | None = None
     number: int = field(default=0, init=False)
-    """The step."""
+    """The number of the current step."""
     messages: list[Message] = field(init=False)
-    """The conversation only grows, so that its beginning stays the same from request to request."""
+    """The conversation, which is normally only appended to, so that requests share their prefix."""
     clock: WorkClock = field(init=False)
-    """How long the trial may work; a model that is slow gets more time, unless the settings say how long."""
+    """How long the trial may work; a slow model gets more time, unless the settings state a limit."""
     tools_used: int = field(default=0, init=False)
     tools_failed: int = field(default=0, init=False)
     by_schema: bool = field(default=False, init=False)
-    """Whether the model is asked for JSON: it was told to call a tool and cannot."""
+    """Whether the model is asked for JSON: the settings say so, or it called no tool when told to."""
     slowest: float = field(default=0.0, init=False)
-    """Seconds of the reply that took longest."""
+    """Duration of the slowest reply, in seconds."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.toolbox, FencedTools):  # pyright: ignore[reportUnnecessaryIsInstance] - the rule of the house
@@ -155,16 +155,16 @@ class AgentTrial:
 
     @property
     def steps(self) -> int:
-        """Generations in all: the variant's own number, within the limit."""
+        """Maximum number of generations: the variant's own number, within the limit of the settings."""
         return min(self.settings.steps, self.offer.variant.steps or self.settings.steps)
 
     @property
     def spoke(self) -> bool:
-        """Whether the model has stated a belief; until then it is the price or base rate that the trial began with."""
+        """Whether the model has stated a belief; until then the belief is the price or base rate it started from."""
         return self.belief.origin in ("model", "overwritten")
 
     async def run(self) -> TrialResult:
-        """Step until something ends it; every way to end is a value."""
+        """Run steps until one ends the trial; every way to end returns a result."""
         stop = early_stop()
         try:
             async with self.clock:
@@ -185,7 +185,7 @@ class AgentTrial:
             return self._standing(StopReason.MODEL, str(error))
 
     async def step(self) -> TrialResult | None:
-        """One generation tells the belief with all results so far taken in, and what to do next."""
+        """Run one step: one generation states the belief in view of all results so far, and what to do next."""
         self.number += 1
         # Some time, at most a fifth of the whole, is left for the answer; more where the model is seen to be slow.
         reserve = max(min(self.settings.reserve, self.clock.seconds / 5), 1.5 * self.slowest)
@@ -225,7 +225,7 @@ class AgentTrial:
         return await self._act(self._pushed(turn), notes)
 
     def _request(self, names: Sequence[str], attempt: int) -> Request:
-        """What the model is sent at a step: the conversation, and what it may do."""
+        """The request for a step: the conversation, and the tools or the schema."""
         request = replace(
             self.request, messages=tuple(self.messages), slot=f"{self.request.slot}/step {self.number}/{attempt}"
         )
@@ -236,7 +236,7 @@ class AgentTrial:
         return replace(request, tools=self.offer.tools, force=force)
 
     async def _ask(self, request: Request) -> Reply:
-        """The reply, with the results so far cut shorter where the model cannot read as much."""
+        """Ask the model; if the conversation exceeds its context, shorten the results so far and ask again."""
         began = self.clock.worked
         for length in (*SHORTER, None):
             try:
@@ -251,7 +251,7 @@ class AgentTrial:
         raise AssertionError("the last attempt returns or raises")
 
     def _add_unusable(self, reply: Reply, problem: str, names: Sequence[str]) -> None:
-        """Keep a reply that could not be used, and say what was wrong with it: as the result of each of its calls."""
+        """Add an unusable reply to the conversation, and what was wrong with it as the result of each of its calls."""
         calls = [
             call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls[:MOST_ACTIONS])
         ]
@@ -268,7 +268,7 @@ class AgentTrial:
             self.messages.append(UserMessage(text=text))
 
     def _believe(self, statement: BeliefStatement | None) -> tuple[str, ...]:
-        """Take a stated belief over; what the model must know about that comes back."""
+        """Revise the belief by a statement and return notes for the model."""
         if statement is None:
             return ()
         sources = self.toolbox.sources.ids
@@ -277,7 +277,7 @@ class AgentTrial:
         return notes
 
     def _pushed(self, turn: AgentTurn) -> AgentTurn:
-        """The turn after an experiment's push: the model's own past words state the other numbers from now on."""
+        """Apply an experiment's intervention: from now on the model's own past words state the other numbers."""
         form = self.offer.form
         if self.push is None or self.push.step != self.number or form.thresholds is not None:
             return turn
@@ -307,7 +307,7 @@ class AgentTrial:
         return replace(turn, actions=actions, spoken=AssistantMessage(text=text, calls=calls))
 
     async def _act(self, turn: AgentTurn, notes: Sequence[str]) -> TrialResult | None:
-        """Carry out the actions and add what came of them to the conversation."""
+        """Carry out the actions and add their results to the conversation."""
         seen = await asyncio.gather(*(self._use(action) for action in turn.actions))
         for action, observation in zip(turn.actions, seen, strict=True):
             self._emit_tool(action.tool, action.arguments, observation or NO_BUDGET)
@@ -330,7 +330,7 @@ class AgentTrial:
         return None
 
     async def _use(self, action: AgentAction) -> Observation | None:
-        """What a tool showed; None where the budget ran out in it."""
+        """Use a tool and return its observation; None if the budget ran out meanwhile."""
         try:
             return await self.toolbox.use(action.tool, action.arguments)
         except BudgetExceeded:
@@ -339,10 +339,10 @@ class AgentTrial:
             return Observation(text=f"{action.tool} failed: {for_prompt(str(error))}. Try another way.", failed=True)
 
     async def _salvage(self, unusable: Sequence[Reply], problem: str, *, last: bool) -> TrialResult:
-        """The number in the model's text if there is only one way to read it, else the belief as it stands.
+        """Answer with the number in the model's text if it can be read in only one way, else with the current belief.
 
-        Where the model never formed one, it is asked a last time, for the numbers alone: no tools, no belief, no
-        conversation, but the question, what was found, and a schema that holds the numbers.
+        If the model never formed one, it is asked a last time for the numbers alone: no tools, no belief and no
+        conversation, only the question, what was found, and a schema that holds the numbers.
         """
         stop, stated = StopReason.SALVAGED, probability_in_text(unusable, self.offer.form)
         if stated is None and self.belief.origin != "model":
@@ -366,10 +366,10 @@ class AgentTrial:
         return self._end(stop, p=p, distribution=stated.distribution, detail=problem)
 
     def _standing(self, stop: StopReason, detail: str = "") -> TrialResult:
-        """The belief as it stands is the answer, unless nobody formed it.
+        """End with the current belief as the answer, unless nobody formed it.
 
-        Where the model failed, or money or time ran out before it said anything, the price or base rate that the trial
-        began with is not its forecast either.
+        If the model failed, or money or time ran out before it stated anything, the price or base rate that the trial
+        started from is not its forecast either.
         """
         belief = self.belief
         formed = self.spoke if stop in NEEDS_A_BELIEF else belief.formed
@@ -401,5 +401,5 @@ class AgentTrial:
 
 
 def _cut(message: Message, length: int) -> Message:
-    """A message with no more than the beginning of a long text."""
+    """The message with its text cut to a length."""
     return message if len(message.text) <= length + len(CUT) else replace(message, text=message.text[:length] + CUT)

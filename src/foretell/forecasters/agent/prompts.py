@@ -1,7 +1,7 @@
-"""What the agent is told. The texts are in `wording/`; here they are put together for a question.
+"""The agent's prompts. The texts are in `wording/`; this module assembles them for a question.
 
-Everything that changes from step to step is appended after these messages, so their bytes stay the same over a trial
-and a provider can keep them in its cache.
+Everything that changes from step to step is appended after these messages, so their bytes stay the same throughout a
+trial and a provider can cache them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,36 +27,36 @@ HEADS: Mapping[Exclusivity, str] = {
     "at most one": "At most one of these comes true, and possibly none:",
     "independent": "Each stands on its own:",
 }
-"""What is said first of several targets."""
+"""How the list of several targets begins, by exclusivity."""
 COMMUNITIES = ("metaculus", "infer")
-"""Platforms whose crowd states forecasts and trades nothing."""
+"""Platforms whose crowd states forecasts and does not trade."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartingSignals:
-    """Numbers known at the start, and where to begin."""
+    """Numbers known at the start, from which the agent begins, and additional material."""
 
     crowd: Mapping[str, float] | None = None
     crowd_day: str = ""
     prior: Mapping[str, float] | None = None
     prior_cases: int = 0
-    """How many resolved cases the base rate rests on; 0 where nobody counted."""
+    """Number of resolved cases behind the base rate; 0 if unknown."""
     closes: str = ""
-    """The day trading ends or the answer is known, where that was known beforehand."""
+    """The day on which trading ends or the answer is known, if that was known beforehand."""
     extra: str = ""
-    """More material for the question, under its own heading."""
+    """Additional material for the question, under its own heading."""
 
 
 @cache
 def wording(name: str) -> Template:
-    """A text by its name."""
+    """Load a prompt text by its name."""
     return Template(
         files("foretell.forecasters.agent").joinpath("wording", f"{name}.md").read_text(encoding="utf-8").strip()
     )
 
 
 def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: bool = False, live: bool = False) -> str:
-    """Who the model is and how it works; the same for all questions of one kind."""
+    """The model's role and how it works; the same for all questions of one kind."""
     values = {"steps": steps, "field": offer.form.field, "scale": _scale(offer.form, clamp)}
     values["where"] = "the schema" if by_schema else f"`{SUBMIT}`"
     parts = [wording(name).substitute(values) for name in ("role", offer.variant.wording, "rules")]
@@ -68,7 +68,7 @@ def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: b
 
 
 def schema_prompt(offer: AgentToolset) -> str:
-    """How to act without calling tools."""
+    """Instructions for acting without tool calls."""
     return wording("schema").substitute(tools=_tools_as_text(offer))
 
 
@@ -87,7 +87,7 @@ def _scale(form: AnswerFormat, clamp: Clamp) -> str:
 
 
 def question_prompt(question: Question, as_of: AsOf, offer: AgentToolset, start: StartingSignals) -> str:
-    """The question with all that decides it, as it stood on the day. It says only what is true of this question."""
+    """The question with everything that decides it, as of the day; it says only what is true of this question."""
     hint = tool_hint(offer.by_name, question.source) if offer.variant.tools else ""
     sections = [
         ("Question", question.text),
@@ -105,7 +105,7 @@ def question_prompt(question: Question, as_of: AsOf, offer: AgentToolset, start:
 
 
 def crowd_name(question: Question) -> str:
-    """What to call those who put a price on the question; empty where nobody does.
+    """What to call those who put a price on the question; empty if nobody does.
 
     >>> crowd_name(Question(id="q", source="asked", text="?", due="2026-01-10")) or "nobody"
     'nobody'
@@ -119,13 +119,13 @@ def crowd_name(question: Question) -> str:
 
 
 def market_of(question: Question) -> str:
-    """The platform on which the question is traded, whichever of its targets a market is known for."""
+    """The platform on which the question is traded, from the first target with a known market; empty if none."""
     refs = (market_ref(question, target) for target in question.targets)
     return next((ref.platform for ref in refs if ref is not None), "")
 
 
 def days_left(at: datetime, as_of: AsOf) -> str:
-    """A day and how far off it is.
+    """Format a day and how far away it is.
 
     >>> days_left(instant("2026-01-20"), AsOf.day(instant("2026-01-10").date(), "live"))
     '2026-01-20, in 10 days'
@@ -171,13 +171,13 @@ def _price(start: StartingSignals, as_of: AsOf, form: AnswerFormat, crowd: str) 
 
 
 def _common_day(question: Question) -> datetime | None:
-    """The day on which all targets are decided, if it is one."""
+    """The day on which all targets are decided; None if they are decided on different days."""
     days = {target.resolves_at for target in question.targets}
     return next(iter(days)) if len(days) == 1 else None
 
 
 def _unit(question: Question, form: AnswerFormat) -> str:
-    """The unit of a number, as the labels of its thresholds write it."""
+    """The unit of a numeric question, taken from the labels of its thresholds."""
     if form.thresholds is None:
         return ""
     return next(
@@ -248,7 +248,7 @@ def _tools_as_text(offer: AgentToolset) -> str:
 
 
 def crowd_of(question: Question, as_of: AsOf) -> tuple[dict[str, float] | None, str]:
-    """Prices by target and the day of the oldest; a snapshot taken after the cutoff is not the crowd of that day."""
+    """Prices by target and the day of the oldest one; snapshots taken after the cutoff are left out."""
     known = {t.id: t.snapshot for t in question.targets if t.snapshot is not None and as_of.admits(t.snapshot.at)}
     prices = {id: shot.price for id, shot in known.items() if shot.price is not None}
     if not prices:
@@ -257,7 +257,7 @@ def crowd_of(question: Question, as_of: AsOf) -> tuple[dict[str, float] | None, 
 
 
 def prior_of(question: Question, context: Context) -> tuple[dict[str, float] | None, int]:
-    """Base rates by target and how many cases they rest on, for questions about data sets; markets have their price."""
+    """Base rates by target and the number of cases behind them, for data-set questions; markets have their price."""
     if question.kind != "dataset":
         return None, 0
     rates = {t.id: context.past.rate(question, t, context.as_of) for t in question.targets}

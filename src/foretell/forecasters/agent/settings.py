@@ -1,4 +1,4 @@
-"""The options of the agent: how near to certainty it may go, how long it may work, and which form it has."""
+"""The agent's options: how close to certainty it may go, how long it may work, and which variant it is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Clamp:
-    """How near to certainty a submitted probability may come. It bounds what one confident mistake can cost."""
+    """Bounds on a submitted probability. They limit what one confident mistake can cost."""
 
     low: float = 0.05
     high: float = 0.95
@@ -25,7 +25,7 @@ class Clamp:
 
     @classmethod
     def read(cls, given: "Clamp | Sequence[float]") -> "Clamp":
-        """From two numbers; a clamp stays itself."""
+        """Make a clamp from two numbers; return a clamp unchanged."""
         if isinstance(given, Clamp):
             return given
         if not isinstance(given, list | tuple) or len(given) != 2:
@@ -33,10 +33,11 @@ class Clamp:
         return cls(low=float(given[0]), high=float(given[1]))
 
     def apply(self, p: Mapping[str, float], exclusivity: Exclusivity = "independent") -> dict[str, float]:
-        """Each probability within the bounds.
+        """Clamp each probability to the bounds.
 
-        Of m options that exclude each other most must be small: there the lower bound is 2·low/m (equal to `low` for
-        two), where "none of them" counts as an option if it can be; and their sum is put right once more.
+        Of m options that exclude each other, most must be small. For these the lower bound is 2·low/m (equal to `low`
+        for two), where "none of them" counts as an option if it is possible, and the probabilities are then scaled to a
+        valid sum again.
         """
         low = self.low
         if exclusivity != "independent":
@@ -52,23 +53,23 @@ class AgentSettings:
     """How long an agent may work and how it is asked."""
 
     steps: int = 10
-    """Generations in all; at the last one only `submit` is left."""
+    """Maximum number of generations; in the last one only `submit` is available."""
     seconds: float | None = None
-    """How long a trial may work, without the time it waits for its turn or for money. None: `USUAL_SECONDS`, and more
-    where the model is slow."""
+    """Seconds a trial may work, not counting time spent waiting for its turn or for money. None means `USUAL_SECONDS`,
+    and more if the model is slow."""
     reserve: float = 60.0
-    """With less time than this left, the next step is the last: an answer beats one more search."""
+    """Seconds: with less time left than this, the next step is the last, because an answer beats one more search."""
     retries: int = 2
-    """How often a reply that cannot be used is asked for again, within one step."""
+    """How many times an unusable reply is asked for again within one step."""
     clamp: Clamp = field(default_factory=Clamp)
     reply_format: ReplyFormat = "tools"
-    """`schema` for models that cannot call tools: the same action and belief as one JSON answer."""
+    """`tools`, or `schema` for models that cannot call tools: the same action and belief as one JSON answer."""
     sampling: ModelSettings | None = None
-    """None: what the run says for the agent's role."""
+    """Sampling settings; None uses those of the run for the agent's role."""
     source_steps: bool = True
     """Follow the research steps that some sources prescribe."""
     closing_time: bool = False
-    """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
+    """Show the market's closing time in backtests. Some sources report the real one, which reveals the outcome."""
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.retries < 0 or (self.seconds is not None and self.seconds <= 0):
@@ -85,19 +86,19 @@ class AgentVariant:
 
     kind: str
     wording: str
-    """Which text explains the work to the model."""
+    """Name of the text that explains the task to the model."""
     belief: bool = True
-    """Every call carries `updated_belief`; without it no prompt and no schema mentions one."""
+    """Whether every call carries `updated_belief`; if not, no prompt and no schema mentions a belief."""
     tools: bool = True
-    """Research tools are offered; without them only `submit` is."""
+    """Whether research tools are offered; if not, only `submit` is."""
     parallel: bool = False
-    """All calls of one reply are run at once; otherwise only the first is."""
+    """Whether all calls of one reply run concurrently; if not, only the first one runs."""
     steps: int | None = None
-    """How many generations, where that is part of the variant."""
+    """Number of generations, if it is part of the variant."""
     crowd: bool = False
-    """The market's price is in the prompt and is the belief to start from."""
+    """Whether the market's price is in the prompt and is the starting belief."""
     prior: bool = False
-    """The base rate of such questions is in the prompt and, without a price, is the belief to start from."""
+    """Whether the base rate of such questions is in the prompt and, without a price, is the starting belief."""
 
     @property
     def name(self) -> str:
@@ -118,7 +119,7 @@ VARIANTS = {variant.kind: variant for variant in (FULL, NOBELIEF, ZERO_SHOT, BAT
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOptions:
-    """The options of the forecaster `agent`, as a run, the command line or a page gives them."""
+    """The options of the forecaster `agent`, as set by a run, the command line or a web page."""
 
     asks_models: ClassVar[bool] = True
     former_names: ClassVar[dict[str, str]] = {
@@ -152,7 +153,7 @@ class AgentOptions:
 
     @property
     def settings(self) -> AgentSettings:
-        """As the loop reads them."""
+        """The options as the settings that the loop reads."""
         return AgentSettings(
             steps=self.steps,
             seconds=self.seconds,
@@ -162,7 +163,7 @@ class AgentOptions:
         )
 
     def build(self) -> "BeliefAgent":
-        """The agent."""
+        """Build the agent."""
         from foretell.forecasters.agent.agent import BeliefAgent
         from foretell.forecasters.series.forecasters import Auto
 

@@ -1,4 +1,4 @@
-"""Forecasts from what happened to questions like this one: base rates and the outside view."""
+"""Forecasts from what happened to similar questions: base rates and the outside view."""
 
 from foretell.interface import offer
 
@@ -13,6 +13,6 @@ HOMES = {
     "foretell.forecasters.base_rates.reference_class": "ReferenceClass",
     "foretell.forecasters.base_rates.same_question": "compare sense",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

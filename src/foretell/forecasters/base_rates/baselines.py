@@ -17,7 +17,7 @@ from foretell.questions.question import Question, SeriesRef, Snapshot, Target, s
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantForecaster:
-    """The same probability for everything: 0.5 is what any forecaster must beat."""
+    """Gives the same probability to everything: 0.5 is what any forecaster must beat."""
 
     p: float = 0.5
 
@@ -27,24 +27,24 @@ class ConstantForecaster:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return f"always {self.p:g}"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """The constant for every target."""
+        """Return the constant for every target."""
         return forecast_of({t.id: self.p for t in question.targets}, question, context, self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdForecaster:
-    """The market's newest price before the cutoff where its history can be read, else the one the question has."""
+    """The market's newest price before the cutoff if its history can be read, else the price the question has."""
 
     fallback: float | None = None
-    """Said where a target has no price; None refuses the question."""
+    """Probability for a target without a price; None refuses the question."""
     name: str = "crowd"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """The price of every target, as it is."""
+        """Return the price of every target unchanged."""
         targets = [await with_newest_price(t, question, context) for t in question.targets]
         p = {t.id: _price_or(t, self.fallback, question, context) for t in targets}
         words = f"The market's own price, taken as it is{_oldest(targets, context)}."
@@ -53,14 +53,14 @@ class CrowdForecaster:
 
 @dataclass(frozen=True, kw_only=True)
 class MarketForecaster:
-    """The probability the quotes imply: yes ask over the sum of both asks, so that the spread is not counted."""
+    """The probability implied by the quotes: yes ask over the sum of both asks, so that the spread does not count."""
 
     across: bool = False
-    """Scale targets that exclude each other as well: to sum one, or to no more."""
+    """Also scale targets that exclude each other so that they sum to one, or to at most one."""
     name: str = "market"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """The implied probability of every target; a target without quotes refuses the question."""
+        """Return the implied probability of every target; a target without quotes refuses the question."""
         p = {t.id: _price_or(t, None, question, context) for t in question.targets}
         p = scaled(p, question.exclusivity) if self.across else p
         return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.")
@@ -73,11 +73,11 @@ class BaseRateForecaster:
     not_options: ClassVar[tuple[str, ...]] = ("rates",)
 
     rates: Rates | None = None
-    """Other rates than those counted from the past."""
+    """Rates to use instead of those counted from the past."""
     name: str = "prior"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """The base rate of every target."""
+        """Return the base rate of every target."""
         kind, rates = f"{question.source} {question.subtype}", self.rates or context.past
         p = {t.id: rates.rate(question, t, context.as_of) for t in question.targets}
         if None in p.values():
@@ -93,23 +93,23 @@ class CrowdElseBaseRate:
     not_options: ClassVar[tuple[str, ...]] = ("rates",)
 
     rates: Rates | None = None
-    """Other rates than those counted from the past."""
+    """Rates to use instead of those counted from the past."""
     fallback: float | None = None
     name: str = "crowd-else-prior"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """Price or base rate of every target, by the question's kind."""
+        """Return price or base rate of every target, by the question's kind."""
         if question.kind == "market":
             return await CrowdForecaster(fallback=self.fallback, name=self.name).forecast(question, context)
         return await BaseRateForecaster(rates=self.rates, name=self.name).forecast(question, context)
 
 
 STALE = timedelta(days=1)
-"""A price that is older is looked for in the market's history."""
+"""If a price is older than this, a newer one is looked for in the market's history."""
 
 
 async def with_newest_price(target: Target, question: Question, context: Context) -> Target:
-    """The target with the last price before the cutoff, where its own is older and the market's history can be read."""
+    """The target with the last price before the cutoff, if its own is older and the market's history can be read."""
     own, as_of = target.snapshot, context.as_of
     if question.kind != "market" or (own is not None and as_of.at - own.at < STALE):
         return target
@@ -129,7 +129,7 @@ async def with_newest_price(target: Target, question: Question, context: Context
 
 
 def _oldest(targets: Sequence[Target], context: Context) -> str:
-    """How old the oldest price is, in words; nothing where all are of the day."""
+    """The age of the oldest price, in words; empty if it is less than a day."""
     days = max(((context.as_of.at - t.snapshot.at).days for t in targets if t.snapshot is not None), default=0)
     return "" if days < 1 else f"; it was {days} {'day' if days == 1 else 'days'} old"
 

@@ -1,4 +1,4 @@
-"""The regression behind the text model: past questions as rows, priors as scales of columns."""
+"""Fits the regression of the text model: past questions are rows, priors are scales of columns."""
 
 import hashlib
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ STEPS, INNER, SMALL = 30, 200, 1e-5
 def fit_logistic(
     columns: Any, target: Floats, weight: Floats, *, offset: Floats, not_negative: Bools, start: Floats | None = None
 ) -> Floats:
-    """Coefficients β minimising Σ w·CE(target, σ(offset + Xβ)) + |β|²/2, with β ≥ 0 where asked for.
+    """Coefficients β that minimise Σ w·CE(target, σ(offset + Xβ)) + |β|²/2, with β ≥ 0 for chosen columns.
 
     Targets may be anything in [0, 1]: a probability counts as that share of a yes. A column with prior variance v is
     given multiplied by √v. The objective is strictly convex, so there is one answer; Newton steps by conjugate
@@ -79,7 +79,7 @@ class _Problem:
         return self.xt @ (self.weight * (p - self.target)) + beta
 
     def solve(self, beta: Floats, free: Bools) -> Floats:
-        """Newton's method on the free columns, halving a step that does not help."""
+        """Newton's method on the free columns; a step that does not help is halved."""
         loss = self.loss(beta)
         for _ in range(STEPS):
             slope = np.where(free, self.gradient(beta), 0.0)
@@ -126,15 +126,15 @@ NAMED_SCALE = np.array([TIME if name in TIMED else TURN for name in NAMES])
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextModelTable:
-    """Lessons as the rows of a regression."""
+    """Training data as the rows of a regression."""
 
     lessons: TrainingTargets
     source: Strings
     grid: Ints
-    """Each row's stretch of days; see `levels`."""
+    """The grid day of each row; see `on_grid`."""
     grams: Grams
     values: Floats
-    """Of the grams."""
+    """Values of the grams."""
     named: Floats
     telling: Floats
     known: Ints
@@ -201,7 +201,7 @@ def fit_text(table: TextModelTable, strength: float, start: Floats | None = None
 
 
 def prior_text() -> TextModel:
-    """What is believed before any question was seen: the long-run level, whatever is asked."""
+    """The model before any question was seen: the long-run level, whatever is asked."""
     none, grid = np.zeros(2 * BUCKETS), np.array([], np.int64)
     level = DriftingLevel(long_run=LONG_RUN, source={}, grid=grid, drift=np.array([]), drift_of={})
     return TextModel(level=level, named={}, words=none, rarity=none, known=grid, worth=PriceCorrection())
@@ -232,16 +232,17 @@ def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources:
 STRENGTHS = (1.0, 3.0, 10.0)
 """Candidates for the precision of the words' coefficients."""
 USUAL = 3.0
-"""Taken where the past is too short to choose."""
+"""The precision used if the past is too short to choose."""
 ENOUGH = 200
-"""Lessons needed before an origin to choose by it."""
+"""Minimum number of training rows before an origin for choosing by it."""
 
 
 def fit_outside(bank: PastQuestions, as_of: AsOf, *, strength: float | None = None) -> OutsideModel:
-    """The outside view of somebody who knew, of `bank`, what was known before the day of the cutoff.
+    """Fit the outside view on what was known of `bank` before the day of the cutoff.
 
-    Market questions teach the text model, data-set questions the table of rates. Unless told, how far the words are
-    trusted is chosen inside that past: fitted before two earlier rounds, judged on the new questions asked after.
+    The text model learns from market questions, the table of rates from data-set questions. Unless `strength` is given,
+    how far the words are trusted is chosen within that past: fitted before two earlier rounds, judged on the new
+    questions asked after.
     """
     day = as_of.at.date()
     past = bank.before(day)
@@ -261,7 +262,7 @@ def asking_hash(asking: str) -> int:
 
 
 def _tried(markets: PastQuestions, day: date) -> dict[float, float]:
-    """Validation loss by strength over two origins; empty where no origin has enough before and after it."""
+    """Validation loss by strength over two origins; empty if no origin has enough data before and after it."""
     rounds = np.unique(markets.due)
     if len(rounds) < 5:
         return {}

@@ -1,4 +1,4 @@
-"""The fitted values of the outside view: a level that drifts, and what wording and horizon add to it."""
+"""The fitted values of the outside view: a drifting level, and what wording and horizon add to it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -38,34 +38,34 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 
 EDGE = 0.005
 PRIOR_SD = (0.3, 0.2)
-"""How far prices are believed to be off beforehand: standard deviations of the shift and of the slope."""
+"""Prior standard deviations of the shift and the slope: how far off prices are believed to be beforehand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceCorrection:
-    """What a price is worth: σ(shift + slope · logit price)."""
+    """Corrects prices by what they proved to be worth: σ(shift + slope · logit price)."""
 
     shift: float = 0.0
     slope: float = 1.0
 
     def of(self, price: Floats) -> Floats:
-        """The corrected prices."""
+        """Return the corrected prices."""
         return sigmoid(self.shift + self.slope * logit(price, EDGE))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTargets:
-    """One row per past question that teaches something."""
+    """One row per past question that there is something to learn from."""
 
     row: Bools
-    """Which of the past questions these are."""
+    """Mask of these rows among the past questions."""
     seen: list[TextFeatures]
     target: Floats
     weight: Floats
 
 
 def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> PriceCorrection:
-    """Shift and slope of outcomes on prices, with a normal prior around taking prices as they are.
+    """Fit shift and slope of outcomes on prices, with a normal prior around taking prices as they are.
 
     >>> outcomes = (np.arange(200) % 10 < 2) * 1.0
     >>> fit_price_correction(np.full(200, 0.3), outcomes, np.ones(200)).of(np.array([0.3])).round(2)
@@ -85,7 +85,7 @@ def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> Pric
 def lessons(
     past: PastQuestions, rows: Sequence[TextFeatures], share: Floats, day: date
 ) -> tuple[TrainingTargets, PriceCorrection]:
-    """What is to be learnt on `day` from questions known by then (see `PastQuestions.before`); `share` weighs them."""
+    """What can be learnt on `day` from questions known by then (see `PastQuestions.before`), weighted by `share`."""
     age = (np.datetime64(day, "D") - past.due).astype(np.int64).astype(np.float64)
     days = np.array([np.nan if s.days is None else s.days for s in rows])
     known, priced = ~np.isnan(past.outcome), ~np.isnan(past.price)
@@ -115,26 +115,26 @@ def lessons(
 # far from all data fall back to the mean.
 
 STEP = 14
-"""Days that share one level."""
+"""Number of days that share one level."""
 MEMORY = 100.0
-"""Days after which 1/e of a deviation is left."""
+"""Number of days after which 1/e of a deviation is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftBasis:
-    """Levels of a grid of days as independent unit normals: levels = root @ normals · √v."""
+    """Levels on a grid of days, expressed by independent unit normals: levels = root @ normals · √v."""
 
     grid: Ints
-    """Ascending, in days since 1970."""
+    """The grid's days, ascending, in days since 1970."""
     root: Floats
 
     def weights(self, normals: Floats) -> Floats:
-        """What turns covariances with the grid into a level: K⁻¹·levels, for v = 1."""
+        """The weights that turn covariances with the grid into a level: K⁻¹·levels, for v = 1."""
         return np.asarray(np.linalg.solve(self.root.T, normals), np.float64)
 
 
 def on_grid(days: npt.NDArray[np.datetime64]) -> Ints:
-    """The middle of the stretch of days that each day falls into."""
+    """The middle of the grid interval that each day falls into, in days since 1970."""
     return days.astype("M8[D]").astype(np.int64) // STEP * STEP + STEP // 2
 
 
@@ -155,17 +155,17 @@ def likeness(days: Ints, grid: Ints) -> Floats:
 
 STRENGTH = 10.0
 CORRELATION = 0.1
-"""Between outcomes of one day, which makes m of them worth m / (1 + (m − 1)·ρ); both as in `priors.BaseRates`."""
+"""Correlation ρ of one day's outcomes: m of them are worth m / (1 + (m − 1)·ρ). Both values are as in `BaseRates`."""
 SIZED = frozenset({("acled", "increase")})
-"""Templates where the last value decides: a count that was zero all year hardly ever rises."""
+"""Templates for which the last value decides: a count that was zero all year hardly ever rises."""
 
 SEVERAL = 5
-"""Questions of one round that are not all zero by chance."""
+"""Minimum number of questions in a round for all zeros not to be chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateClass:
-    """What a data-set target is filed under."""
+    """The class of a data-set target."""
 
     source: str
     subtype: str = ""
@@ -174,7 +174,7 @@ class RateClass:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """From the widest class to the narrowest, such as acled, acled/increase, acled/increase/zero."""
+        """Names from the widest class to the narrowest, such as acled, acled/increase, acled/increase/zero."""
         found = [self.source, f"{self.source}/{self.subtype}"]
         if (self.source, self.subtype) in SIZED and self.size is not None:
             found.append(f"{found[-1]}/{'zero' if self.size == 0 else 'below one' if self.size < 1 else 'more'}")
@@ -185,21 +185,21 @@ class RateClass:
 
 @dataclass(frozen=True, kw_only=True)
 class RateTable:
-    """Yes and all by class, in independent outcomes."""
+    """Counts of yes and of all outcomes by class, as effective numbers of independent outcomes."""
 
     counts: Mapping[str, tuple[float, float]]
 
     def rate(self, kind: RateClass) -> float | None:
-        """Each class shrunk to the wider one, the widest to one half; None for a source never seen."""
+        """The rate of a class, each shrunk to the wider one and the widest to one half; None for an unseen source."""
         return shrunk_rate(self.counts, kind.levels, STRENGTH)
 
     def outcomes_counted(self, kind: RateClass) -> float:
-        """How many independent outcomes the narrowest class that has any holds."""
+        """Effective number of independent outcomes in the narrowest class that has any."""
         return next((self.counts[level][1] for level in reversed(kind.levels) if level in self.counts), 0.0)
 
 
 def rate_table(past: PastQuestions) -> RateTable:
-    """The table of all data-set outcomes that are known."""
+    """Build the table from all known data-set outcomes."""
     chosen = past.take((past.kind == "dataset") & ~np.isnan(past.outcome))
     size, rows = trusted_sizes(chosen), dict[str, list[int]]()
     span = (chosen.resolves - chosen.due).astype(np.float64)
@@ -219,7 +219,7 @@ def rate_table(past: PastQuestions) -> RateTable:
 
 
 def trusted_sizes(past: PastQuestions) -> Floats:
-    """The last values, without those of rounds in which a template has nothing but zeros: there they were missing."""
+    """The last values; NaN for rounds in which a template has only zeros, because there they were missing."""
     size = past.size.copy()
     for source, subtype in SIZED:
         of_template = (past.source == source) & (past.subtype == subtype)
@@ -235,19 +235,19 @@ UNSEEN = "words it never saw"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DriftingLevel:
-    """Log-odds of a usual question of a source on a day."""
+    """Log-odds of a typical question of a source on a day."""
 
     long_run: float
     source: Mapping[str, float]
-    """What a source adds; others add nothing."""
+    """What each source adds; unknown sources add nothing."""
     grid: Ints
     drift: Floats
-    """Weights of the likeness to the grid's days; see `levels`."""
+    """Weights of the likeness to the grid's days; see `DriftBasis`."""
     drift_of: Mapping[str, Floats]
-    """The same for what drifts in one source alone."""
+    """The same weights for the drift of each source alone."""
 
     def at(self, source: str, day: date) -> float:
-        """The level; far from all data it falls back to the long run."""
+        """The level of a source on a day; far from all data it falls back to the long run."""
         near = likeness(np.array([np.datetime64(day, "D").astype(np.int64)]), self.grid)[0]
         own = self.drift_of.get(source)
         drifted = float((near * self.drift).sum()) + (0.0 if own is None else float((near * own).sum()))
@@ -256,7 +256,7 @@ class DriftingLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class LogOddsPart:
-    """One reason for a number: what it is, and how many log-odds it adds."""
+    """One reason for a probability: its name, and the log-odds it adds."""
 
     name: str
     log_odds: float
@@ -271,11 +271,11 @@ class TextModel:
     words: Floats
     rarity: Floats
     known: Ints
-    """Marks of all grams it was fitted on, ascending: only those are given as reasons."""
+    """Marks of all grams it was fitted on, ascending; only these are given as reasons."""
     worth: PriceCorrection
 
     def parts(self, seen: TextFeatures, source: str, day: date) -> tuple[LogOddsPart, ...]:
-        """Everything that adds up to the log-odds: the level, then named columns, then words, the strongest first."""
+        """All parts of the log-odds: the level, then named columns, then words, the strongest first."""
         found = [LogOddsPart(name="level", log_odds=self.level.at(source, day))]
         for name, value in zip(NAMES, seen.named.tolist(), strict=True):
             added = value * self.named.get(name, 0.0)
@@ -291,7 +291,7 @@ class TextModel:
         return self.level.at(source, day) + float((seen.named * coefficients).sum()) + worded
 
     def familiar(self, text: str) -> float:
-        """The share of a text's words that it was fitted on; 0 for a text without words.
+        """The share of a text's words that the model was fitted on; 0 for a text without words.
 
         >>> shipped_model().text.familiar("Will Ada win the election?") > 0.5, shipped_model().text.familiar("asdf")
         (True, 0.0)
@@ -300,7 +300,7 @@ class TextModel:
         return float(np.isin(words, self.known).mean()) if words else 0.0
 
     def _worded(self, seen: TextFeatures) -> list[LogOddsPart]:
-        """Grams that share a bucket count once, and what was never seen in fitting is not given as a reason."""
+        """The parts of the words. Grams that share a bucket count once; unseen ones are not named as reasons."""
         ids = buckets(seen.reading.text)
         added = gram_values(one_text(ids), self.rarity) * self.words[ids]
         owner: dict[int, str] = {}
@@ -322,22 +322,22 @@ class OutsideModelRecord:
     """What a model was fitted on."""
 
     as_of: date
-    """Outcomes and prices of this day and later were not seen."""
+    """The cutoff: outcomes and prices of this day and later were not seen."""
     last_known: date | None = None
     """The last day on which an outcome or a price it learnt from became known."""
     first_due: date | None = None
     last_due: date | None = None
     askings: int = 0
-    """Of market questions, each with a price or an outcome."""
+    """Number of askings of market questions with a price or an outcome."""
     questions: int = 0
     outcomes: int = 0
-    """Of market questions, known by then; they counted once their deadline was over."""
+    """Number of market outcomes known by then; each counted once its deadline was over."""
     prices: int = 0
     dataset_outcomes: int = 0
     strength: float = 0.0
     """Precision of the words' coefficients."""
     tried: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Validation loss by strength, all inside the past; empty where there was too little to try."""
+    """Validation loss by strength, all within the past; empty if there was too little to try."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -359,14 +359,14 @@ FORMAT = 1
 
 @lru_cache(maxsize=1)
 def shipped_model() -> OutsideModel:
-    """The model of the package, read once."""
+    """The model shipped with the package, loaded once."""
     folder = files("foretell.forecasters.base_rates")
     report: dict[str, Any] = json.loads(folder.joinpath(REPORT).read_text(encoding="utf-8"))
     return from_files(folder.joinpath(NUMBERS).read_bytes(), report)
 
 
 def to_files(model: OutsideModel, scores: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-    """Numbers and report of a model. No text and no id is in them: askings are kept as hashes, words as buckets."""
+    """Serialise a model to numbers and a report. They hold no text and no id: askings are hashed, words are buckets."""
     level, used = model.text.level, np.flatnonzero(model.text.words)
     names = sorted(level.drift_of)
     buffer = BytesIO()
@@ -397,7 +397,7 @@ def to_files(model: OutsideModel, scores: dict[str, Any]) -> tuple[bytes, dict[s
 
 
 def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
-    """The model of a file of numbers and its report."""
+    """Load a model from a file of numbers and its report."""
     if report.get("format") != FORMAT:
         raise ValueError(f"the outside view's numbers have format {report.get('format')}, this version reads {FORMAT}")
     with np.load(BytesIO(numbers), allow_pickle=False) as file:

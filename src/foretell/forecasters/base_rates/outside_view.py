@@ -1,4 +1,4 @@
-"""The outside view as a forecaster: a number for any question, from past questions alone."""
+"""The outside view as a forecaster: a probability for any question, from past questions alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ STRONGEST = 4
 WORTH_TELLING = 0.03
 """Log-odds below which a reason is left out."""
 CLEARLY_APART = 0.2
-"""Log-odds from which an answer is apart from its class though nothing about the case says why."""
+"""Log-odds from which an answer differs clearly from its class although nothing about the case explains it."""
 LISTED = 3
 ABOUT_THE_CASE = frozenset(
     ("threshold", "under", "between", "record", "win", "most", "out", "negated", *HORIZON.values())
@@ -39,7 +39,7 @@ ABOUT_THE_CASE = frozenset(
 def reasons_of_text(
     parts: Sequence[LogOddsPart], seen: TextFeatures, source: str | None, record: OutsideModelRecord
 ) -> str:
-    """The class of questions with its size, then the strongest parts that are about the case; no source means any."""
+    """Describe the class of questions and its size, then the strongest parts about the case; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
     text = [f"{whose} resolve yes {float(sigmoid(level)):.0%} of the time (learnt from {_learnt(record)})."]
@@ -59,7 +59,7 @@ def reasons_of_text(
 
 
 def reasons_of_several(question: Question, record: OutsideModelRecord) -> str:
-    """Why several outcomes have the probabilities they have: what one of them says would not explain the others."""
+    """Explain the probabilities of several outcomes: the reasons for one of them would not explain the others."""
     start = f"Nothing is known about the {len(question.targets)} outcomes but their wording and their dates."
     scaling = {
         "exactly one": " Their probabilities are scaled to add up to 1, because exactly one comes true.",
@@ -73,7 +73,7 @@ def _learnt(record: OutsideModelRecord) -> str:
 
 
 def reasons_of_class(found: ReferenceClass) -> str:
-    """The class as a share, and its nearest members."""
+    """Describe the reference class by its share of yes and its nearest members."""
     if not len(found):
         return ""
     nearest = "; ".join(
@@ -89,28 +89,28 @@ def _meaning(name: str, seen: TextFeatures) -> str:
 
 
 LEAST, MOST = 0.005, 0.995
-"""Words alone never make anything more certain than this."""
+"""Bounds of a probability: words alone never make anything more certain than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideView:
     """How often questions worded like this one, with this much time left, came true.
 
-    Live, the model that comes with the package is used, and past questions add a reference class. In a backtest the
-    model is fitted anew for each cutoff, from what was known before it; without past questions, questions asked before
-    the package's own model was fitted are refused.
+    Live, the model shipped with the package is used, and past questions add a reference class. In a backtest the model
+    is fitted anew for each cutoff, from what was known before it; without past questions, questions asked before the
+    package's own model was fitted are refused.
     """
 
     model: OutsideModel | None = None
-    """Instead of the package's own."""
+    """A model to use instead of the package's own."""
     name: str = "outside"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """A probability for every target; those that exclude each other have a sum that can be."""
+        """Return a probability for every target; for targets that exclude each other their sum is valid."""
         return self.estimate(question, context)
 
     def estimate(self, question: Question, context: Context) -> Forecast:
-        """The same for callers outside an event loop: nothing here has to be waited for."""
+        """Like `forecast`, for callers outside an event loop: nothing here has to be awaited."""
         cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
         past = context.past.whole
         model = self._model(question, cutoff, past)
@@ -159,14 +159,14 @@ def _refuse_hindsight(model: OutsideModel, question: Question, day: date) -> Non
 
 
 def target_features(question: Question, target: Target) -> TextFeatures:
-    """What is seen of one target: a date of its own is definite, a market's closing date is not."""
+    """Features of one target: a resolution date of its own is definite, a market's closing date is not."""
     due, end = question.due.date(), target.resolves_at or question.closes_at
     reading = read(question_text(question, target), due)
     return text_features(reading, due, end.date() if end else None, definite=target.resolves_at is not None)
 
 
 def kind_of(question: Question, target: Target) -> RateClass:
-    """What a data-set target is filed under."""
+    """The rate class of a data-set target."""
     days = question.horizon_days(target)
     return RateClass(
         source=question.source,

@@ -1,7 +1,7 @@
 """The past: questions asked before, with the outcomes that were known on a day.
 
 `Past` is the one value from which base rates, the outside view, the stack and calibration learn. It is made once from
-questions and answers; every table that one of them needs is computed from it when it is first used.
+questions and answers; every table that one of them needs is computed from it on first use.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -22,34 +22,34 @@ from foretell.questions.question import Question, Target
 Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
 Texts = npt.NDArray[np.object_]
-"""Texts differ in length too much for a common width."""
+"""Object array, because texts differ too much in length for a common width."""
 NEVER = np.datetime64("NaT", "D")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PastQuestions:
-    """One entry per target of every asking. Unresolved ones belong here too: they tell what has not happened yet."""
+    """One entry per target of every asking. Unresolved ones are included: they tell what has not happened yet."""
 
     id: Strings
     text: Texts
     source: Strings
     subtype: Strings
     kind: Strings
-    """market or dataset."""
+    """`market` or `dataset`."""
     due: Days
-    """When it was asked."""
+    """The day it was asked."""
     resolves: Days
-    """When it is to be decided, as far as was known then; NaT where nobody knew."""
+    """The day it is to be decided, as far as was known then; NaT if unknown."""
     price: Floats
-    """The crowd's probability when it was asked; NaN without one."""
+    """The crowd's probability when it was asked; NaN if there is none."""
     price_on: Days
     size: Floats
-    """The last known value of the quantity in question; NaN without one."""
+    """The last known value of the quantity in question; NaN if there is none."""
     outcome: Floats
-    """0, 1, or NaN while it is not known."""
+    """0, 1, or NaN while unknown."""
     known_on: Days
-    """The day on which the outcome became known; NaT where there is none."""
+    """The day on which the outcome became known; NaT if there is none."""
     url: Strings
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class PastQuestions:
         return len(self.id)
 
     def take(self, which: Bools | Ints) -> "PastQuestions":
-        """Some of the entries, in the order given."""
+        """Select entries, in the order given."""
         return PastQuestions(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
     def before(self, day: date) -> "PastQuestions":
@@ -86,7 +86,7 @@ class PastQuestions:
 
     @cached_property
     def readings(self) -> tuple[QuestionWording, ...]:
-        """What each text says."""
+        """The parsed wording of each text."""
         days: list[date] = self.due.astype("M8[D]").tolist()
         return tuple(read(str(text), day) for text, day in zip(self.text, days, strict=True))
 
@@ -118,13 +118,13 @@ class PastTarget:
 
     @property
     def horizon(self) -> int:
-        """Days from the asking to the resolution; to the day the outcome was known where no date was set."""
+        """Days from the asking to the resolution; to the day the outcome was known if no date was set."""
         days = self.question.horizon_days(self.target)
         return (self.known_on - self.question.due.date()).days if days is None else days
 
 
 def question_text(question: Question, target: Target) -> str:
-    """The text of a target: its own sentence where a data set has one, else the question and the option meant."""
+    """The text of a target: its own sentence if a data set has one, else the question and the option meant."""
     text = question.text.split("\n\n")[0]
     if question.kind == "dataset":
         return target.label or text
@@ -133,10 +133,10 @@ def question_text(question: Question, target: Target) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """Questions asked before and the outcomes that are known of them.
+    """Questions asked before, and their known outcomes.
 
-    `before(day)` gives what somebody asking on that day could know. The past of a forecaster's context is cut so;
-    a forecaster that cuts by itself, because it compares several days, reads `whole`.
+    `before(day)` gives what somebody asking on that day could know. The past in a forecaster's context is cut in this
+    way; a forecaster that cuts it itself, because it compares several days, uses `whole`.
     """
 
     questions: tuple[Question, ...] = ()
@@ -149,12 +149,12 @@ class Past:
 
     @classmethod
     def of(cls, questions: Iterable[Question], answers: Iterable[PastAnswer] = ()) -> "Past":
-        """From questions and answers; an answer to nothing that was asked is ignored."""
+        """Make a past from questions and answers; an answer to a question that was not asked is ignored."""
         return cls(questions=tuple(questions), answers=tuple(answers))
 
     @classmethod
     def of_table(cls, table: PastQuestions) -> "Past":
-        """From a table of past questions alone, for those who only read the table."""
+        """Make a past from a table of past questions alone, for code that only reads the table."""
         past = cls()
         past._shared["table"] = table
         return past
@@ -164,16 +164,16 @@ class Past:
         return bool(self.questions) or ("table" in self._shared and len(self._table) > 0)
 
     def before(self, day: date) -> "Past":
-        """What somebody asking on that day could know. What was computed once is shared."""
+        """What somebody asking on that day could know. Computed values are shared."""
         return replace(self, day=day if self.day is None else min(day, self.day))
 
     @property
     def whole(self) -> "Past":
-        """The past without a limit, for code that names the day with every look."""
+        """The past without a limit, for code that states the day with every lookup."""
         return replace(self, day=None)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, computed once for this past and all its cuts; name the day in the key where it matters."""
+        """The result of `make`, computed once for this past and all its cuts; put the day in the key if it matters."""
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
@@ -186,12 +186,12 @@ class Past:
 
     @property
     def table(self) -> PastQuestions:
-        """One row for every target of every question, resolved or not, with its price then."""
+        """One row for every target of every question, resolved or not, with its price at the time."""
         return self._table if self.day is None else self._table.before(self.day)
 
     @property
     def rates(self) -> Rates | None:
-        """Base rates, each question seeing only what was known before its date; None where nothing is resolved.
+        """Base rates, where each question sees only what was known before its date; None if nothing is resolved.
 
         Answers count at the horizon from the asking to the day on which they became known.
         """
@@ -200,11 +200,11 @@ class Past:
         return self.cached("rates", lambda: BaseRates(past=found) if len(found := self._answer_outcomes()) else None)
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The base rate of a target; None where nothing like it was resolved."""
+        """The base rate of a target; None if nothing like it was resolved."""
         return None if self.rates is None else self.rates.rate(question, target, as_of)
 
     def cases(self, question: Question, as_of: AsOf) -> int:
-        """How many independent outcomes the base rate of a question rests on; 0 where that is not known."""
+        """Number of independent outcomes behind the base rate of a question; 0 if unknown."""
         return self.rates.cases(question, as_of) if isinstance(self.rates, BaseRates) else 0
 
     @property

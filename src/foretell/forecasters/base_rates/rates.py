@@ -1,4 +1,4 @@
-"""How often questions of a kind came true before: base rates from the past, and none from the future."""
+"""Base rates: how often questions of a kind came true before, from past outcomes and none from the future."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 
 RateCounts = Mapping[str, tuple[float, float]]
-"""Yes and all by level, such as "fred", "fred/all" and "fred/all/2", in independent outcomes."""
+"""Counts of yes and of all by level, such as "fred", "fred/all" and "fred/all/2", in independent outcomes."""
 HORIZON_EDGES = (14, 60, 135, 270, 730, 1460, 2700)
-"""Days between the horizons 7, 30, 90, 180 days and 1, 3, 5, 10 years, in the middle on a log scale."""
+"""Boundaries in days between horizons of 7, 30, 90, 180 days and 1, 3, 5, 10 years, midway on a log scale."""
 PAPER_RATES: Mapping[tuple[str, str], float] = {
     ("acled", "10x_spike"): 0.00,
     ("acled", "increase"): 0.23,
@@ -32,10 +32,10 @@ PAPER_RATES: Mapping[tuple[str, str], float] = {
 
 
 class Rates(Protocol):
-    """Knows how often targets like this one came true."""
+    """Provides how often targets like a given one came true."""
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The base rate as of a cutoff; None where nothing like it was seen."""
+        """The base rate as of a cutoff; None if nothing like the target was seen."""
         ...
 
 
@@ -78,7 +78,7 @@ class PastOutcomes:
 
     @cached_property
     def levels(self) -> tuple[tuple[list[str], Ints], ...]:
-        """Names and codes of each row's source, of its subtype within, and of the nearest usual horizon within that."""
+        """Names and codes of each row's source, of subtype within source, and of nearest usual horizon within both."""
         source = self.source.astype(str)
         subtype = np.char.add(np.char.add(source, "/"), self.subtype.astype(str))
         term = np.searchsorted(HORIZON_EDGES, self.horizon_days).astype(str)
@@ -91,8 +91,8 @@ class PastOutcomes:
 class BaseRates:
     """Rates by source, subtype and horizon, each level shrunk to the one above it.
 
-    Only outcomes known before the cutoff's day count. Outcomes known on the same day hang together: `correlation`
-    between them makes m of them worth m / (1 + (m−1)·ρ).
+    Only outcomes known before the cutoff's day count. Outcomes known on the same day depend on each other: with
+    `correlation` ρ between them, m of them are worth m / (1 + (m−1)·ρ).
     """
 
     past: PastOutcomes
@@ -102,7 +102,7 @@ class BaseRates:
     _by_day: dict[date, RateCounts] = field(default_factory=dict[date, RateCounts], repr=False, compare=False)
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The rate among outcomes known before the day of the cutoff; None where the source has none."""
+        """The rate among outcomes known before the day of the cutoff; None if the source has none."""
         horizon = question.horizon_days(target)
         levels = [question.source, f"{question.source}/{question.subtype}"]
         if self.by_horizon and horizon is not None:
@@ -110,7 +110,7 @@ class BaseRates:
         return shrunk_rate(self._counts(question, as_of), levels, self.strength)
 
     def cases(self, question: Question, as_of: AsOf) -> int:
-        """What the outcomes of the question's subtype, else of its source, are worth in independent ones."""
+        """Effective number of independent outcomes of the question's subtype, else of its source."""
         table = self._counts(question, as_of)
         _, n = table.get(f"{question.source}/{question.subtype}") or table.get(question.source, (0.0, 0.0))
         return round(n)
@@ -134,10 +134,10 @@ class BaseRates:
 
 
 def shrunk_rate(table: RateCounts, levels: Sequence[str], strength: float) -> float | None:
-    """The rate at the narrowest level, each shrunk to the wider one; None where the widest was never seen.
+    """The rate at the narrowest level, each shrunk to the wider one; None if the widest was never seen.
 
-    With k of n at a level and the rate r of the level above: (k + s·r) / (n + s), s being `strength`; the top level is
-    shrunk to one half (beta-binomial partial pooling).
+    With k of n at a level and the rate r of the level above: (k + s·r) / (n + s), where s is `strength`; the top level
+    is shrunk to one half (beta-binomial partial pooling).
     """
     if levels[0] not in table:
         return None
@@ -149,12 +149,12 @@ def shrunk_rate(table: RateCounts, levels: Sequence[str], strength: float) -> fl
 
 
 def effective_counts(outcome: Floats, day: npt.NDArray[np.datetime64], correlation: float) -> tuple[float, float]:
-    """Yes and all, each day's outcomes counted for as many as they are independently worth."""
+    """Counts of yes and of all, with each day's outcomes counted as their number of independent ones."""
     worth = effective_weights(day, correlation)
     return float(worth @ outcome), float(worth.sum())
 
 
 def effective_weights(group: npt.NDArray[Any], correlation: float) -> Floats:
-    """What each outcome counts among those of its group, such as its day: m of them are worth m / (1 + (m−1)·ρ)."""
+    """The weight of each outcome within its group, such as its day: m of them are worth m / (1 + (m−1)·ρ)."""
     _, code, size = np.unique(group, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / (1.0 + (size - 1) * correlation), np.float64)[code]

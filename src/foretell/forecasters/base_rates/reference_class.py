@@ -1,4 +1,4 @@
-"""Reference classes: the questions most like this one whose answers were known, and what became of them."""
+"""Reference classes: the answered questions most similar to this one, and how they resolved."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -25,12 +25,12 @@ from foretell.questions.question import Question
 
 SIZE = 40
 STRENGTH = 20.0
-"""How many fully similar questions a forecast is worth where both are blended."""
+"""Number of fully similar questions that a forecast is worth when both are blended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceQuestion:
-    """A past question, how much it is like the one asked (1: the same words), and how it came out."""
+    """A past question, its similarity to the one asked (1: the same words), and its outcome."""
 
     id: str
     text: str
@@ -46,17 +46,17 @@ class ReferenceQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceClass:
-    """The nearest questions, nearest first."""
+    """The most similar questions, most similar first."""
 
     members: tuple[ReferenceQuestion, ...]
     as_of: AsOf
 
     @classmethod
     def of(cls, question: Question, bank: PastQuestions, as_of: AsOf, k: int = SIZE) -> "ReferenceClass":
-        """The `k` most similar questions of the bank that were answered before the day of the cutoff.
+        """Find the `k` most similar questions of the bank that were answered before the day of the cutoff.
 
-        Similarity is the cosine of rarity-weighted words and word pairs, as they stand and with names left out, half
-        each. A question counts once, by its last asking; the question itself never does.
+        Similarity is the cosine of rarity-weighted words and word pairs, half of it on the text as written and half
+        with names left out. A question counts once, by its last asking; the question itself never does.
         """
         answered = _answered(bank, as_of.at.date(), question.kind)
         words = buckets(read(question_text(question, question.targets[0]), question.due.date()).text)
@@ -75,13 +75,13 @@ class ReferenceClass:
 
     @property
     def sentence(self) -> str:
-        """The class in words."""
+        """A description of the class."""
         if not self.members:
             return "no similar question was answered before"
         return f"of the {len(self)} most similar questions {self.rate:.0%} resolved yes"
 
     def blended(self, p: float, strength: float = STRENGTH) -> float:
-        """A probability pulled towards the class: (s·p + Σ wᵢ·yᵢ) / (s + Σ wᵢ), w being the similarity."""
+        """Shrink a probability towards the class: (s·p + Σ wᵢ·yᵢ) / (s + Σ wᵢ), where w is the similarity."""
         counted = [m for m in self.members if m.deadline_over]
         total = sum(m.similarity for m in counted)
         return (strength * p + sum(m.similarity * m.outcome for m in counted)) / (strength + total)
@@ -89,7 +89,7 @@ class ReferenceClass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _AnsweredQuestions:
-    """What was answered before a day: rows of the bank with their words, and how telling those were by then."""
+    """Questions answered before a day: rows of the bank with their words, and how informative those were by then."""
 
     day: date
     row: Ints
@@ -120,7 +120,7 @@ def _answered(bank: PastQuestions, day: date, kind: str) -> _AnsweredQuestions:
 
 
 def _last_askings(bank: PastQuestions, which: Bools) -> Ints:
-    """One row for each question, the one asked last."""
+    """One row for each question, that of its last asking."""
     rows = np.flatnonzero(which)
     rows = rows[np.argsort(bank.due[rows], kind="stable")][::-1]
     _, first = np.unique(bank.id[rows], return_index=True)

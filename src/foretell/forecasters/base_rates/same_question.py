@@ -1,7 +1,7 @@
-"""Whether two questions ask the same: who or what, which number, until when, and which way.
+"""Decides whether two questions ask the same: who or what, which number, until when, and in which direction.
 
-Likeness of words alone is not enough. A market on another year, another threshold or another person reads almost the
-same and is worth nothing as an answer, so each of these is compared by itself and one difference is enough.
+Similarity of words alone is not enough. A market on another year, another threshold or another person reads almost the
+same and is worth nothing as an answer, so each of these is compared separately and one difference is enough.
 """
 
 import re
@@ -12,9 +12,9 @@ from functools import lru_cache
 from foretell.forecasters.base_rates.wording import MASK, DateMention, deadline, masked, mentions
 
 LONGEST = 600
-"""Characters of a text that are read: a question stands in its first lines."""
+"""Maximum number of characters read: the question is in the first lines of its text."""
 MANY_NAMES = 6
-"""Differing names from which they are not listed."""
+"""Number of differing names from which they are not listed."""
 SAME = 0.75
 """Likeness from which a question without any other difference is the same one (docs/studies/asking.md)."""
 RELATED = 0.4
@@ -23,17 +23,17 @@ NEXT_DAY = timedelta(days=1)
 NEAR_DAYS = 3
 """Days by which deadlines may differ: markets close a little before or after the day they ask about."""
 NEAR_SHARE = 0.04
-"""The same, as a share of the time that is left."""
+"""The same tolerance, as a share of the time that is left."""
 CLOSING_DAYS, CLOSING_SHARE = 16, 0.1
-"""More is allowed where a text names no date and only its market's closing day is known."""
+"""The tolerances if a text names no date and only its market's closing day is known."""
 SHARED_WORDS = 2
-"""Words besides names that two questions must share before one of them may say a word more."""
+"""Number of words besides names that two questions must share before one of them may have an extra word."""
 HEAVY = 2.0
-"""Weight of a name in likeness; other words weigh one."""
+"""Weight of a name in the likeness; other words have weight one."""
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a text, each once."""
+    """The set of words of a text."""
     return frozenset(words.split())
 
 
@@ -79,12 +79,12 @@ _DOWN = word_set(
     "decline shrink ≤ < ↓ less loses"
 )
 _DEEDS = word_set("cut cuts raise raises hike hikes lower lowers increase increases decrease decreases")
-"""Ways that are what the question is about, not only how a number is compared."""
+"""Words of direction that are what the question is about, not only how a number is compared."""
 _STAYS = word_set("remain remains stay stays still continue continues keep keeps retain retains survive")
 _ONE_WAY = word_set("invad attack acquir defeat beat nominat endors sue annex bomb buy pardon")
-"""What one does to the other: who comes first in the sentence matters."""
+"""Stems of actions of one party on another: the order of names in the sentence matters."""
 LIGHT = frozenset(["attempt", "offic", "full-scal", "pric", "valu"])
-"""Words that say nothing a question would be another one without."""
+"""Words without which a question would still be the same."""
 _ORDINALS = {
     "second": 2.0, "third": 3.0, "fourth": 4.0, "fifth": 5.0, "runner-up": 2.0, "twice": 2.0, "two": 2.0, "three": 3.0,
     "four": 4.0, "five": 5.0, "six": 6.0, "ten": 10.0,
@@ -104,40 +104,40 @@ _SCALE = {
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSense:
-    """What a question says, taken apart."""
+    """The parsed meaning of a question."""
 
     words: frozenset[str]
-    """What it is about, names included, in small letters and without endings."""
+    """Stems of the words it is about, names included, in lower case."""
     names: tuple[tuple[str, ...], ...]
-    """Runs of words written with capital letters."""
+    """Runs of capitalised words."""
     numbers: frozenset[float]
     until: date | None
-    """The last day that counts, where the text or somebody names one."""
+    """The last day that counts, if the text states one or it is given."""
     stated: bool
-    """Whether the text itself names that day."""
+    """Whether the text itself states that day."""
     standing: bool
-    """Whether it asks how things stand on a day, rather than whether something happens until then."""
+    """Whether it asks about the state on a day, rather than whether something happens until then."""
     years: frozenset[int]
-    """Years that its dates fall in."""
+    """The years that its dates fall in."""
     days: frozenset[date]
-    """Last days of the dates it names, whatever they are for."""
+    """The last days of the dates it names, whatever they are for."""
     up: bool
     down: bool
     negated: bool
     stays: bool
-    """Whether it asks that things stay as they are."""
+    """Whether it asks whether things stay as they are."""
     order: tuple[str, ...]
     """The words of its names in the order of the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionLikeness:
-    """How much two questions are alike, and what sets them apart."""
+    """How similar two questions are, and how they differ."""
 
     likeness: float
-    """Of what they are about, from 0 to 1; names weigh double."""
+    """Similarity of what they are about, from 0 to 1; names count double."""
     differs: tuple[str, ...]
-    """In words, the differences that make it another question."""
+    """Descriptions of the differences that make it another question."""
 
     @property
     def same(self) -> bool:
@@ -146,13 +146,13 @@ class QuestionLikeness:
 
     @property
     def related(self) -> bool:
-        """Whether it is worth showing."""
+        """Whether the other question is worth showing."""
         return self.likeness >= RELATED
 
 
 @lru_cache(maxsize=1 << 14)
 def sense(text: str, due: date, closes: date | None = None) -> QuestionSense:
-    """A text taken apart as of a day; `closes` stands in where it names no date.
+    """Parse a text as of a day; `closes` is used if it names no date.
 
     >>> found = sense("Will Bitcoin hit $150k by 31 December 2026?", date(2026, 11, 1))
     >>> sorted(found.words), found.numbers, found.until.isoformat(), found.up
@@ -185,7 +185,7 @@ def sense(text: str, due: date, closes: date | None = None) -> QuestionSense:
 
 
 def compare(asked: QuestionSense, other: QuestionSense, due: date) -> QuestionLikeness:
-    """How like another question is to the one asked, and where they differ."""
+    """How similar another question is to the one asked, and where they differ."""
     differs: list[str] = []
     if asked.numbers != other.numbers:
         theirs = ", ".join(f"{number:,.10g}" for number in sorted(other.numbers))
@@ -212,7 +212,7 @@ def compare(asked: QuestionSense, other: QuestionSense, due: date) -> QuestionLi
 
 
 def coverage(asked: QuestionSense, other: QuestionSense) -> float:
-    """How much of another text the question covers: for titles that say only what a list is about. More words win."""
+    """How much of another text the question covers, for titles that only say what a list is about. More words win."""
     return len(asked.words & other.words) / (len(other.words) + 1)
 
 
@@ -243,7 +243,7 @@ def _other_date(asked: QuestionSense, other: QuestionSense, due: date) -> str | 
 
 
 def _missing(one: QuestionSense, other: QuestionSense) -> list[str]:
-    """Names of one that the other has nothing of: the last word of a name may stand for all of it."""
+    """Names of one that do not occur in the other; the last word of a name may stand for all of it."""
     gone: list[str] = []
     for name in one.names:
         stems = [stem for word in name if (stem := _stem(word))]
@@ -256,7 +256,7 @@ def _missing(one: QuestionSense, other: QuestionSense) -> list[str]:
 
 
 def _other_words(asked: QuestionSense, other: QuestionSense) -> str | None:
-    """What is told apart by words that are no names: one side may say one word more than the other, not both."""
+    """The difference in words other than names, if any: one side may have one extra word, but not both."""
     first = {word for name in (*asked.names, *other.names) for part in name[:-1] if (word := _stem(part))}
     lacking, more = asked.words - other.words - LIGHT, other.words - asked.words - LIGHT
     if lacking & first and more & first:
@@ -281,7 +281,7 @@ def _order(one: QuestionSense, both: frozenset[str]) -> list[str]:
 
 
 def _another_first_name(stems: list[str], other: QuestionSense) -> bool:
-    """Whether the other text has the same last word behind other first ones: two people of one family name."""
+    """Whether the other text has the same last name with another first name: two people of one family name."""
     for name in other.names:
         theirs = [stem for word in name if (stem := _stem(word))]
         if theirs and theirs[-1] == stems[-1] and set(theirs) - set(stems) and set(stems) - set(theirs):
@@ -291,7 +291,7 @@ def _another_first_name(stems: list[str], other: QuestionSense) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _stem(word: str) -> str:
-    """A word in its plainest form; empty for one that tells nothing."""
+    """The stem of a word; empty for a word that carries no information."""
     word = word.lower().replace("’", "'").removesuffix("'s").strip("'-.")
     if word in _STOP or word in _NOT or (word in _UP | _DOWN and word not in _DEEDS):
         return ""
@@ -325,5 +325,5 @@ def _numbers(text: str) -> list[float]:
 
 
 def _years(one: DateMention) -> range:
-    """The years of a date; of "before 2026" the one that ends then."""
+    """The years of a date; for "before 2026" the year that ends then."""
     return range(min(one.first, one.deadline).year, one.deadline.year + 1)

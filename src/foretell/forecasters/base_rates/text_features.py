@@ -1,4 +1,4 @@
-"""What the text model sees of a target: wording, horizon and length, as named numbers and hashed words."""
+"""Features of a target for the text model: wording, horizon and length, as named numbers and hashed words."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from foretell.metrics.arrays import Floats, Ints
 
 BITS = 13
 BUCKETS = 1 << BITS
-"""Of each of the two blocks: words as they stand come first, then the sentence's shape with names left out."""
+"""Number of buckets in each of two blocks: first the words as written, then the sentence's shape without names."""
 NAME = "‹name›"
 _TOKEN = re.compile(rf"{MASK}|{NAME}|[^\W\d_]+(?:['’][^\W\d_]+)?|[$€£%≥≤<>#]|\d[\d,.]*")
 _NAMES = re.compile(
@@ -29,17 +29,17 @@ _OPENING = re.compile(r"^\W*\w+")
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case words and signs; every number is the same one."""
+    """Lower-case words and signs; all numbers become the same token."""
     return ["0" if t[0].isdigit() else t.replace("’", "'") for t in _TOKEN.findall(text.lower())]
 
 
 def shape(text: str) -> str:
-    """The text with runs of capitalised words replaced, the first word of the sentence apart."""
+    """The text with runs of capitalised words replaced, except for the first word of the sentence."""
     return _NAMES.sub(NAME, _OPENING.sub(lambda opening: opening[0].lower(), text, count=1))
 
 
 def grams(text: str) -> Iterator[tuple[int, str]]:
-    """Block (0 words, 1 shape) and wording of every word and pair of neighbours, each once; ^ and $ are the ends."""
+    """Yield block (0 words, 1 shape) and text of every word and word pair, each once; ^ and $ mark the ends."""
     for block, version in enumerate((text, shape(text))):
         found = tokens(version)
         closed = ["^", *found, "$"]
@@ -49,7 +49,7 @@ def grams(text: str) -> Iterator[tuple[int, str]]:
 
 
 def mark(block: int, gram: str) -> int:
-    """A number that hardly any other gram has: block and CRC-32."""
+    """A nearly unique number for a gram: block and CRC-32."""
     return (block << 32) | crc32(gram.encode())
 
 
@@ -71,23 +71,23 @@ def buckets(text: str) -> Ints:
 
 
 HORIZON = {"by": "horizon", "still": "horizon, reversed", "at": "horizon at a date", "none": "horizon of an event"}
-"""Columns of the log horizon by course; the first two have coefficients that are not negative."""
+"""Columns of the log horizon by course; the first two have non-negative coefficients."""
 TIMED = (*HORIZON.values(), "by a date", "at a date", "stays until", "no deadline")
 NAMES = (*TURNS, "length", *TIMED)
 NOT_NEGATIVE = ("horizon", "horizon, reversed")
 USUAL_DAYS = 90.0
 LONGEST = 4.5
-"""Log horizons relative to the usual one are kept within ± this: from a day to 22 years."""
+"""Bound ± on log horizons relative to the usual one: from a day to 22 years."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextFeatures:
-    """One target on the day it is asked."""
+    """Features of one target on the day it is asked."""
 
     reading: QuestionWording
     course: Course
     days: float | None
-    """To the deadline, at least one; None where there is none."""
+    """Days to the deadline, at least one; None if there is no deadline."""
 
     @cached_property
     def named(self) -> Floats:
@@ -104,10 +104,10 @@ class TextFeatures:
 def text_features(
     reading: QuestionWording, due: date, resolves: date | None, *, definite: bool = False
 ) -> TextFeatures:
-    """What is seen of a reading and the date on which it is decided.
+    """Features of a wording and the date on which it is decided.
 
-    A market's closing date is often nominal, so a deadline named outright in the text goes before it; a `definite`
-    date goes before both.
+    A market's closing date is often nominal, so a deadline stated explicitly in the text takes precedence over it; a
+    `definite` date takes precedence over both.
     """
     ahead = resolves if resolves is not None and resolves > due else None
     course = reading.course
@@ -124,7 +124,7 @@ def text_features(
 
 
 def features_of_past(past: PastQuestions) -> list[TextFeatures]:
-    """What is seen of every past question."""
+    """Features of every past question."""
     dues: list[date] = past.due.astype("M8[D]").tolist()
     ends: list[date | None] = past.resolves.astype("M8[D]").tolist()
     return [text_features(r, due, end) for r, due, end in zip(past.readings, dues, ends, strict=True)]
@@ -132,14 +132,14 @@ def features_of_past(past: PastQuestions) -> list[TextFeatures]:
 
 @dataclass(frozen=True, kw_only=True)
 class Grams:
-    """The hashed words of many texts in compressed rows."""
+    """The hashed words of many texts in compressed sparse rows."""
 
     start: Ints
     bucket: Ints
 
     @classmethod
     def of(cls, rows: Sequence[TextFeatures]) -> "Grams":
-        """Those of all rows."""
+        """The hashed words of all rows."""
         found = [buckets(row.reading.text) for row in rows]
         start = np.concatenate([[0], np.cumsum([len(one) for one in found], dtype=np.int64)])
         return cls(start=start, bucket=np.concatenate([*found, np.array([], np.int64)]))
@@ -151,20 +151,20 @@ class Grams:
 
 
 def rarity(grams: Grams, weight: Floats) -> Floats:
-    """How telling each bucket is: log((n + 2) / (df + 1)) over rows that count by weight (Spärck Jones 1972)."""
+    """How informative each bucket is: log((n + 2) / (df + 1)), with rows counted by weight (Spärck Jones 1972)."""
     frequency = np.bincount(grams.bucket, weights=weight[grams.row], minlength=2 * BUCKETS)
     return np.log((weight.sum() + 2) / (frequency + 1))
 
 
 def lengths(grams: Grams, telling: Floats) -> Floats:
-    """The length of every row in each of the two blocks, rows × 2; never zero."""
+    """The Euclidean length of every row in each of the two blocks, rows × 2; never zero."""
     cell = 2 * grams.row + (grams.bucket >= BUCKETS)
     squares = np.bincount(cell, weights=telling[grams.bucket] ** 2, minlength=2 * (len(grams.start) - 1))
     return np.sqrt(np.maximum(squares, 1e-12)).reshape(-1, 2)
 
 
 def gram_values(grams: Grams, telling: Floats) -> Floats:
-    """The values of all buckets: their rarity, scaled so that each row has length one in each block."""
+    """The values of all entries: their rarity, scaled so that each row has length one in each block."""
     return telling[grams.bucket] / lengths(grams, telling)[grams.row, (grams.bucket >= BUCKETS).astype(np.int64)]
 
 

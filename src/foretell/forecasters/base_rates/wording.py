@@ -1,4 +1,4 @@
-"""What the wording of a question gives away: its deadline, which way time works, and turns of phrase that matter."""
+"""Parses the wording of a question: its deadline, how its chance changes with time, and significant phrases."""
 
 import re
 from calendar import monthrange
@@ -11,10 +11,10 @@ from typing import Literal
 # Dates named in a question's text: until when something has to happen, and the text without them.
 
 Timing = Literal["by", "at", "none"]
-"""by: at any time up to the date; at: how things stand on the date; none: a date that only names a thing."""
+"""by: at any time up to the date; at: the state on the date; none: a date that only names a thing."""
 
 MASK = "‹date›"
-"""Stands in the text for any date, so that nothing but the horizon can tell a near deadline from a far one."""
+"""Replaces every date in the text, so that only the horizon can tell a near deadline from a far one."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -49,7 +49,7 @@ _PATTERNS = tuple(
         _M,
     )
 )
-"""From the most to the least exact: what an earlier one has read is not read again."""
+"""Patterns from the most to the least exact: text matched by an earlier one is not matched again."""
 _PART = r"(?:(?:the\s+)?(?:end|close|start|beginning)\s+of\s+|early\s+|mid[\s-]+|late\s+)?"
 _LEAD = re.compile(
     r"\b(?P<lead>before|by|until|till|through|throughout|during|within|in|this|over|on|at|as\s+of|between|and|to|for"
@@ -66,11 +66,11 @@ _ENDS = re.compile(r"\b(?:end|close)\s+of\s", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class DateMention:
-    """A date or stretch of time in a text."""
+    """A date or period in a text."""
 
     begin: int
     end: int
-    """Where it stands: text[begin:end]."""
+    """End of its position: text[begin:end]."""
     first: date
     last: date
     timing: Timing
@@ -78,7 +78,7 @@ class DateMention:
 
     @property
     def deadline(self) -> date:
-        """The last day on which what it speaks of can happen."""
+        """The last day on which the event it refers to can happen."""
         return self.first - timedelta(days=1) if self.strictly_before else self.last
 
 
@@ -101,14 +101,14 @@ def mentions(text: str, due: date) -> tuple[DateMention, ...]:
 
 
 def masked(text: str, found: tuple[DateMention, ...]) -> str:
-    """The text with every date replaced by the same sign."""
+    """The text with every date replaced by `MASK`."""
     for mention in reversed(found):
         text = text[: mention.begin] + MASK + text[mention.end :]
     return text
 
 
 def deadline(found: tuple[DateMention, ...], due: date) -> DateMention | None:
-    """The mention that says until when: the latest one ahead, rather one behind "by", "before", "on" than a name."""
+    """The mention that sets the deadline: the latest one ahead, if possible one after "by", "before" or "on"."""
     ahead = [m for m in found if m.deadline >= due]
     governed = [m for m in ahead if m.timing != "none"]
     return max(governed or ahead, key=lambda m: m.deadline, default=None)
@@ -135,12 +135,12 @@ def _mention(text: str, match: re.Match[str], first: date, last: date) -> DateMe
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
-    """A lone "May" or "March" is a month where a preposition stands before it."""
+    """Whether a lone "May" or "March" is a month: it is capitalised and follows a preposition."""
     return match[0][0].isupper() and _LEAD.search(text[: match.start()]) is not None
 
 
 def _stretch(parts: dict[str, str], due: date) -> tuple[date, date] | None:
-    """First and last day of what the parts of a match name; None for a day that no calendar has."""
+    """First and last day of the period that the parts of a match name; None for a day that does not exist."""
     try:
         return _named(parts, due)
     except (ValueError, OverflowError):
@@ -191,7 +191,7 @@ def _end_of_this(unit: str, due: date) -> date:
 
 
 Course = Literal["by", "still", "at", "none"]
-"""How the chance moves with the deadline: by, it can only grow; still, it can only shrink; at and none, unknown."""
+"""How the chance changes with a later deadline: by, it can only grow; still, only shrink; at and none, unknown."""
 
 
 TURNS: Mapping[str, tuple[str, str]] = {
@@ -233,7 +233,7 @@ TURNS: Mapping[str, tuple[str, str]] = {
     "will": (r"^\W*will\b", 'it begins with "Will"'),
     "exists": (r"\bthere be\b|\boccur|\bhappen", "it asks whether something happens at all"),
 }
-"""Turns of phrase: how each is recognised in a text without dates, and how it is named to a reader."""
+"""Phrases: the pattern that recognises each in a text without dates, and its description for a reader."""
 _COMPILED = {name: re.compile(pattern) for name, (pattern, _) in TURNS.items()}
 
 
@@ -242,21 +242,21 @@ class QuestionWording:
     """A question's text as the outside view sees it."""
 
     text: str
-    """Without dates: two questions that differ only in their deadline have the same."""
+    """The text without dates: questions that differ only in their deadline have the same."""
     course: Course
     deadline: date | None
-    """Named in the text and still ahead; None where the text names none."""
+    """The deadline stated in the text, if still ahead; None if the text states none."""
     turns: frozenset[str]
 
     @property
     def stands(self) -> bool:
-        """Whether the deadline is named outright, rather than being the year in some event's name."""
+        """Whether the deadline is stated explicitly, rather than being the year in some event's name."""
         return self.deadline is not None and self.course != "none"
 
 
 @lru_cache(maxsize=1 << 16)
 def read(text: str, due: date) -> QuestionWording:
-    """The reading of a text on the day it is asked.
+    """Parse a text as of the day it is asked.
 
     >>> seen = read("Will Ada still be champion by 30 June 2026?", date(2026, 1, 2))
     >>> seen.course, seen.deadline.isoformat(), seen.text

@@ -1,4 +1,4 @@
-"""From several answers to one: aggregation, shrinkage, calibration, coherence, ensembles."""
+"""Combines several answers into one: aggregation, shrinkage, calibration, coherence, ensembles."""
 
 from foretell.interface import offer
 
@@ -24,6 +24,6 @@ HOMES = {
     "foretell.forecasters.combine.shrink": "BayesShrink FittedBayesShrink FittedShrink Shrink TrialSpread",
     "foretell.forecasters.combine.trials": "PANEL ReasonsPanel",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""From the probabilities of several trials to one: symmetric rules over an array whose first axis is the trial."""
+"""Aggregates the probabilities of several trials: symmetric rules over an array whose first axis is the trial."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def trimmed(p: npt.ArrayLike, share: float = 0.2) -> Floats:
 
 
 def extremised(p: npt.ArrayLike, factor: float = 1.5) -> Floats:
-    """σ(factor · mean of logit p): undoes that averaging draws towards one half (Baron et al. 2014).
+    """σ(factor · mean of logit p): reverses the pull of averaging towards one half (Baron et al. 2014).
 
     Stays on the same side of one half as the mean log-odds, but may leave the range of the trials.
     """
@@ -53,7 +53,7 @@ RULES = {"mean": mean, "logit-mean": logit_mean, "median": median, "trimmed": tr
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """A rule as a value that can be written into a run's specification.
+    """An aggregation rule as a value that can be written into a run's spec.
 
     >>> round(Aggregate(rule="logit-mean", failed_as_half=True).apply([{"yes": 0.9}], failed=1)["yes"], 3)
     0.75
@@ -61,14 +61,14 @@ class Aggregate:
 
     rule: Rule = "logit-mean"
     failed_as_half: bool = False
-    """Count a failed trial as one half, as BLF 2026 does; otherwise the others speak for it."""
+    """Count a failed trial as one half, as BLF 2026 does; otherwise it is ignored."""
 
     def __post_init__(self) -> None:
         if self.rule not in get_args(Rule):
             raise ValueError(f"there is no rule {self.rule!r}")
 
     def apply(self, trials: list[Mapping[str, float]], *, failed: int = 0) -> dict[str, float]:
-        """One probability per target; every trial must have the same targets."""
+        """Return one probability per target; every trial must have the same targets."""
         if not trials:
             raise ValueError("no trial to aggregate: a question on which all failed has no forecast")
         targets = list(trials[0])

@@ -1,6 +1,6 @@
 """Calibration of the trials' logit mean: Platt scaling with or without offsets, a beta curve, an isotonic curve.
 
-Where outcomes are all the same, or there are none, there is nothing to learn and every one of them is the identity.
+If outcomes are all the same, or there are none, there is nothing to learn and every one of them is the identity.
 """
 
 from collections.abc import Mapping
@@ -20,25 +20,25 @@ from foretell.forecasters.combine.rules import Training, one_sided
 from foretell.metrics.arrays import Bools, Floats, Ints
 
 PAPER_EDGE = 1e-4
-"""BLF 2026 keeps probabilities this far from certainty where it calibrates and shrinks."""
+"""Distance from certainty at which BLF 2026 keeps probabilities when it calibrates and shrinks."""
 COLUMNS = ("source", "subtype", "kind", "question", "cluster", "target")
-"""What offsets may hang on."""
+"""Columns that offsets may depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedPlatt:
-    """σ(slope·logit p + intercept + offsets), p being the trials' logit mean; what was never seen has offset 0."""
+    """σ(slope·logit p + intercept + offsets), where p is the trials' logit mean; unseen values have offset 0."""
 
     slope: float = 1.0
     intercept: float = 0.0
     offsets: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By the values of `by`, each level by itself: "fred", and with two columns also "fred > all"."""
+    """Offsets by the values of `by`, each level separately: "fred", and with two columns also "fred > all"."""
     by: tuple[str, ...] = ()
     edge: float = PAPER_EDGE
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The bent logit mean; NaN where no trial answered."""
+        """The calibrated logit mean; NaN if no trial answered."""
         z = self.slope * logit(rows.raw, self.edge) + self.intercept
         for level in _levels(rows, self.by):
             names, code = np.unique(level, return_inverse=True)
@@ -48,7 +48,7 @@ class FittedPlatt:
 
 @dataclass(frozen=True, kw_only=True)
 class Platt:
-    """σ(a·logit p + b) by least log loss (Platt 1999), offsets δ by level of `by` held down by strength·Σδ².
+    """σ(a·logit p + b) by least log loss (Platt 1999), with offsets δ by level of `by`, penalised by strength·Σδ².
 
     With `by=()` this is plain Platt scaling. The offsets are those of BLF 2026, Appendix C.11: with `by=("source",)`
     and strength 1 the loss is Σ weight·log loss + Σδ². A prior at a = 1, b = 0 only keeps both finite.
@@ -65,11 +65,11 @@ class Platt:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return f"platt by {' and '.join(self.by)}" if self.by else "platt"
 
     def fit(self, examples: Examples) -> FittedPlatt:
-        """The line and the offsets of least penalised log loss."""
+        """Fit the line and the offsets with the least penalised log loss."""
         training = Training.of(examples)
         if one_sided(examples):
             return FittedPlatt(by=self.by, training=training)
@@ -79,7 +79,7 @@ class Platt:
         return FittedPlatt(slope=slope, intercept=intercept, offsets=named, by=self.by, training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row's probability from the line fitted without its group: as refitting, at a fraction of the cost."""
+        """Each row's probability from the line fitted without its group: as by refitting, but much cheaper."""
         problem, answered, _ = self._problem(examples)
         p = np.full(len(examples), np.nan)
         if not answered.any():
@@ -90,7 +90,7 @@ class Platt:
         return p
 
     def _problem(self, examples: Examples) -> tuple[LogisticProblem, Bools, list[str]]:
-        """The regression on the rows with an answer, which rows those are, and the offsets' names."""
+        """The regression on the rows with an answer, a mask of these rows, and the offsets' names."""
         rows = examples.rows
         answered = ~np.isnan(rows.raw)
         x = logit(rows.raw[answered], PAPER_EDGE)
@@ -111,7 +111,7 @@ class Platt:
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalPlatt(Platt):
-    """Platt scaling with an offset per source, as BLF 2026 calibrates; more columns nest: source, source > subtype."""
+    """Platt scaling with an offset per source, as in BLF 2026; further columns nest: source, source > subtype."""
 
     by: tuple[str, ...] = ("source",)
 
@@ -130,7 +130,7 @@ def _levels(rows: TrialRows, by: tuple[str, ...]) -> list[Strings]:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedBeta:
-    """σ(a·ln p − b·ln(1 − p) + c), p being the trials' logit mean; a = b = 1 and c = 0 is the identity."""
+    """σ(a·ln p − b·ln(1 − p) + c), where p is the trials' logit mean; a = b = 1 and c = 0 is the identity."""
 
     a: float = 1.0
     b: float = 1.0
@@ -139,7 +139,7 @@ class FittedBeta:
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The bent logit mean; NaN where no trial answered."""
+        """The calibrated logit mean; NaN if no trial answered."""
         return sigmoid(_beta_columns(rows.raw, self.edge) @ np.array([self.a, self.b, self.c]))
 
 
@@ -147,13 +147,13 @@ class FittedBeta:
 class Beta:
     """Beta calibration by least log loss (Kull, Silva Filho & Flach 2017), with a, b ≥ 0.
 
-    A slope that comes out negative is dropped and the rest fitted again; where both go, only the base rate is left.
+    A negative slope is dropped and the rest fitted again; if both are dropped, only the base rate is left.
     """
 
     name: str = "beta"
 
     def fit(self, examples: Examples) -> FittedBeta:
-        """The curve of least log loss among those that rise."""
+        """Fit the non-decreasing curve with the least log loss."""
         training = Training.of(examples)
         if one_sided(examples):
             return FittedBeta(training=training)
@@ -161,7 +161,7 @@ class Beta:
         return FittedBeta(a=a, b=b, c=c, training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row's probability from the curve fitted without its group; only curves that fall are fitted again."""
+        """Each row's probability from the curve fitted without its group; only falling curves are fitted again."""
         answered = ~np.isnan(examples.rows.raw)
         problem, p = _beta_problem(examples), examples.rows.raw.copy()
         code = np.unique(groups[answered], return_inverse=True)[1].astype(np.int64)
@@ -187,7 +187,7 @@ def _beta_columns(p: Floats, edge: float) -> Floats:
 
 
 def _rising(problem: LogisticProblem) -> Floats:
-    """The coefficients with the least loss, the lower slope left out until none is negative."""
+    """The coefficients with the least loss, the lower slope dropped until none is negative."""
     free = np.ones(3, bool)
     while True:
         fitted = np.zeros(3)
@@ -202,14 +202,14 @@ def _rising(problem: LogisticProblem) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedIsotonic:
-    """Straight lines between block centres, level outside the first and the last; the identity without blocks."""
+    """Linear interpolation between block centres, constant outside of them; the identity without blocks."""
 
     at: tuple[float, ...] = ()
     value: tuple[float, ...] = ()
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The curve at each row's logit mean; NaN where no trial answered."""
+        """The curve at each row's logit mean; NaN if no trial answered."""
         return np.interp(rows.raw, self.at, self.value) if self.at else rows.raw.copy()
 
 
@@ -220,7 +220,7 @@ class Isotonic:
     name: str = "isotonic"
 
     def fit(self, examples: Examples) -> FittedIsotonic:
-        """The curve through the pooled blocks."""
+        """Fit the curve through the pooled blocks."""
         training = Training.of(examples)
         if one_sided(examples):
             return FittedIsotonic(training=training)
@@ -244,10 +244,10 @@ class Isotonic:
 
 
 def _curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Centres and means of neighbouring points pooled until their means rise (Ayer et al. 1955).
+    """Centres and means of neighbouring points, pooled until their means rise (Ayer et al. 1955).
 
-    A block without a single YES would claim 0. What n examples can support ends at 1 / (n + 2), n being their effective
-    number (Σw)² / Σw², so the curve is kept that far from 0 and 1.
+    A block without a single YES would claim 0. The examples support nothing closer to certainty than 1 / (n + 2), where
+    n = (Σw)² / Σw² is their effective number, so the curve is kept that far from 0 and 1.
     """
     from scipy.optimize import isotonic_regression
 

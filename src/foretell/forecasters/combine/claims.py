@@ -1,4 +1,4 @@
-"""A claim as a template with its strikes and deadlines taken out: claims that differ in nothing else can be ordered."""
+"""Turns claims into templates without their strikes and deadlines: claims with the same template can be ordered."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ DEADLINE = re.compile(
     re.IGNORECASE,
 )
 BACK = timedelta(days=60)
-"""A day without a year is its first after this long before the asking: some markets outlive their day a little."""
+"""A day without a year is its first occurrence after this long before the asking: some markets outlive their day."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deadline:
-    """The first day of the period named, and how it was named; deadlines named alike are in the order of their days."""
+    """The first day of the period named, and how it was named; deadlines of the same kind are ordered by day."""
 
     day: date
     kind: str
@@ -42,7 +42,7 @@ class Deadline:
 
 
 def read_deadline(found: re.Match[str], asked: date) -> Deadline | None:
-    """The deadline of a match of `DEADLINE`; None for a day that does not exist."""
+    """Parse the deadline from a match of `DEADLINE`; None for a day that does not exist."""
     parts = {name.rstrip("1234"): text for name, text in found.groupdict().items() if text}
     precision = "day" if "iso" in parts or "day" in parts else "month" if "month" in parts else "year"
     kind = " ".join([parts["word"].lower(), *parts.get("end", "").lower().replace("the ", "").split(), precision])
@@ -91,14 +91,14 @@ STRIKE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Strike:
-    """A side of a value. `above` and `below` are about where a quantity ends, `reach` and `dip` about where it goes."""
+    """One side of a value: `above` and `below` are about where a quantity ends, `reach` and `dip` where it goes."""
 
     side: Side
     value: float
     included: bool
     """Whether the value itself makes the claim true."""
     unit: str = ""
-    """Currency and measure: strikes in different units are never compared."""
+    """Currency and measure; strikes in different units are never compared."""
 
     @property
     def below(self) -> bool:
@@ -107,13 +107,13 @@ class Strike:
 
     @property
     def kind(self) -> str:
-        """Strikes of one kind can be compared."""
+        """The kind of the strike; strikes of the same kind can be compared."""
         word = "value" if self.side in ("above", "below") else self.side
         return f"{word} {self.unit}".strip()
 
 
 def read_strike(found: re.Match[str]) -> Strike:
-    """The strike of a match of `STRIKE`."""
+    """Parse the strike from a match of `STRIKE`."""
     parts = {name: text for name, text in found.groupdict().items() if text}
     letter = "a" if "anumber" in parts else "b"
     scale = SCALES.get(parts.get(f"{letter}letter", parts.get(f"{letter}scale", "")).lower(), 1.0)
@@ -134,33 +134,33 @@ NEGATED = re.compile(
     r"|n['’]t\b",
     re.IGNORECASE,
 )
-"""Words that may turn the order round, or leave none."""
+"""Words that may reverse the order, or leave none."""
 COMING_AND_GOING = re.compile(
     r"\b(?:still|remain\w*|stay\w*|keep\w*|hold\w*|increas\w*|decreas\w*|ris(?:e|es|en|ing)|rose|fall\w*|fell|higher"
     r"|lower|compared|relative|change\w*|until|between|average|past|previous|preceding)\b",
     re.IGNORECASE,
 )
-"""Words of claims about how things stand on a day: such a claim may be true by March and no longer by June."""
+"""Words of claims about the state on a day: such a claim may be true by March and no longer by June."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimTemplate:
-    """A wording with places for its strikes and deadlines, and what stood there, in order."""
+    """A wording with placeholders for its strikes and deadlines, and the values replaced, in order."""
 
     template: str
     slots: tuple[Slot, ...]
     bare: bool = False
-    """Whether it says nothing but its one strike. Only then is "3.1 or below" sure to be what "above 3.1" is not: a
-    price may well be above and below it "in March"."""
+    """Whether the claim says nothing but its one strike. Only then is "3.1 or below" certain to be the complement of
+    "above 3.1": a price may well be both above and below it "in March"."""
 
     @property
     def lasting(self) -> bool:
-        """Whether it stays true once it is, as far as the wording tells: only then do later deadlines hold more."""
+        """Whether, by its wording, the claim stays true once it is: only then do later deadlines include more."""
         return not COMING_AND_GOING.search(self.template)
 
 
 def read_claim(text: str, asked: date) -> ClaimTemplate | None:
-    """The claim, or None where nothing in it can be ordered or its wording leaves the order in doubt.
+    """Parse a claim; None if nothing in it can be ordered or its wording leaves the order in doubt.
 
     >>> claim = read_claim("Will it reach $110,000 by December 31, 2025?", date(2025, 3, 2))
     >>> claim.template, [type(slot).__name__ for slot in claim.slots]
@@ -191,22 +191,22 @@ def read_claim(text: str, asked: date) -> ClaimTemplate | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedClaims:
-    """Claims in one line: the higher its level, the likelier a claim; claims on one level are the same claim."""
+    """Claims in a total order: the higher its level, the likelier a claim; claims on one level are the same claim."""
 
     rule: Literal["ladder", "by date"]
     names: tuple[str, ...]
     level: tuple[int, ...]
     flipped: tuple[bool, ...]
-    """Where the claim's complement stands in the line: "below 5" among "above …"."""
+    """Whether the claim's complement takes its place in the order: "below 5" among "above …"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NestedClaims:
-    """Claims that differ in several places: only some can be compared."""
+    """Claims that differ in several places, so that only some can be compared."""
 
     names: tuple[str, ...]
     implications: tuple[tuple[str, str], ...]
-    """Each of which the first cannot be true without the second."""
+    """Pairs of claims of which the first cannot be true without the second."""
     rule: Literal["nested"] = "nested"
 
 
@@ -214,9 +214,9 @@ Order = OrderedClaims | NestedClaims
 
 
 def orders(claims: Mapping[str, ClaimTemplate]) -> list[Order]:
-    """All orders among claims that share their wording but for strikes or deadlines.
+    """All orders among claims that share their wording except for strikes or deadlines.
 
-    Claims about the two sides of a value are put in one line only where they are bare.
+    Claims about the two sides of a value are put in one order only if they are bare.
     """
     alike: dict[tuple[str, tuple[bool, ...]], list[str]] = {}
     for name, claim in claims.items():
@@ -261,7 +261,7 @@ def _nested(names: tuple[str, ...], columns: Sequence[Sequence[Slot]]) -> Nested
 
 
 def _key(slot: Slot) -> tuple[float, int]:
-    """The larger, the less likely what stands in the line: the claim, or for `below` its complement."""
+    """Sort key: the larger, the less likely the claim, or for `below` its complement."""
     if isinstance(slot, Deadline):
         return -float(slot.day.toordinal()), 0
     if slot.side == "dip":

@@ -1,4 +1,4 @@
-"""From what a question says about its targets to probabilities that fit each other."""
+"""Makes a question's probabilities consistent with what it says about its targets."""
 
 import re
 from collections.abc import Mapping
@@ -13,34 +13,34 @@ from foretell.metrics.arrays import as_probabilities
 from foretell.questions.question import Question, Target
 
 OWN_DAY = re.compile(r"\b(by|before) (?:each|the|its) resolution date\b(?: listed below)?", re.IGNORECASE)
-"""A deadline that stands for the day the target resolves."""
+"""A deadline that stands for the day on which the target resolves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoherentProbabilities:
-    """Probabilities that fit each other, and what made them."""
+    """Coherent probabilities, and the rules that made them so."""
 
     p: Mapping[str, float]
     rules: tuple[str, ...]
-    """What was recognised: exactly one, at most one, ladder, by date, nested; empty where nothing was."""
+    """The relations recognised: exactly one, at most one, ladder, by date, nested; empty if none."""
     gap: float
-    """By how much the probabilities missed it before: the sum's distance, or the worst pair's; 0 where they fitted."""
+    """The largest violation before: the sum's distance, or the worst pair's; 0 if there was none."""
     moved: float
     """The largest change of a probability."""
 
     @property
     def rule(self) -> str:
-        """In one word or a few."""
+        """The rules as a short text."""
         return " + ".join(dict.fromkeys(self.rules)) or "unchanged"
 
 
 def coherent(question: Question, p: Mapping[str, float], *, distance: Distance = "squared") -> CoherentProbabilities:
-    """The nearest probabilities that fit what the question says: targets that exclude each other, strikes, deadlines.
+    """The nearest probabilities consistent with the question: exclusive targets, strikes, deadlines.
 
-    Targets are ordered only where their wording is the same but for a strike or a deadline, and where the question is
-    not about how things stand on a day; anything else stays as it is. Targets that resolve on different days are
-    compared by deadline only. Of targets that exclude each other, some of which have no probability, at most one is
-    taken to come true.
+    Targets are ordered only if their wording is the same except for a strike or a deadline, and if the question is not
+    about the state on a day; anything else stays as it is. Targets that resolve on different days are compared by
+    deadline only. If targets exclude each other and some of them have no probability, at most one is assumed to come
+    true.
 
     >>> q = Question(id="q", source="own", text="Gas price?", due="2025-07-01",
     ...              targets=(Target(id="Above 3.10"), Target(id="Above 3.15"), Target(id="3.10 or below")))
@@ -75,7 +75,7 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
 
 
 def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
-    """The target's wording with what else must agree: the question's own words, and for strikes the day."""
+    """The target's claim, with all that must agree in its template: the question's text, and for strikes the day."""
     day = target.resolves_at.date().isoformat() if target.resolves_at else ""
     text = target.label or target.id
     claim = read_claim(OWN_DAY.sub(rf"\1 {day}", text) if day else text, question.due.date())
@@ -86,7 +86,7 @@ def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
 
 
 def _ordered(order: Order, p: Mapping[str, float], distance: Distance) -> tuple[dict[str, float], float]:
-    """The probabilities of one order made to fit, and by how much they missed it."""
+    """The probabilities of one order made coherent, and by how much they violated it."""
     before = np.array([p[name] for name in order.names])
     if isinstance(order, NestedClaims):
         pairs = [(order.names.index(first), order.names.index(second)) for first, second in order.implications]

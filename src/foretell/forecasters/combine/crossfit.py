@@ -1,4 +1,4 @@
-"""Every example judged by a rule that did not see it: left out by question or event, or asked before it was known."""
+"""Judges every example by a rule that did not see it: left out by question or event, or asked before it was known."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ GROUPINGS = ("event", "question", "cluster", "asking", "due", "resolved_on", "so
 
 
 def groups_by(examples: Examples, by: str) -> Ints:
-    """The group of every example as a number from 0, groups in alphabetical order of what they share."""
+    """The group of every example as a number from 0, in sorted order of the values they share."""
     if by not in GROUPINGS:
         raise ValueError(f"by = {by!r} is not one of {', '.join(GROUPINGS)}")
     if by == "event":
@@ -34,17 +34,17 @@ def groups_by(examples: Examples, by: str) -> Ints:
 def leave_one_out(method: CombinationMethod, examples: Examples, *, by: str = "question") -> Floats:
     """Each example's probability from the rule fitted without all that shares its question (or event, day, …).
 
-    Whatever the method tunes, it tunes without the group. `by="event"` is what BLF 2026 does: it leaves other dates of
-    the same question, and the same question asked again, in the training set.
+    The method tunes nothing on the group left out. `by="event"` is what BLF 2026 does: it leaves other dates of the
+    same question, and the same question asked again, in the training set.
     """
     return left_out(method, examples, groups_by(examples, by))
 
 
 def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event") -> Floats:
-    """As `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
+    """Like `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
 
-    This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on: for reproducing its
-    tables, not for a number to publish.
+    This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on: use it to reproduce
+    its tables, not for a number to publish.
     """
     for method in chain.methods[:-1]:
         examples = with_rule_applied(method.fit(examples), examples)
@@ -52,25 +52,25 @@ def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event
 
 
 def raw(rows: TrialRows) -> Floats:
-    """The logit mean: what is said where nothing can be learnt yet."""
+    """The logit mean, used when nothing can be learnt yet."""
     return rows.raw
 
 
 @dataclass(frozen=True, kw_only=True)
 class RollingForecasts:
-    """What was said on each day by a rule that knew only what was known by then."""
+    """Forecasts for each day by a rule that knew only what was known by then."""
 
     p: Floats
     past: Ints
-    """How many examples the rule for each row had learnt from; 0 where the fallback spoke."""
+    """Number of examples that the rule for each row learnt from; 0 if the fallback was used."""
 
 
 def rolling(
     method: CombinationMethod, examples: Examples, *, fallback: Callable[[TrialRows], Floats] = raw
 ) -> RollingForecasts:
-    """For each due date, the rule fitted on examples asked before it whose answers were known before it.
+    """Forecast each due date by the rule fitted on examples asked before it whose answers were known before it.
 
-    Where there are none yet, `fallback` speaks. Every fitted rule checks that it is not asked about its own past.
+    If there are none yet, `fallback` is used. Every fitted rule checks that it is not asked about its own past.
     """
     p, past = np.full(len(examples), np.nan), np.zeros(len(examples), np.int64)
     for due in np.unique(examples.rows.due):
@@ -83,10 +83,10 @@ def rolling(
 
 
 def across(method: CombinationMethod, train: Examples, test: Examples, *, check: Check = "ids") -> Floats:
-    """The test set's probabilities from a rule fitted on the training set, less the targets that are in both.
+    """The test set's probabilities from a rule fitted on the training set without the targets that are in both.
 
-    A target asked about in both rounds has one outcome: known, it would not have been asked about again. With
-    `check="ids"` the training set may be the later one.
+    A target asked about in both rounds has one outcome; had it been known, it would not have been asked about again.
+    With `check="ids"` the training set may be the later one.
     """
     other = train.take(~np.isin(_event(train.rows), _event(test.rows)))
     return apply(method.fit(other), test.rows, check=check)
@@ -102,7 +102,7 @@ def _event(rows: TrialRows) -> Strings:
 # from `foretell.metrics`.
 
 ROUNDING = 1e-12
-"""Equal forecasts may differ by this much in their errors, with a standard error as small."""
+"""Tolerance: errors of equal forecasts may differ by this much, with a standard error as small."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +112,14 @@ class Gain:
     mean: float
     se: float
     n_clusters: float
-    """Effective number: (Σ weight)² / Σ over clusters of (its weight)²."""
+    """Effective number of clusters: (Σ weight)² / Σ over clusters of (its weight)²."""
 
     def __str__(self) -> str:
-        """Beside a fitted rule: Brier points in thousandths."""
+        """The gain for display beside a fitted rule, in thousandths of a Brier point."""
         return f"{1000 * self.mean:.1f} ± {1000 * self.se:.1f} thousandths"
 
     def beyond(self, noise: float) -> bool:
-        """Whether the mean is positive by more than so many standard errors."""
+        """Whether the mean exceeds zero by more than `noise` standard errors."""
         return self.mean > noise * self.se + ROUNDING
 
 
@@ -127,9 +127,9 @@ FOLDS = 5
 
 
 def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
-    """Mean m = Σwd/Σw and its standard error by clusters: se² = C/(C−1) · Σ_c (Σ_c w(d − m))² / (Σw)².
+    """Mean m = Σwd/Σw and its clustered standard error: se² = C/(C−1) · Σ_c (Σ_c w(d − m))² / (Σw)².
 
-    Rows whose difference is NaN do not count. Fewer than two clusters leave the error unknown (infinite).
+    Rows whose difference is NaN do not count. With fewer than two clusters the error is unknown (infinite).
 
     >>> found = gain(np.array([1.0, 3.0, 2.0]), np.array(["a", "a", "b"]), np.ones(3))
     >>> round(found.mean, 3), round(found.n_clusters, 2)
@@ -149,10 +149,10 @@ def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
 
 
 def later_splits(examples: Examples) -> Iterator[tuple[Bools, Bools]]:
-    """Past and later rows: every round but the first, and all that was known before it was asked.
+    """Yield masks of past and later rows: for every round but the first, what was known before it was asked, and it.
 
-    With a single round its clusters are dealt into five folds, each judged by what the others teach: weaker evidence,
-    as they share their day.
+    With a single round its clusters are dealt into five folds, each judged by what is learnt from the others: weaker
+    evidence, because they share their day.
     """
     due = examples.rows.due
     rounds = np.unique(due)

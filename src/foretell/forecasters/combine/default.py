@@ -1,9 +1,9 @@
-"""The default rule: the price, or trials blended with base rates, taught by the past only as far as it proves.
+"""The default rule: the price, or trials blended with base rates, adjusted by the past only as far as it proves.
 
-A market question with a fresh price is answered by it, exactly, until the past shows that the trials add something.
-Data-set questions are blended with the base rate (or a model-free estimate given in its place). Each kind learns its
-trust separately. What was learnt is then tried on later past rounds against the rule before learning, and kept in
-proportion to how clearly it gained: not at all while the gain lies within its noise.
+A market question with a fresh price is answered by exactly that price, until the past shows that the trials add
+something. Data-set questions are blended with the base rate (or a model-free estimate given in its place). Each kind
+learns its trust separately. What was learnt is then tested on later past rounds against the rule before learning, and
+kept in proportion to how clearly it gained: not at all while the gain lies within its noise.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,21 +30,21 @@ from foretell.metrics.arrays import Bools, Floats
 # side of one half, count a little more with every day; trials that hedge against it do not.
 
 EDGE = 1e-3
-"""No price and no trial is taken for surer than this: the last ticks of a market say little."""
+"""Distance from certainty at which prices and trials are kept: the last ticks of a market say little."""
 LIQUIDITY_EDGES = (1e3, 1e5)
 REACH = 1.5
 """How far from a price trials are believed at first, in log-odds; the rest of the way has a trust of its own."""
 FRESH, OLDEST = 2.0, 22.0
-"""Days up to which a price is taken for one of the day, and after which more days change nothing."""
+"""Days up to which a price counts as fresh, and after which more days change nothing."""
 PER_DAY = 0.05
 """What each day beyond the fresh ones adds to the trust in surer trials: two fifths for a price ten days old."""
 TOSS_UP = 0.5
-"""Log-odds of a price below which it takes no side: what its age adds falls to nothing at one half."""
+"""Log-odds of a price below which it takes no side: the effect of its age falls to nothing at one half."""
 SPREAD, SLOPE_SPREAD, LEVEL_SPREAD, AGE_SPREAD = 0.25, 0.2, 0.2, 0.005
 """Standard deviations of the normal priors of the common trusts, the slope, each level and a day of the price's age
-around where they start."""
+around their starting values."""
 CORRELATION = 0.1
-"""Between outcomes of one source that become known on one day: m of them count for m / (1 + (m−1)·correlation)."""
+"""Correlation of a source's outcomes that become known on one day: m of them count for m / (1 + (m−1)·correlation)."""
 
 
 def _lead(rows: TrialRows) -> Strings:
@@ -71,7 +71,7 @@ LEVELS: Mapping[str, Callable[[TrialRows], Strings]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FittedTrust:
-    """slope·a + w·near + v·far, w being the sum of the common trust and what levels and the price's age add.
+    """slope·a + w·near + v·far, where w is the common trust plus what levels and the price's age add.
 
     Without an anchor: slope·z.
     """
@@ -82,11 +82,11 @@ class FittedTrust:
     """What a level adds to the trust: "fred", "fred/all", "polymarket/lead 2"."""
     levels: tuple[str, ...] = ()
     reach: float | None = None
-    """How far from the anchor the trust holds in full, in log-odds; None for all the way."""
+    """How far from the anchor the trust applies in full, in log-odds; None means all the way."""
     beyond: float = 0.0
     """The trust in the rest of the way."""
     per_day: float = 0.0
-    """What a day of the price's age adds to the trust in trials that are surer than it."""
+    """What a day of the price's age adds to the trust in trials that are surer than the price."""
     training: Training = field(default_factory=Training)
 
     def trust_in(self, rows: TrialRows) -> Floats:
@@ -98,7 +98,7 @@ class FittedTrust:
         return w
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The blend; NaN where no trial answered."""
+        """The blend; NaN if no trial answered."""
         z, a = _log_odds(rows)
         near, far = _way(z - a, self.reach)
         trust = self.trust_in(rows)
@@ -107,7 +107,7 @@ class FittedTrust:
         return np.where(as_it_is, rows.anchor, sigmoid(self.slope * a + trust * near + self.beyond * far))
 
     def weight_of_trials(self, rows: TrialRows) -> Floats:
-        """How far each answer goes from the anchor towards the trials, in log-odds: 0 is the anchor, 1 the trials."""
+        """How far each answer moves from the anchor towards the trials, in log-odds: 0 is the anchor, 1 the trials."""
         z, a = _log_odds(rows)
         near, far = _way(z - a, self.reach)
         apart = np.where(z == a, 1.0, z - a)
@@ -116,14 +116,14 @@ class FittedTrust:
 
 
 def _confirmed(rows: TrialRows) -> Floats:
-    """Days between price and asking, as far as they count, where the trials are surer than the price; else 0."""
+    """Effective days from price to asking if the trials are surer than the price and on its side; else 0."""
     z, a = _log_odds(rows)
     days = np.clip(np.nan_to_num(rows.price_age) - FRESH, 0.0, OLDEST - FRESH)
     return np.where((z - a) * np.sign(a) > 0, days * np.minimum(1.0, np.abs(a) / TOSS_UP), 0.0)
 
 
 def _way(apart: Floats, reach: float | None) -> tuple[Floats, Floats]:
-    """The way from anchor to trials, as far as the trust reaches, and the rest."""
+    """The distance from anchor to trials, split into the part within reach and the rest."""
     if reach is None:
         return apart, np.zeros_like(apart)
     near = reach * np.tanh(apart / reach)
@@ -135,13 +135,13 @@ class Trust:
     """Learns the trust by penalised log loss, from a start that needs no examples."""
 
     start: float = 0.5
-    """Trust before any example. One half: the trials and a crowd are two forecasters of whom nothing is known."""
+    """Trust before any example. One half: the trials and a crowd are two forecasters about whom nothing is known."""
     levels: tuple[str, ...] = ("source", "lead", "liquidity")
     reach: float | None = None
     beyond: float = 0.0
     per_day: float = 0.0
     spread: float = SPREAD
-    """Standard deviation of the prior of the common trusts around where they start."""
+    """Standard deviation of the prior of the common trusts around their starting values."""
     name: str = "trust"
 
     def untaught(self) -> FittedTrust:
@@ -151,7 +151,7 @@ class Trust:
         )
 
     def fit(self, examples: Examples) -> FittedTrust:
-        """The trust that past outcomes speak for; with none of them, the start."""
+        """Fit the trust to past outcomes; without any it stays at the start."""
         training = Training.of(examples)
         examples = examples.take(~np.isnan(examples.rows.raw))
         rows = examples.rows
@@ -177,19 +177,19 @@ class Trust:
 
 
 def _log_odds(rows: TrialRows) -> tuple[Floats, Floats]:
-    """The trials' and the anchor's log-odds; where there is no anchor the trials are their own."""
+    """The log-odds of the trials and of the anchor; without an anchor the trials take its place."""
     z, a = rows.log_odds(EDGE), logit(rows.anchor, EDGE)
     return z, np.where(np.isnan(a), z, a)
 
 
 MARKETS = Trust(start=0.0, reach=REACH, per_day=PER_DAY, spread=0.5)
-"""A price of the day is hard to beat: trials count beside it only once their past has shown that they add to it."""
+"""For markets. A fresh price is hard to beat: trials count only once their past shows that they add to it."""
 DATASETS = Trust(start=0.75, levels=("source", "subtype", "lead"))
-"""A base rate knows less of a question than whoever read it: a quarter of the say before the past has spoken."""
+"""For data sets. A base rate knows less than a reader of the question: it has a quarter of the weight at first."""
 FEWEST = 30
-"""Examples that must be known before a past round is forecast in the trial of what was learnt."""
+"""Minimum number of known examples for forecasting a past round when testing what was learnt."""
 FEWEST_DAYS = 5
-"""With fewer resolution days than this the noise is judged between questions instead."""
+"""Minimum number of resolution days; with fewer, the noise is judged between questions instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,12 +198,12 @@ class LearningGain:
 
     gain: float = 0.0
     error: float = 0.0
-    """Standard error of the gain between resolution days (or questions, where days are few)."""
+    """Standard error of the gain, clustered by resolution day (or by question, if days are few)."""
     n: int = 0
 
     @property
     def kept(self) -> float:
-        """How much of what was learnt is kept: 1 − (error/gain)², none of it while the gain is within its error.
+        """The share of what was learnt that is kept: 1 − (error/gain)², or 0 while the gain is within its error.
 
         >>> LearningGain(gain=0.02, error=0.01, n=100).kept, LearningGain(gain=0.01, error=0.02, n=100).kept
         (0.75, 0.0)
@@ -231,7 +231,7 @@ class FittedDefault:
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """Each row blended by the trust of its kind; NaN where no trial answered."""
+        """Blend each row by the trust of its kind; NaN if no trial answered."""
         markets = rows.kind == "market"
         p = np.empty(len(rows))
         p[markets] = self.market.probabilities(rows.take(markets))
@@ -243,7 +243,7 @@ class FittedDefault:
         return np.where(rows.kind == "market", self.proofs[0].n > 0, self.proofs[1].n > 0)
 
     def reason(self, rows: TrialRows) -> str:
-        """How much anchor and trials count for the rows of one question, and what in the past says so."""
+        """Say how much anchor and trials count for the rows of one question, and what past evidence there is for it."""
         if not len(rows) or np.isnan(rows.anchor).all():
             return "There is no price or base rate to compare with, so the trials stand alone."
         market = bool(rows.kind[0] == "market")
@@ -264,14 +264,14 @@ UNTAUGHT = FittedDefault(market=MARKETS.untaught(), dataset=DATASETS.untaught())
 
 @dataclass(frozen=True, kw_only=True)
 class DefaultMethod:
-    """The robust default."""
+    """Learns the robust default rule."""
 
     name: str = "default"
 
     def fit(self, examples: Examples, past: Floats | None = None) -> FittedDefault:
-        """Both kinds taught by their own examples, each kept as far as its past proves it.
+        """Fit both kinds on their own examples, and keep each as far as its past proves it.
 
-        `past` is what `forecast_past` said of the examples, where that is known already.
+        `past` is the result of `forecast_past` on the examples, if that is known already.
         """
         markets = examples.rows.kind == "market"
         past = forecast_past(examples) if past is None else past
@@ -282,7 +282,7 @@ class DefaultMethod:
 
 
 def forecast_past(examples: Examples) -> Floats:
-    """Every example by the weights learnt from what was known before it was asked; NaN where that is too little."""
+    """Forecast every example by weights learnt from what was known before it was asked; NaN if that is too little."""
     markets, p = examples.rows.kind == "market", np.full(len(examples), np.nan)
     for trust, kind in ((MARKETS, markets), (DATASETS, ~markets)):
         p[kind] = _rolled(trust, examples.take(kind))
@@ -299,7 +299,7 @@ def _rolled(trust: Trust, examples: Examples) -> Floats:
 
 
 def taught(trust: Trust, examples: Examples, past: Floats | None = None) -> tuple[FittedTrust, LearningGain]:
-    """The rule between untaught and learnt that past rounds speak for."""
+    """The rule between untaught and learnt that past rounds support, and the evidence for it."""
     learnt, start = trust.fit(examples), trust.untaught()
     proof = _proof(trust, examples, _rolled(trust, examples) if past is None else past)
     share = proof.kept
@@ -315,9 +315,9 @@ def taught(trust: Trust, examples: Examples, past: Floats | None = None) -> tupl
 
 
 def _proof(trust: Trust, examples: Examples, p: Floats) -> LearningGain:
-    """Past rounds forecast from what was known before each, against the rule before learning.
+    """Compare forecasts of past rounds, each from what was known before it, with the rule before learning.
 
-    A single round proves nothing however many questions it has: they share the days on which they resolve.
+    A single round proves nothing, however many questions it has, because they share the days on which they resolve.
     """
     tried = ~np.isnan(p)
     if tried.sum() < FEWEST:

@@ -19,9 +19,9 @@ Names = tuple[str, ...]
 
 
 def side_by_side(forecasters: Mapping[str, TrialRows]) -> tuple[Names, TrialRows]:
-    """Names and rows with one trial per forecaster, the logit mean of its own; NaN where it did not answer.
+    """Names, and rows with one trial per forecaster: the logit mean of its own trials, NaN if it did not answer.
 
-    A target that only some were asked about is there once, with what the first of them knew about it.
+    A target that only some were asked about appears once, with what the first of them knew about it.
     """
     if not forecasters:
         raise ValueError("no forecaster is given: an ensemble needs members")
@@ -43,9 +43,9 @@ def side_by_side(forecasters: Mapping[str, TrialRows]) -> tuple[Names, TrialRows
 
 
 def weighted(p: Floats, weights: Floats, space: Space = "logit") -> Floats:
-    """Members × targets averaged with their weights, renormalised on every target over the members present.
+    """Weighted average of members × targets, with weights renormalised on every target over the members present.
 
-    Where those present have no weight at all they count equally; NaN only where nobody is present.
+    If the members present have no weight at all they count equally; NaN only if nobody is present.
 
     >>> p = np.array([[0.2, 0.2, np.nan], [0.6, np.nan, np.nan]])
     >>> weighted(p, np.array([0.25, 0.75]), "probability").round(3).tolist()
@@ -62,7 +62,7 @@ def weighted(p: Floats, weights: Floats, space: Space = "logit") -> Floats:
 
 
 def check_members(rows: TrialRows, names: Names) -> Floats:
-    """The members' probabilities (members × targets), or a `ValueError` where rows and names do not match."""
+    """Return the members' probabilities (members × targets); raise `ValueError` if rows and names do not match."""
     if len(set(names)) != len(names):
         raise ValueError("two members have the same name")
     if len(rows.trials) != len(names):
@@ -72,7 +72,7 @@ def check_members(rows: TrialRows, names: Names) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Ensemble:
-    """Members with weights that sum to one, whatever chose them."""
+    """Members with weights that sum to one, however they were chosen."""
 
     names: Names
     weights: tuple[float, ...]
@@ -80,7 +80,7 @@ class Ensemble:
     """The scale on which probabilities are averaged."""
     training: Training = field(default_factory=Training)
     told: str = ""
-    """Why these weights."""
+    """Why these weights were chosen."""
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.names) or not self.names:
@@ -89,45 +89,45 @@ class Ensemble:
             raise ValueError("weights must not be negative and must sum to one")
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The weighted mean of the members present on each row; NaN where none is."""
+        """The weighted mean of the members present on each row; NaN if there is none."""
         return weighted(check_members(rows, self.names), np.asarray(self.weights), self.space)
 
 
 def equal(names: Names) -> tuple[float, ...]:
-    """The same weight for everyone."""
+    """Equal weights for all names."""
     return (1 / len(names),) * len(names)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EqualWeights:
-    """Every member counts the same. It learns nothing, so its ensembles refuse nothing."""
+    """Gives every member the same weight. It learns nothing, so its ensembles refuse nothing."""
 
     names: Names
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return f"equal logit weights of {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """The same ensemble whatever happened."""
+        """Return the same ensemble for any examples."""
         check_members(examples.rows, self.names)
         return Ensemble(names=self.names, weights=equal(self.names), told="equal by choice")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestSoFar:
-    """The one member with the least past squared error: what an ensemble has to beat, chosen as it could have been."""
+    """The member with the least past squared error: what an ensemble has to beat, chosen as it could have been."""
 
     names: Names
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return f"the best so far of {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """All weight on one member; equal weights without a past. A row that a member left out counts as one half."""
+        """Put all weight on one member; equal weights without a past. A row a member left out counts as one half."""
         p = check_members(examples.rows, self.names)
         if not len(examples):
             return Ensemble(names=self.names, weights=equal(self.names), told="equal: no past")
@@ -141,15 +141,15 @@ class BestSoFar:
 
 @dataclass(frozen=True, kw_only=True)
 class PooledWeights:
-    """Log-odds stacked by logistic regression, each weight shrunk to an equal share.
+    """Stacks log-odds by logistic regression, with each weight shrunk to an equal share.
 
-    Minimises Σ log loss + Σ (w_m − 1/M)² / 2σ²; weights below zero are set to zero, and all are scaled to sum one. A
+    Minimises Σ log loss + Σ (w_m − 1/M)² / 2σ²; weights below zero are set to zero, and all are scaled to sum to one. A
     member that left a row out counts there as the mean of the others (Breiman 1996, with a prior in place of a bound).
     """
 
     names: Names
     spread: float = 0.1
-    """σ: how far a weight may well lie from an equal share."""
+    """σ: how far a weight may plausibly be from an equal share."""
 
     def __post_init__(self) -> None:
         if not self.spread > 0:
@@ -157,11 +157,11 @@ class PooledWeights:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return f"pooled logit weights of {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """The weights; equal ones without a past."""
+        """Fit the weights; equal ones without a past."""
         p = check_members(examples.rows, self.names)
         together = weighted(p, np.ones(len(self.names)))
         known = ~np.isnan(together)
@@ -188,9 +188,9 @@ class PooledWeights:
 
 
 def greedy_path(examples: Examples, *, steps: int, replacement: bool) -> list[int]:
-    """Members, each the one whose addition gives the mean the least weighted squared error; ties go to the first.
+    """Add members one by one, each time the one that gives the mean the least weighted squared error; first wins ties.
 
-    On a row where nobody chosen so far is present the ensemble says what equal weights say, here as when it is used.
+    On a row where no chosen member is present the ensemble says what equal weights say, both here and when it is used.
     """
     equally = weighted(examples.rows.trials, np.ones(len(examples.rows.trials)))
     answered = ~np.isnan(equally)
@@ -214,7 +214,7 @@ def greedy_path(examples: Examples, *, steps: int, replacement: bool) -> list[in
 
 
 def bag_weights(path: list[int], members: int) -> tuple[float, ...]:
-    """How often each member was added, as shares.
+    """The share of additions that each member had.
 
     >>> bag_weights([0, 2, 0, 0], 3)
     (0.75, 0.0, 0.25)
@@ -226,12 +226,12 @@ def bag_weights(path: list[int], members: int) -> tuple[float, ...]:
 class GreedySelection:
     """Starts with the best member and adds, step by step, whichever lowers the squared error of the mean most.
 
-    With replacement a good member may come again and so gain weight (Caruana et al. 2004); without, everyone comes at
-    most once (BLF 2026, appendix F). A longer selection always looks better on the rows it was made on, so its length
-    is chosen elsewhere: on every round but the first, selections made on what was known before it are scored, and the
-    shortest whose loss is within a standard error of the best length is taken. It has to beat equal weights on those
-    rounds by as much, or equal weights are kept. With a single round, fifths of its questions stand in for later
-    rounds; that is weaker evidence, as they share their day.
+    With replacement a good member may be added again and so gain weight (Caruana et al. 2004); without, each is added
+    at most once (BLF 2026, appendix F). A longer selection always looks better on the rows it was made on, so its
+    length is chosen on other rows: on every round but the first, selections made on what was known before it are
+    scored, and the shortest whose loss is within a standard error of the best length is taken. It has to beat equal
+    weights on those rounds by as much, or equal weights are kept. With a single round, fifths of its questions stand in
+    for later rounds; that is weaker evidence, because they share their day.
     """
 
     names: Names
@@ -244,19 +244,19 @@ class GreedySelection:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         how = "" if self.replacement else " without replacement"
         return f"greedy logit selection{how} from {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """The selection, or equal weights where later rounds show no gain beyond noise."""
+        """Fit the selection; equal weights if later rounds show no gain beyond noise."""
         check_members(examples.rows, self.names)
         length, why = self._length(examples)
         weights = bag_weights(self._path(examples)[:length], len(self.names)) if length else equal(self.names)
         return Ensemble(names=self.names, weights=weights, training=Training.of(examples), told=why)
 
     def _length(self, examples: Examples) -> tuple[int, str]:
-        """How many steps to take, 0 for equal weights, and why."""
+        """The number of steps to take, 0 for equal weights, and why."""
         losses, cluster, weight = self._later_losses(examples)
         if not len(weight):
             return 0, "equal: no later round to judge a selection by"
@@ -291,22 +291,22 @@ class GreedySelection:
 # Weights by past skill: better members count more, by no more than the evidence carries.
 
 RATE = 0.5
-"""Up to this rate exponential weights of squared errors in [0, 1] have bounded regret (Kivinen & Warmuth 1999)."""
+"""Up to this rate, exponential weights of squared errors in [0, 1] have bounded regret (Kivinen & Warmuth 1999)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillWeights:
-    """Exponential weights on past squared error, shrunk to equal where members cannot be told apart.
+    """Exponential weights on past squared error, shrunk to equal if members cannot be told apart.
 
     e_m = discounted mean over the rows of member m of (its squared error − that of the equal-weight ensemble), a row
-    counting 0.5^(age / half_life), age from its due date to the latest. With C the effective number of clusters,
-    w_m ∝ exp(−½ · C · λ · (e_m − ē)), where λ = max(0, 1 − mean of se_m² / variance of e over members) is the share
-    of the spread between members that is not sampling noise: 0 gives equal weights.
+    counting 0.5^(age / half_life), age from its due date to the latest. With C the effective number of clusters, w_m ∝
+    exp(−½ · C · λ · (e_m − ē)), where λ = max(0, 1 − mean of se_m² / variance of e over members) is the share of the
+    spread between members that is not sampling noise: 0 gives equal weights.
     """
 
     names: Names
     half_life: float = 180.0
-    """Days."""
+    """Half-life of a row's weight, in days."""
 
     def __post_init__(self) -> None:
         if not self.half_life > 0:
@@ -314,11 +314,11 @@ class SkillWeights:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return f"skill logit weights of {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """Weights from the examples; equal ones where there are none or nothing tells members apart."""
+        """Fit the weights; equal ones if there are no examples or nothing tells members apart."""
         p = check_members(examples.rows, self.names)
         weights, why = equal(self.names), "equal: no past"
         if len(examples) and len(self.names) > 1:
@@ -338,7 +338,7 @@ class SkillWeights:
 
 
 def reliability(gains: list[Gain]) -> float:
-    """λ = max(0, 1 − mean sampling variance / variance between members); 0 where an error is unknown.
+    """λ = max(0, 1 − mean sampling variance / variance between members); 0 if an error is unknown.
 
     >>> same = [Gain(mean=m, se=0.1, n_clusters=9) for m in (0.0, 0.2, 0.4)]
     >>> round(reliability(same), 3)

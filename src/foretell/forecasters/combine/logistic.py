@@ -1,8 +1,8 @@
 """Ridge-penalised logistic regression by Newton's method, and the same regression without each group in turn.
 
-The loss is Σ w·[log(1 + exp z) − y·z] + ½ Σ r·(β − centre)², z = design·β, with a penalty r > 0 on every coefficient.
-A tiny r moves no digit that matters in ordinary data and keeps every coefficient finite where maximum likelihood has
-none: outcomes that a cut separates, columns of zeros, one class only.
+The loss is Σ w·[log(1 + exp z) − y·z] + ½ Σ r·(β − centre)², z = design·β, with a penalty r > 0 on every coefficient. A
+tiny r moves no digit that matters in ordinary data and keeps every coefficient finite when maximum likelihood has none:
+outcomes that a cut separates, columns of zeros, one class only.
 """
 
 from dataclasses import dataclass, replace
@@ -14,30 +14,30 @@ from foretell.forecasters.combine.rows import sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 
 TINY = 1e-6
-"""The penalty of a coefficient that is to be free."""
+"""Penalty of a coefficient that is meant to be free."""
 STEPS = 200
-"""Newton's method has never needed a quarter of them."""
+"""Maximum number of Newton steps; never has a quarter of them been needed."""
 CHORDS = 30
-"""Steps with one Hessian per group before a group is fitted by itself."""
+"""Maximum number of steps with one Hessian per group, before a group is fitted by itself."""
 CLOSE = 1e-9
-"""A relative step this short ends the chord steps."""
+"""Relative step size at which the chord steps end."""
 ROUNDING = 1e-14
 CELLS = 2_000_000
-"""How many numbers a block of groups may hold at once."""
+"""Maximum number of values that a block of groups may hold at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticProblem:
-    """What is to be fitted: n rows, p coefficients."""
+    """A regression problem with n rows and p coefficients."""
 
     design: Floats
     outcome: Floats
-    """Each in [0, 1]: a probability counts as that share of a yes."""
+    """Outcomes in [0, 1]: a probability counts as that share of a yes."""
     weight: Floats
     penalty: Floats
-    """r of each coefficient."""
+    """The penalty r of each coefficient."""
     centre: Floats
-    """Where the penalty pulls each coefficient."""
+    """The value to which the penalty pulls each coefficient."""
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class LogisticProblem:
         penalty: npt.ArrayLike = TINY,
         centre: npt.ArrayLike = 0.0,
     ) -> "LogisticProblem":
-        """From anything array-like, checked; a single number stands for every row or coefficient."""
+        """Validate and convert array-likes; a single number stands for every row or coefficient."""
         design, outcome = np.asarray(design, np.float64), np.asarray(outcome, np.float64)
         n, p = design.shape
         weight = np.broadcast_to(np.asarray(weight, np.float64), n)
@@ -68,12 +68,12 @@ class LogisticProblem:
         return replace(self, design=self.design[~out], outcome=self.outcome[~out], weight=self.weight[~out])
 
     def only(self, columns: Bools) -> "LogisticProblem":
-        """The same problem with some of its coefficients."""
+        """The same problem with only some of its coefficients."""
         penalty, centre = self.penalty[columns], self.centre[columns]
         return replace(self, design=self.design[:, columns], penalty=penalty, centre=centre)
 
     def loss(self, at: Floats) -> float:
-        """The penalised loss at some coefficients."""
+        """The penalised loss at the given coefficients."""
         z = self.design @ at
         # Not softplus(z) − y·z: where z is large that difference is all rounding.
         missed = self.outcome * np.logaddexp(0.0, -z) + (1 - self.outcome) * np.logaddexp(0.0, z)
@@ -89,7 +89,7 @@ class LogisticProblem:
 
 
 def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) -> Floats:
-    """The coefficients of least loss, by Newton steps halved until the loss falls."""
+    """The coefficients with the least loss, by Newton steps halved until the loss falls."""
     at = np.array(problem.centre if start is None else start, np.float64)
     loss = problem.loss(at)
     for _ in range(STEPS):
@@ -109,11 +109,11 @@ def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) ->
 
 
 def coefficients_without(problem: LogisticProblem, groups: Ints) -> Floats:
-    """The coefficients fitted without each group 0…G−1, a row per group.
+    """The coefficients fitted without each group 0…G−1, one row per group.
 
     At the coefficients of the whole, the gradient without a group is minus the group's own, and the Hessian is the
-    whole one less the group's: one step costs next to nothing. Further steps keep that Hessian and renew only the
-    gradient, for many groups in one matrix product; groups that do not settle get a Newton fit of their own.
+    whole one minus the group's: one step costs next to nothing. Further steps keep that Hessian and update only the
+    gradient, for many groups in one matrix product; groups that do not converge get a Newton fit of their own.
     """
     whole = fit_logistic_ridge(problem)
     n_groups = int(groups.max(initial=-1)) + 1
@@ -156,7 +156,7 @@ def _first_step(problem: LogisticProblem, whole: Floats, groups: Ints, block: ra
 
 
 def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Floats, start: Floats) -> Floats:
-    """Chord steps for all groups of a block at once; NaN for a group that does not settle."""
+    """Take chord steps for all groups of a block at once; NaN for a group that does not converge."""
     from scipy.special import expit
 
     settled = np.full(start.shape, np.nan)

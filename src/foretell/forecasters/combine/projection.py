@@ -1,4 +1,4 @@
-"""The nearest probabilities that fit what must hold between claims: an order, a sum of one, implications.
+"""The nearest probabilities that satisfy what must hold between claims: an order, a sum of one, implications.
 
 "Nearest" is by a distance. `squared`: Σ w(q − p)². `log`: Σ w·KL(q‖p) of the binary forecasts, a Euclidean projection
 of the log-odds' kind. Either way q is at least as good as p in its own score, on every outcome that can happen
@@ -19,7 +19,7 @@ ROUNDING = 1e-12
 
 
 def check_distance(distance: Distance) -> None:
-    """Refuse any other word."""
+    """Raise an error for an unknown distance."""
     if distance not in get_args(Distance):
         raise ValueError(f"distance {distance!r} is neither squared nor log")
 
@@ -31,11 +31,11 @@ def rising(
     level: npt.ArrayLike | None = None,
     distance: Distance = "squared",
 ) -> Floats:
-    """The nearest probabilities that do not fall along the sequence, by pooling adjacent violators (Ayer et al. 1955).
+    """The nearest non-decreasing sequence of probabilities, by pooling adjacent violators (Ayer et al. 1955).
 
     List the claims from the strongest to the weakest: "above 220" before "above 200", "by March" before "by June".
-    `level` gives the order instead, and claims on one level the same probability. Pooled claims get the weighted mean
-    of their probabilities (`squared`) or of their log-odds (`log`).
+    `level` gives the order instead, and claims on one level get the same probability. Pooled claims get the weighted
+    mean of their probabilities (`squared`) or of their log-odds (`log`).
 
     >>> rising([0.1, 0.5, 0.3, 0.8]).tolist(), rising([0.5, 0.2, 0.4], level=[2, 1, 1]).round(3).tolist()
     ([0.1, 0.4, 0.4, 0.8], [0.5, 0.3, 0.3])
@@ -62,7 +62,7 @@ def rising(
 
 
 def falling(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, level: npt.ArrayLike | None = None) -> Floats:
-    """The nearest probabilities that do not rise along the sequence: P(X > a) as a goes up."""
+    """The nearest non-increasing sequence of probabilities: P(X > a) as a goes up."""
     levels = np.arange(len(np.atleast_1d(p))) if level is None else as_vector(level, "level")
     return rising(p, weight, level=-levels)
 
@@ -91,7 +91,7 @@ def exactly_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distan
 
 
 def at_most_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
-    """The nearest probabilities whose sum does not exceed one; those that already keep to it stay as they are."""
+    """The nearest probabilities whose sum does not exceed one; unchanged if it already does not."""
     p, weight = _checked(p, weight)
     return p if p.sum() <= 1 + ROUNDING else exactly_one(p, weight, distance=distance)
 

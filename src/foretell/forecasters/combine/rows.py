@@ -1,4 +1,4 @@
-"""What is combined: the trials on many targets side by side, with what tells the targets apart."""
+"""The data to combine: the trials on many targets side by side, with what distinguishes the targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,7 +15,7 @@ from foretell.questions.question import Question
 Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
 EDGE = 1e-6
-"""Certainty has no finite log-odds: probabilities are kept this far from 0 and 1 where log-odds are taken."""
+"""Distance from 0 and 1 at which probabilities are kept for log-odds, because certainty has no finite log-odds."""
 
 
 def logit(p: npt.ArrayLike, edge: float = EDGE) -> Floats:
@@ -33,9 +33,9 @@ def sigmoid(x: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRows:
-    """One entry per target: what each trial said of it, and what else was known when it was asked. Holds no answer.
+    """One entry per target: what each trial said about it, and what else was known when it was asked. Holds no answer.
 
-    `trials` is K × n with NaN where a trial failed; everything else has length n.
+    `trials` is K × n, with NaN for failed trials; everything else has length n.
     """
 
     trials: Floats
@@ -45,19 +45,19 @@ class TrialRows:
     source: Strings
     subtype: Strings
     kind: Strings
-    """market or dataset."""
+    """`market` or `dataset`."""
     horizon: Floats
-    """Days from asking to resolution as far as known beforehand; NaN where nobody knows."""
+    """Days from asking to resolution, as far as known beforehand; NaN if unknown."""
     price: Floats
     """The crowd's probability when the question was asked; NaN without a market."""
     prior: Floats
-    """The base rate of its like, counted strictly before `due`, or a model-free estimate; NaN where there is none."""
+    """The base rate of similar targets, counted strictly before `due`, or a model-free estimate; NaN if none."""
     cluster: Strings
-    """Questions that hang together share a cluster; usually the question's id."""
+    """Cluster shared by questions that depend on each other; usually the question's id."""
     liquidity: Floats = field(default_factory=lambda: np.empty(0))
-    """How much was traded, in dollars; NaN where unknown, which is the default."""
+    """Amount traded, in dollars; NaN if unknown, which is the default."""
     price_age: Floats = field(default_factory=lambda: np.empty(0))
-    """Days from the price to the asking; NaN where unknown, which is the default."""
+    """Days from the price to the asking; NaN if unknown, which is the default."""
 
     def __post_init__(self) -> None:
         for name in ("liquidity", "price_age"):
@@ -77,7 +77,7 @@ class TrialRows:
         return self.trials.shape[1]
 
     def take(self, which: Bools | Ints) -> "TrialRows":
-        """Some of the rows, in the order given."""
+        """Select rows, in the order given."""
         columns = {f.name: getattr(self, f.name)[which] for f in fields(self) if f.name != "trials"}
         return TrialRows(trials=self.trials[:, which], **columns)
 
@@ -87,11 +87,11 @@ class TrialRows:
 
     @cached_property
     def raw(self) -> Floats:
-        """The logit mean of the trials that gave an answer: what every rule starts from; NaN where none did."""
+        """The logit mean of the trials that answered, from which every rule starts; NaN if none did."""
         return sigmoid(self.log_odds(EDGE))
 
     def log_odds(self, edge: float) -> Floats:
-        """The mean log-odds of the trials that gave an answer, none taken for surer than `edge`; NaN without any."""
+        """The mean log-odds of the trials that answered, each kept `edge` from certainty; NaN if none did."""
         x = logit(self.trials, edge)
         answered = ~np.isnan(x)
         n = answered.sum(axis=0)
@@ -99,17 +99,17 @@ class TrialRows:
 
     @cached_property
     def anchor(self) -> Floats:
-        """The crowd's price where there is one, else the base rate (the papers' prior); NaN without both."""
+        """The crowd's price if there is one, else the base rate (the papers' prior); NaN without either."""
         return np.where(np.isnan(self.price), self.prior, self.price)
 
     @cached_property
     def asking(self) -> Strings:
-        """Which asking a row belongs to, as text: question@due."""
+        """The asking that each row belongs to, as text: question@due."""
         return np.char.add(np.char.add(self.question.astype(str), "@"), np.datetime_as_string(self.due, "D"))
 
 
 def stacked(parts: Sequence[TrialRows]) -> TrialRows:
-    """Rows of several questions as one table; where one had fewer trials, the rest counts as failed."""
+    """Rows of several questions as one table; trials that a question did not have count as failed."""
     most = max(len(part.trials) for part in parts)
     trials = [np.pad(part.trials, ((0, most - len(part.trials)), (0, 0)), constant_values=np.nan) for part in parts]
     columns = {f.name: np.concatenate([getattr(one, f.name) for one in parts]) for f in fields(TrialRows)[1:]}
@@ -122,13 +122,13 @@ class Examples:
 
     rows: TrialRows
     outcome: Floats
-    """0 or 1."""
+    """The outcome, 0 or 1."""
     known_on: Days
     weight: Floats
     payoff: Floats = field(default_factory=lambda: np.empty(0))
-    """What a dollar on each option returned; NaN where unknown, which is the default."""
+    """What a dollar on each option returned; NaN if unknown, which is the default."""
     category: Strings = field(default_factory=lambda: np.empty(0, str))
-    """What a question is about; empty where unknown, which is the default."""
+    """What the question is about; empty if unknown, which is the default."""
 
     def __post_init__(self) -> None:
         if not len(self.payoff):
@@ -147,19 +147,19 @@ class Examples:
         return len(self.rows)
 
     def take(self, which: Bools | Ints) -> "Examples":
-        """Some of the examples, in the order given."""
+        """Select examples, in the order given."""
         columns = {name: getattr(self, name)[which] for name in ("outcome", "known_on", "weight", "payoff", "category")}
         return Examples(rows=self.rows.take(which), **columns)
 
     def known_before(self, day: np.datetime64) -> "Examples":
-        """What somebody asking on `day` could have learnt from."""
+        """The examples that somebody asking on `day` could have learnt from."""
         return self.take(self.known_on < day)
 
 
 def rows_of_question(
     question: Question, trials: Sequence[Mapping[str, float]], as_of: AsOf, rates: Rates | None = None
 ) -> TrialRows:
-    """A row per target of a question just asked; prices and base rates as far as they were known at the cutoff."""
+    """One row per target of a question just asked, with prices and base rates as far as known at the cutoff."""
     targets, n = question.targets, len(question.targets)
     snapshots = [t.snapshot if t.snapshot and as_of.admits(t.snapshot.at) else None for t in targets]
     # A market's own price says more than how often its platform said yes.

@@ -1,4 +1,4 @@
-"""What every learnt rule shares: it is a value, knows what it was trained on, and refuses to judge that."""
+"""What all learnt rules share: a rule is a value, knows what it was trained on, and refuses to judge that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from foretell.metrics.arrays import Floats, Ints
 
 
 class TrainingOverlap(ValueError):
-    """A fitted rule was asked about what it had learnt from, or about a time it had already seen the end of."""
+    """A fitted rule was asked about what it had learnt from, or about a time whose outcomes it had already seen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +20,11 @@ class Training:
     """What a rule learnt from: its askings, and the last day on which one of their answers became known."""
 
     askings: tuple[str, ...] = ()
-    """question@due, sorted, each once."""
+    """The askings as question@due, sorted, each once."""
     first_due: date | None = None
     last_known: date | None = None
     n: int = 0
-    """Targets."""
+    """Number of targets."""
 
     @classmethod
     def of(cls, examples: Examples) -> "Training":
@@ -55,15 +55,15 @@ class Training:
 
 
 class FittedRule(Protocol):
-    """A rule with its numbers. Written as JSON through `foretell.forecasters.combine.saving`."""
+    """A rule with its numbers. `foretell.forecasters.combine.saving` writes it as JSON."""
 
     @property
     def training(self) -> Training:
-        """What it learnt from."""
+        """What the rule learnt from."""
         ...
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """One probability per row; NaN where the rule has none to give. Does not check: call `apply` instead."""
+        """One probability per row; NaN if the rule has none to give. Call `apply` instead, which checks overlap."""
         ...
 
 
@@ -72,7 +72,7 @@ class ExplainsItself(Protocol):
     """A fitted rule that can say how much the trials counted, and why."""
 
     def reason(self, rows: TrialRows) -> str:
-        """Sentences for people; empty where the rule gave no answer."""
+        """An explanation in sentences; empty if the rule gave no answer."""
         ...
 
 
@@ -81,16 +81,16 @@ class CombinationMethod(Protocol):
 
     @property
     def name(self) -> str:
-        """As shown in tables and written into files."""
+        """The name shown in tables and written to files."""
         ...
 
     def fit(self, examples: Examples) -> FittedRule:
-        """The rule learnt from the examples; with none, or with one class only, a finite documented rule."""
+        """Learn a rule from the examples; without any, or with one class only, return a finite documented rule."""
         ...
 
 
 def one_sided(examples: Examples) -> bool:
-    """Whether the answered examples all came out alike, or there is none: then nothing about calibration is known.
+    """Whether the answered examples all had the same outcome, or there are none: then calibration is unknown.
 
     The calibration rules are the identity in that case, whatever their form would make of it.
     """
@@ -102,10 +102,10 @@ Check = Literal["time", "ids"]
 
 
 def apply(fitted: FittedRule, rows: TrialRows, *, check: Check = "time") -> Floats:
-    """The rule's probabilities, refused for what it was trained on.
+    """The rule's probabilities; raise `TrainingOverlap` for rows it was trained on.
 
-    `check="ids"` refuses only the askings themselves and lets a later training set speak about earlier questions: good
-    for a consistency check between two rounds, not for a number to publish.
+    `check="ids"` refuses only the askings themselves and lets a later training set judge earlier questions: good for a
+    consistency check between two rounds, not for a number to publish.
     """
     fitted.training.refuse(rows, time=check == "time")
     return fitted.probabilities(rows)
@@ -116,10 +116,10 @@ def apply(fitted: FittedRule, rows: TrialRows, *, check: Check = "time") -> Floa
 
 @runtime_checkable
 class SupportsLeaveOut(Protocol):
-    """A method with a faster way to leave groups out than fitting again, and with the same result."""
+    """A method that can leave groups out faster than by refitting, with the same result."""
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each example's probability from the rule fitted without its group, groups being any integers."""
+        """Each example's probability from the rule fitted without its group; groups are arbitrary integers."""
         ...
 
 
@@ -140,7 +140,7 @@ def left_out(method: CombinationMethod, examples: Examples, groups: Ints) -> Flo
 
 
 def refitted(method: CombinationMethod, examples: Examples, groups: Ints) -> Floats:
-    """The same by fitting again without each group, whatever else the method can do."""
+    """Like `left_out`, but always by refitting without each group."""
     p = np.full(len(examples), np.nan)
     for group in np.unique(groups):
         out = groups == group
@@ -153,7 +153,7 @@ def refitted(method: CombinationMethod, examples: Examples, groups: Ints) -> Flo
 
 @dataclass(frozen=True, kw_only=True)
 class FittedRaw:
-    """Says the logit mean; it learnt nothing, so it refuses nothing. What every other rule has to beat."""
+    """Returns the logit mean, which every other rule has to beat; it learnt nothing, so it refuses nothing."""
 
     training: Training = field(default_factory=Training)
 
@@ -170,7 +170,7 @@ class FittedChain:
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """What the last stage says of what the others made of the trials; NaN where no trial answered."""
+        """The last stage's output, each stage applied to that of the one before; NaN if no trial answered."""
         for stage in self.stages:
             rows = rows.with_trials(stage.probabilities(rows))
         return rows.raw
@@ -178,9 +178,9 @@ class FittedChain:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainedMethod:
-    """A method of several methods, each fitted on the output of the one before it on the same examples.
+    """A sequence of methods, each fitted on the output of the one before it on the same examples.
 
-    To later stages the output is a single trial. Leaving a group out of a chain leaves it out of every stage. Without
+    Later stages see that output as a single trial. Leaving a group out of a chain leaves it out of every stage. Without
     methods it is the logit mean.
     """
 
@@ -188,11 +188,11 @@ class ChainedMethod:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         return ", ".join(method.name for method in self.methods) or "raw"
 
     def fit(self, examples: Examples) -> FittedChain:
-        """All stages, fitted in turn."""
+        """Fit all stages in turn."""
         training = Training.of(examples) if self.methods else Training()
         stages: list[FittedRule] = []
         for method in self.methods:

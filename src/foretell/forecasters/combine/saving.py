@@ -1,4 +1,4 @@
-"""Fitted rules as JSON files: what kind of rule it is, its numbers, and what it was trained on."""
+"""Stores fitted rules as JSON files: the kind of rule, its numbers, and what it was trained on."""
 
 import json
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ KINDS: Mapping[str, str] = {
     "trust": f"{_ROOM}.default:FittedTrust",
     "default": f"{_ROOM}.default:FittedDefault",
 }
-"""Every rule that has a file form: a frozen dataclass of numbers, texts, dates, tuples, mappings and other rules."""
+"""Every rule that can be stored: a frozen dataclass of numbers, texts, dates, tuples, mappings and other rules."""
 _NAMES = {place: kind for kind, place in KINDS.items()}
 PARTS = ("kind", "parameters", "training")
 
 
 def to_json(fitted: FittedRule) -> str:
-    """A rule as a JSON document; a number that is not finite raises a `ValueError`."""
+    """Convert a rule to a JSON document; a number that is not finite raises a `ValueError`."""
     if _kind_of(fitted) is None:
         raise TypeError(f"{type(fitted).__name__} has no file form; the kinds are {', '.join(KINDS)}")
     document = {"schema": SCHEMA, **_written(fitted)}
@@ -40,7 +40,7 @@ def to_json(fitted: FittedRule) -> str:
 
 
 def from_json(text: str | bytes, *, path: str | Path | None = None) -> FittedRule:
-    """A rule from its JSON document. Whatever does not fit raises an `InputError` that names the file and the field."""
+    """Parse a rule from its JSON document. Anything invalid raises an `InputError` with the file and the field."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a number")
@@ -63,7 +63,7 @@ def from_json(text: str | bytes, *, path: str | Path | None = None) -> FittedRul
 
 
 def save(fitted: FittedRule, path: Path) -> None:
-    """Write a rule to a file, whole or not at all."""
+    """Write a rule to a file atomically."""
     from foretell.data.files import write_atomically
 
     write_atomically(path, to_json(fitted).encode())
@@ -83,7 +83,7 @@ def _kind_of(value: object) -> str | None:
 
 
 def _written(value: Any) -> Any:
-    """What JSON does not know by itself: rules, other dataclasses, days."""
+    """Serialise what JSON does not support by itself: rules, other dataclasses, days."""
     if isinstance(value, date):
         return value.isoformat()
     if not is_dataclass(value):
@@ -123,7 +123,7 @@ def _read_rule(document: dict[str, Any], place: str) -> FittedRule:
 
 
 def _read_value(hint: Any, value: Any, place: str) -> Any:
-    """A value of a rule's field: another rule, several of them, or whatever pydantic reads by the field's type."""
+    """Parse the value of a rule's field: a rule, several rules, or whatever pydantic parses by the field's type."""
     from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
     if isinstance(value, dict) and "kind" in value:

@@ -1,4 +1,4 @@
-"""Shrinkage of the trials' logit mean toward what was known before: the crowd's price, or the base rate."""
+"""Shrinkage of the trials' logit mean towards what was known before: the crowd's price, or the base rate."""
 
 from dataclasses import dataclass, field
 
@@ -12,24 +12,24 @@ from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 FLOORS = tuple(round(0.1 * step, 1) for step in range(11))
 SLOPES = tuple(round(0.2 * step, 1) for step in range(11))
 SAME = 1e-12
-"""Mean Brier scores this near to each other are equal: the first of the grid is taken."""
+"""Tolerance within which mean Brier scores count as equal: the first of the grid is taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSpread:
-    """What shrinkage looks at, per row, on the log-odds scale."""
+    """Statistics of each row that shrinkage uses, on the log-odds scale."""
 
     mean: Floats
-    """Mean over the trials that answered; NaN without one."""
+    """Mean over the trials that answered; NaN without any."""
     std: Floats
-    """Standard deviation over them, dividing by their number; 0 for a single one."""
+    """Standard deviation over them, dividing by their number; 0 for a single trial."""
     count: Floats
     anchor: Floats
     """The price, else the base rate, else one half."""
 
     @classmethod
     def of(cls, rows: TrialRows, edge: float) -> "TrialSpread":
-        """From rows, with probabilities kept `edge` away from certainty."""
+        """Compute the statistics of rows, with probabilities kept `edge` from certainty."""
         x = logit(rows.trials, edge)
         answered = ~np.isnan(x)
         count = answered.sum(axis=0).astype(np.float64)
@@ -58,7 +58,7 @@ class FittedShrink:
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The shrunken mean; NaN where no trial answered."""
+        """The shrunken mean; NaN if no trial answered."""
         spread = TrialSpread.of(rows, self.edge)
         return spread.toward_anchor(np.maximum(self.floor, 1 - self.slope * spread.std))
 
@@ -67,16 +67,16 @@ class FittedShrink:
 class Shrink:
     """Shrinkage that grows with the trials' disagreement (BLF 2026, Appendix C.9), (floor, slope) by mean Brier score.
 
-    The best of an 11 × 11 grid; of equally good ones the first, by floor and then by slope. `fit` chooses on the
+    The best pair of an 11 × 11 grid; of equally good ones the first, by floor and then by slope. `fit` chooses on the
     examples themselves, which is what the paper's code does under the name of leave-one-out; `leave_out` chooses
-    without each group. A single trial shows no disagreement and stays as it is. Without an answered example there is
-    no shrinkage (floor 1).
+    without each group. A single trial shows no disagreement and stays as it is. Without an answered example there is no
+    shrinkage (floor 1).
     """
 
     name: str = "shrink"
 
     def fit(self, examples: Examples) -> FittedShrink:
-        """The pair with the least mean Brier score on the examples."""
+        """Choose the pair with the least mean Brier score on the examples."""
         training = Training.of(examples)
         loss, counted, _ = _grid_losses(examples)
         if not counted.any():
@@ -85,19 +85,19 @@ class Shrink:
         return _of_grid(int(_first_least(mean[None])[0]), training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row under the pair chosen without its group."""
+        """Each row's probability under the pair chosen without its group."""
         p, chosen = _chosen_without(examples, groups)
         unshrunk = sigmoid(TrialSpread.of(examples.rows, PAPER_EDGE).mean)
         return np.where(chosen < 0, unshrunk, p[chosen, np.arange(len(examples))])
 
     def rules_without(self, examples: Examples, groups: Ints) -> tuple[list[FittedShrink], Ints]:
-        """The different pairs chosen without a group, and which of them each row has; they have no training record."""
+        """The different pairs chosen without a group, and which one each row uses; they have no training record."""
         pairs, which = np.unique(_chosen_without(examples, groups)[1], return_inverse=True)
         return [_of_grid(int(pair), Training()) for pair in pairs], which.astype(np.int64)
 
 
 def _of_grid(pair: int, training: Training) -> FittedShrink:
-    """The rule of the grid's n-th pair; −1 stands for no shrinkage."""
+    """The rule for the grid's n-th pair; −1 stands for no shrinkage."""
     if pair < 0:
         return FittedShrink(training=training)
     floor, slope = divmod(pair, len(SLOPES))
@@ -134,23 +134,23 @@ def _first_least(losses: Floats) -> Ints:
 # Shrinkage of the trials' mean by a normal model whose variances are read off the trials themselves.
 
 UNSEEN = 1e6
-"""τ² before any example: the trials are believed as they are."""
+"""τ² before any example: the trials are taken as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedBayesShrink:
-    """The posterior mean of a normal model: α = Kτ² / (Kτ² + σ²) on the trials' mean, the rest on the anchor."""
+    """The posterior mean of a normal model: weight α = Kτ² / (Kτ² + σ²) on the trials' mean, the rest on the anchor."""
 
     between: float = 0.0
-    """τ²: how far the forecaster's log-odds truly lie from the anchor, squared."""
+    """τ²: the squared distance of the forecaster's true log-odds from the anchor."""
     within: float = 0.0
-    """σ²: variance of one trial about the forecaster's mean, over all questions."""
+    """σ²: variance of one trial around the forecaster's mean, over all questions."""
     degrees: float = 4.0
     edge: float = PAPER_EDGE
     training: Training = field(default_factory=Training)
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The posterior mean's probability; NaN where no trial answered."""
+        """The probability of the posterior mean; NaN if no trial answered."""
         spread = TrialSpread.of(rows, self.edge)
         squares = spread.std**2 * spread.count
         freedom = self.degrees + np.maximum(spread.count - 1, 0)
@@ -164,17 +164,17 @@ class FittedBayesShrink:
 class BayesShrink:
     """Normal shrinkage with empirical-Bayes variances (James & Stein 1961, Efron & Morris 1973; BLF 2026, eq. 9).
 
-    Trials scatter about a question's own log-odds with variance σ²_q, and these about the anchor with variance τ².
-    σ² is the pooled variance within questions, and σ²_q = (d·σ² + squares_q) / (d + K − 1) leans on it with d `degrees`
-    of freedom, since five trials tell little about their own scatter. τ² is what is left of the mean squared distance
-    between mean and anchor after σ²/K, and not below 0. No outcome is used. Where no question has two trials σ² is 0
-    and nothing shrinks, and neither does anything before the first example.
+    Trials scatter around a question's own log-odds with variance σ²_q, and these around the anchor with variance τ². σ²
+    is the pooled variance within questions, and σ²_q = (d·σ² + squares_q) / (d + K − 1) leans on it with d `degrees` of
+    freedom, because five trials tell little about their own scatter. τ² is what is left of the mean squared distance
+    between mean and anchor after σ²/K, and not below 0. No outcome is used. If no question has two trials, σ² is 0 and
+    nothing shrinks; nothing shrinks before the first example either.
     """
 
     name: str = "bayes shrink"
 
     def fit(self, examples: Examples) -> FittedBayesShrink:
-        """The two variances, from the trials and the anchors alone."""
+        """Estimate the two variances from the trials and the anchors alone."""
         spread, weight = TrialSpread.of(examples.rows, PAPER_EDGE), examples.weight
         counted = (spread.count > 0) & (weight > 0)
         count, weight = spread.count[counted], weight[counted]

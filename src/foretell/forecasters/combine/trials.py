@@ -1,4 +1,4 @@
-"""One model reads the reasons of several trials, not their numbers, and answers for all of them in one call.
+"""A panel: one model reads the reasons of several trials, not their numbers, and answers for all in one call.
 
 BLF 2026 (C.10) found such a reader worse than the plain mean; it is kept as an option, to be checked on other models.
 """
@@ -40,14 +40,14 @@ PANEL = "panel"
 """The forecaster's name in tables."""
 HEADING = "# Reports\n\nWritten independently, on the same day, in no particular order."
 LONGEST_REASONS = 8000
-"""Characters of one trial's reasons."""
+"""Maximum number of characters of one trial's reasons."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReasonsPanel:
-    """Asks one model for one probability per target; where it gives none, the logit mean of the trials stands.
+    """Asks one model for one probability per target; if it gives none, the logit mean of the trials is used.
 
-    Never fails while there is a trial: what became of the model's answer is in the rationale.
+    Never fails if there is a trial: the rationale says what became of the model's answer.
     """
 
     role: ModelRole = "judge"
@@ -56,7 +56,7 @@ class ReasonsPanel:
     name: str = PANEL
 
     async def judge(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> Forecast:
-        """The panel's forecast, or the logit mean and why; `CannotForecast` only where there is no trial at all."""
+        """Return the panel's forecast, or the logit mean and why; raise `CannotForecast` only if there is no trial."""
         if not forecasts:
             raise CannotForecast("a panel needs at least one trial")
         meter = UsageMeter(context.emit)
@@ -78,7 +78,7 @@ class ReasonsPanel:
         return forecast_of(p, question, context, self.name, words, usage=meter.usage, distribution=distribution)
 
     def request(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> Request:
-        """What the model is asked."""
+        """The request to the model."""
         form = AnswerFormat.of(question)
         reasons = [without_numbers(one.rationale)[:LONGEST_REASONS] or "(no reasons given)" for one in forecasts]
         reports = [f"## Report {n}\n\n{text}" for n, text in enumerate(reasons, start=1)]
@@ -94,7 +94,7 @@ class ReasonsPanel:
 
 @dataclass(frozen=True, kw_only=True)
 class PanelReply:
-    """What the model answers with; its numbers are read by the question's own form."""
+    """The model's reply; its numbers are parsed by the question's own format."""
 
     reason: str = ""
     p: Any = None

@@ -1,4 +1,4 @@
-"""One prompt on a shared prediction context, in several elicitation variants."""
+"""A forecaster that sends one prompt with a shared prediction context, in several elicitation variants."""
 
 from foretell.interface import offer
 
@@ -21,6 +21,6 @@ HOMES = {
         "BOTH ContextView MARKET NONE SOURCES VIEWS material outcomes read_view readable render"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Any forecaster under the same rules: the shared context as its opening material, its tools on or off."""
+"""Runs any forecaster under the same rules: the shared context as its opening material, its tools on or off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,13 +37,13 @@ SPEC = ToolSpec(
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSearchTool:
-    """Searches a context and nothing else."""
+    """A tool that searches a context and nothing else."""
 
     context: PredictionContext
     spec: ToolSpec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The sources that fit, as they stood when the context was made."""
+        """Return the sources that match the query, as they were when the context was made."""
         wanted = words(required_text(arguments, "query"))
         shared = [(len(wanted & words(f"{one.title} {one.summary}")), one) for one in self.context.sources]
         fitting = [(n, one) for n, one in shared if n] or shared
@@ -55,7 +55,7 @@ class ContextSearchTool:
 
 
 def context_toolbox(context: PredictionContext, emit: EmitEvent, *, searchable: bool = True) -> FencedTools:
-    """A toolbox over the sources of a context; without any tool where nothing of it may be searched."""
+    """A toolbox over the sources of a context; it has no tool if there are no sources or they may not be searched."""
     tools = (ContextSearchTool(context=context),) if searchable and context.sources else ()
     return FencedTools.around(tools, FenceRules(as_of=context.as_of, question=context.question, emit=emit), AdmitAll())
 
@@ -66,17 +66,17 @@ GATHERED = "The following was gathered for this question beforehand. Evidence fr
 
 @dataclass(frozen=True, kw_only=True)
 class ContextAdapter:
-    """Another forecaster, shown what all the others are shown.
+    """Shows another forecaster the same context that all others are shown.
 
-    The material is the same text, byte for byte, that a single prompt holds; it comes first in the question's
-    background. Where the market is hidden, the question carries no quotes and no tool for prices is offered.
+    The material is the same text, byte for byte, that a single prompt contains; it comes first in the question's
+    background. If the market is hidden, the question carries no quotes and no tool for prices is offered.
     """
 
     forecaster: Forecaster
     contexts: PredictionContexts
     view: ContextView | str = BOTH
     tools: bool = True
-    """Whether it may go on searching by itself; if not, its parts can search the context's own sources."""
+    """Whether it may search further by itself; if not, it can only search the context's own sources."""
     label: str = ""
 
     def __post_init__(self) -> None:
@@ -84,17 +84,17 @@ class ContextAdapter:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         tools = "with tools" if self.tools else "without tools"
         return self.label or f"{self.forecaster.name} on context {self.shown.name} {tools}"
 
     @property
     def shown(self) -> ContextView:
-        """The view as a value."""
+        """The view as a `ContextView`."""
         return read_view(self.view)
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """The forecast of the other forecaster, under this name."""
+        """Return the inner forecaster's forecast under this adapter's name."""
         shared = await self.contexts.of(question, context.as_of)
         shown = self._shown_question(readable(shared) if context.marked else shared)
         surroundings = self._surroundings(shared, question, context)
@@ -106,11 +106,11 @@ class ContextAdapter:
         return replace(made, forecaster=named, trace=made.trace or f"context {shared.digest}")
 
     def _marked(self, inner: str) -> str:
-        """This name, marked as that of the other forecaster is."""
+        """This adapter's name, marked as clairvoyant if the inner forecaster's name is."""
         return self.name + CLAIRVOYANT * inner.endswith(CLAIRVOYANT)
 
     def _inner(self) -> Forecaster:
-        """The belief agent is told in its instructions, too, that there is nothing to look up."""
+        """The inner forecaster; without tools, a belief agent's instructions say that there is nothing to look up."""
         if isinstance(self.forecaster, BeliefAgent) and not self.tools:
             return replace(self.forecaster, variant=replace(self.forecaster.variant, tools=False, steps=1))
         return self.forecaster
@@ -126,8 +126,8 @@ class ContextAdapter:
     def _surroundings(self, shared: PredictionContext, question: Question, context: Context) -> Context:
         """The same context with another toolbox.
 
-        Tools see the question as it was asked: the addresses of its sources, now in its background, would else count
-        as pages that decide it, and be closed.
+        Tools see the question as it was asked. Otherwise the addresses of its sources, now in its background, would
+        count as pages that decide it and be closed.
         """
         if not self.tools:
 
@@ -149,7 +149,7 @@ ADAPTER_OPTIONS = ("view", "tools", "label")
 
 
 def on_context(forecaster: Forecaster, options: Mapping[str, Any], contexts: PredictionContexts) -> ContextAdapter:
-    """Another forecaster on the same contexts; an unknown or wrong option is named."""
+    """Wrap a forecaster so that it uses the same contexts; an unknown or wrong option raises an error that names it."""
     for name in options:
         if name not in ADAPTER_OPTIONS:
             hint = f"options are {', '.join(ADAPTER_OPTIONS)}"

@@ -1,4 +1,4 @@
-"""Reading what a model says about outcomes: by name, in any usual way of writing, and never by guessing."""
+"""Parses what a model says about outcomes: matches them by name, accepts any common notation, and never guesses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,39 +10,39 @@ from foretell.questions.question import Exclusivity, Question
 
 LONGEST_RATIONALE = 6_000
 NAMED = 5
-"""Outcomes named in one complaint."""
+"""Maximum number of outcomes named in one error message."""
 MOST_ENTRIES = 5_000
 YES, NO = frozenset({"yes", "true", "y", "1"}), frozenset({"no", "false", "n", "0"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElicitedAnswer:
-    """What one reply says."""
+    """The parsed content of one reply."""
 
     p: Mapping[str, float]
-    """By target id: probabilities, or 0 and 1 where a decision was asked for."""
+    """Values by target id: probabilities, or 0 and 1 if a decision was asked for."""
     rationale: str = ""
     confidence: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By target id, where it was asked for."""
+    """Confidence by target id, if it was asked for."""
     notes: tuple[str, ...] = ()
     """What had to be repaired."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeNames:
-    """The outcomes of a question under all names a model may use for them."""
+    """The outcomes of a question under all names that a model may use for them."""
 
     keys: Mapping[str, str]
-    """Target id by the key the model was told."""
+    """Target id by the key given to the model."""
     names: Mapping[str, str]
     """Target id by key, id or label as written."""
     folded: Mapping[str, str]
-    """Target id by name without case and dressing, where that names only one."""
+    """Target id by normalised name (see `_fold`), if that name is unambiguous."""
     exclusivity: Exclusivity
 
     @classmethod
     def of(cls, question: Question) -> "OutcomeNames":
-        """Those of a question. An only outcome may also be called yes."""
+        """The names of a question's outcomes. If there is only one outcome it may also be called yes."""
         keys = target_keys(question)
         pairs = [(key, target.id) for key, target in zip(keys, question.targets, strict=True)]
         pairs += [(target.id, target.id) for target in question.targets]
@@ -53,12 +53,12 @@ class OutcomeNames:
         return cls(keys=keys, names=_only(pairs), folded=_only(folds), exclusivity=question.exclusivity)
 
     def find(self, name: str) -> str | None:
-        """The target a name stands for; None where it stands for none, or for several."""
+        """The target that a name stands for; None if the name is unknown or ambiguous."""
         return self.keys.get(name) or self.names.get(name) or self.folded.get(_fold(name))
 
 
 def read_probabilities(said: Mapping[str, Any], outcomes: OutcomeNames) -> ElicitedAnswer:
-    """One probability for every outcome, or `UnusableReply` with everything that is wrong.
+    """Return one probability for every outcome, or raise `UnusableReply` with what is wrong.
 
     Repaired and noted: names in other spelling, lists of pairs, text, percentages, outcomes that nobody asked for.
 
@@ -76,7 +76,7 @@ def read_probabilities(said: Mapping[str, Any], outcomes: OutcomeNames) -> Elici
 
 
 def read_votes(said: Mapping[str, Any], outcomes: OutcomeNames, *, confident: bool = False) -> ElicitedAnswer:
-    """Yes or no for every outcome, with how sure the model is where it was asked; or `UnusableReply`."""
+    """Return yes or no for every outcome, with the confidence if that was asked for; or raise `UnusableReply`."""
     found, notes = _by_target(_entries(said, ("answers", "answer", "decisions", "votes"), outcomes), outcomes)
     p = _each(found, outcomes, _vote)
     sure = _each(found, outcomes, _confidence) if confident else {}
@@ -84,7 +84,7 @@ def read_votes(said: Mapping[str, Any], outcomes: OutcomeNames, *, confident: bo
 
 
 def _each(found: Mapping[str, Any], outcomes: OutcomeNames, read: Callable[[Any], float]) -> dict[str, float]:
-    """What is said of each outcome as a number, or `UnusableReply` with the first that cannot be read."""
+    """The value of each outcome as a number, or `UnusableReply` with the first ones that cannot be parsed."""
     numbers: dict[str, float] = {}
     wrong: list[str] = []
     for key, target in outcomes.keys.items():
@@ -98,7 +98,7 @@ def _each(found: Mapping[str, Any], outcomes: OutcomeNames, read: Callable[[Any]
 
 
 def rationale_in(said: Mapping[str, Any]) -> str:
-    """The reasons, however they were written."""
+    """The rationale as one text, in whatever form it was written."""
     given = next((said[name] for name in ("rationale", "reason", "reasoning") if name in said), "")
     if isinstance(given, Mapping):
         given = "\n".join(f"{name}: {part}" for name, part in cast("Mapping[str, Any]", given).items())
@@ -108,7 +108,7 @@ def rationale_in(said: Mapping[str, Any]) -> str:
 
 
 def _entries(said: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeNames) -> Mapping[str, Any]:
-    """Names with what is said of them: under its field, as a list of pairs, or at the top of the answer."""
+    """Values by name: from the expected field, a list of pairs, or the top level of the answer."""
     given = next((said[name] for name in fields if said.get(name) is not None), None)
     if given is None:
         given = {name: part for name, part in said.items() if outcomes.find(name) is not None}
@@ -127,7 +127,7 @@ def _entries(said: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeNa
 
 
 def _paired(items: list[Any], text: str) -> dict[str, Any]:
-    """[{"outcome": …, "probability": …}, …] as a mapping."""
+    """Convert [{"outcome": …, "probability": …}, …] to a mapping."""
     pairs: dict[str, Any] = {}
     for item in items[: MOST_ENTRIES + 1]:
         row = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {}
@@ -141,7 +141,7 @@ def _paired(items: list[Any], text: str) -> dict[str, Any]:
 
 
 def _by_target(entries: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What is said of each target; every one must be there, and none in two ways."""
+    """Values by target, and notes; every target must be present, and none with two different values."""
     found: dict[str, Any] = {}
     extra = respelt = 0
     for name, said in entries.items():
@@ -178,12 +178,12 @@ def _probabilities(found: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[di
 
 
 def _number(value: Any) -> float:
-    """A finite number, also as text, as "35 %" or inside an object; anything else is refused in words."""
+    """Parse a finite number, also given as text, as "35 %" or inside an object; the error says what is wrong."""
     return read_number(_inner(value, "probability", "p", "value"))
 
 
 def _inner(value: Any, *names: str) -> Any:
-    """What an object holds under the first of the names it has; anything else as it is."""
+    """The value of an object under the first of these names that it has; return anything else as it is."""
     if not isinstance(value, Mapping):
         return value
     inner = cast("Mapping[str, Any]", value)
@@ -211,12 +211,12 @@ def _confidence(said: Any) -> float:
 
 
 def _fold(name: str) -> str:
-    """Without case, doubled blanks and dressing. What stands inside stays: 3.10 is not 310, and −5 is not 5."""
+    """Normalise case, spaces and surrounding punctuation; the inside stays: 3.10 is not 310, and −5 is not 5."""
     return " ".join(name.casefold().split()).lstrip("`'\"*_ ").rstrip("`'\"*_.,:;!? ")
 
 
 def _only(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Names that stand for one target and no other."""
+    """Targets by name, for the names that stand for exactly one target."""
     found: dict[str, set[str]] = {}
     for name, target in pairs:
         found.setdefault(name, set()).add(target)

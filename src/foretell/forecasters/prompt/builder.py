@@ -1,4 +1,4 @@
-"""One context on its way: searches, the fence, ranks and summaries, with a count of everything that was left out."""
+"""Builds a context: searches, the fence, ranking and summaries, with a count of everything that was left out."""
 
 import asyncio
 from collections import Counter
@@ -37,17 +37,17 @@ from foretell.tools.tool import ToolFailed
 
 
 class ContextUnavailable(CannotForecast):
-    """No context came about, for a reason that may pass: try again later."""
+    """No context could be built, for a reason that may be temporary: try again later."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextBuildSettings:
-    """How a context is made; part of what identifies it."""
+    """How a context is built; part of what identifies it."""
 
     queries: int = 4
     per_query: int = 10
     compared: int = 24
-    """Finds that the summariser ranks; those below are not looked at."""
+    """Maximum number of results that the summariser ranks; those below are not looked at."""
     attempts: int = 3
     closing_time: bool = False
     """See `PredictionContext.closing_time`."""
@@ -59,32 +59,32 @@ class ContextBuildSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextBuild:
-    """A context and how it came about. Every result found is either a source or counted among the dropped."""
+    """A context and how it was built. Every result found is either a source or counted in `dropped`."""
 
     context: PredictionContext
     found: int
     dropped: Mapping[str, int]
-    """By reason."""
+    """Number of results dropped, by reason."""
     queries: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What did not go as planned."""
+    """Problems while building, such as failed searches or fallbacks."""
     usage: Cost = field(default_factory=Cost)
-    """What making it cost, whenever that was."""
+    """What building it cost, whenever that was."""
 
     def __str__(self) -> str:
-        """One line for people."""
+        """A summary on one line."""
         why = ", ".join(f"{n} {reason}" for reason, n in sorted(self.dropped.items(), key=lambda one: -one[1]))
         text = f"{len(self.context.sources)} sources of {self.found} results" + (f" ({why})" if why else "")
         return "; ".join([text, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Convert to plain data for JSON."""
         text: dict[str, Any] = {name: getattr(self, name) for name in ("found", "dropped", "queries", "notes")}
         return {**text, "context": self.context.to_json(), "usage": vars(self.usage)}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> "ContextBuild":
-        """The same again."""
+        """Restore a build from what `to_dict` returned."""
         return cls(
             context=PredictionContext.from_json(found["context"]),
             found=found["found"],
@@ -105,37 +105,37 @@ TOO_LATE, REFUSED = "dated after the moment", "refused by the fence"
 class ContextBuilder:
     """Builds the context of any question at any moment, with any search engine, with models or without.
 
-    Searches are proposed, made behind the fence, freed of copies, ranked and summarised, and all of it is counted. With
-    a journal every search and every finished context is kept: a builder that was killed goes on where it was, and
-    building again returns the same bytes. Model replies are kept by the journal the model stands behind.
+    Searches are proposed, run behind the fence, deduplicated, ranked and summarised, and all of it is counted. With a
+    journal every search and every finished context is stored: a builder that was killed continues where it stopped, and
+    building again returns the same bytes. Model replies are stored by the journal behind which the model is.
     """
 
     engine: SearchEngine
     models: ModelRoles | None = None
     model: Model | None = None
-    """Answers for all models; None: searches by template, the engine's order, and extracts in place of summaries."""
+    """Answers for all models. None: template searches, the engine's order, and extracts instead of summaries."""
     journal: Journal | None = None
     leak_filter: ContentFilter | None = None
-    """None: the model in the filter's role. A backtest without either is refused."""
+    """None uses the model in the filter's role. A backtest with neither is refused."""
     settings: ContextBuildSettings = field(default_factory=ContextBuildSettings)
     prices: PriceList | None = None
     emit: EmitEvent = ignore_event
 
     @property
     def name(self) -> str:
-        """The searcher, as contexts name it."""
+        """The name of the searcher in contexts."""
         if self.model is None or self.models is None:
             return f"{self.engine.name} extracts"
         return f"{self.engine.name} with {self.models.name(ROLE)}"
 
     def watched(self, role: ModelRole, emit: EmitEvent) -> tuple[Model, ModelRoles] | None:
-        """Who answers in a role, where anybody does."""
+        """The traced model for a role and all model roles; None if there is no model."""
         if self.model is None or self.models is None:
             return None
         return TracedModel(self.model, emit, role, self.prices), self.models
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """The context of a question at a moment, or `ContextUnavailable`."""
+        """Build the context of a question at a moment, or raise `ContextUnavailable`."""
         question = known_at(question, as_of)
         try:
             bare = PredictionContext(question=question, as_of=as_of, searcher=self.name)
@@ -152,7 +152,7 @@ class ContextBuilder:
 
 
 class _BuildRun:
-    """Makes one context of a question at a moment."""
+    """Builds one context of a question at a moment."""
 
     def __init__(self, parts: ContextBuilder, question: Question, as_of: AsOf) -> None:
         self._parts = parts
@@ -186,7 +186,7 @@ class _BuildRun:
             )
 
     async def run(self) -> ContextBuild:
-        """The context, with the counts of how it came about."""
+        """Build the context, and count what was found and dropped."""
         queries = await self._queries()
         pages = await self._admitted(queries)
         sources = await self._summed_up(await self._chosen(pages))
@@ -222,7 +222,7 @@ class _BuildRun:
         return template_queries(self._question, count)
 
     async def _admitted(self, queries: Sequence[str]) -> list[AdmittedSource]:
-        """What passes the fence, in the fused order; all that does not is counted by reason."""
+        """The results that pass the fence, in the fused order; all others are counted by reason."""
         seen = await self._fenced.use(WEB_SEARCH, {"queries": list(queries)})
         if failed := self._searches.failures:
             self._notes.append(f"{len(failed)} of {len(queries)} searches failed: {failed[0]}")
@@ -248,7 +248,7 @@ class _BuildRun:
         return [compared[place] for place in order]
 
     async def _summed_up(self, pages: Sequence[AdmittedSource]) -> list[RankedSource]:
-        """The ten best that can be told; a page that cannot makes room for the next."""
+        """Summaries of the ten best pages that can be summarised; a page that cannot makes room for the next."""
         sources: list[RankedSource] = []
         left = list(pages)
         while left and len(sources) < MOST_SOURCES:
@@ -268,7 +268,7 @@ class _BuildRun:
         return sources
 
     async def _texts(self, pages: Sequence[AdmittedSource]) -> list[str]:
-        """As much of each page as may be read."""
+        """As much of each page's text as may be read."""
         try:
             return [text or page.shown for page, text in await self._fenced.sources.read([page.id for page in pages])]
         except ToolFailed:
@@ -283,7 +283,7 @@ class _BuildRun:
         return extracted(page, text, self._question)
 
     async def _without_leaks(self, text: Sequence[PageSummary]) -> list[bool]:
-        """In a backtest a summary is judged like any other text: who wrote it may know what came later."""
+        """Which summaries to keep: in a backtest each is judged like any text, as its writer may know the future."""
         if not self._fence.active or self._filter is None or self._summariser is None:
             return [True] * len(text)
         excerpts = [Excerpt(title=one.title, text=one.summary) for one in text]
@@ -304,7 +304,7 @@ class _BuildRun:
 
 
 def _reason(blocked: LeakBlocked) -> str:
-    """A reason without the particulars of one page, so that equal ones can be counted."""
+    """The reason without the details of one page, so that equal reasons can be counted."""
     if blocked.layer == "content":
         return "kept back by the content filter"
     return "its address is closed" if blocked.layer == "address" else blocked.reason.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Ways to get probabilities out of a model, as data: which texts ask, what they ask for, how replies become numbers.
+"""Ways to elicit probabilities from a model, as data: the prompts, what they ask for, how replies become numbers.
 
 The first eight are those of Prophet Arena (2025, appendix D.3); `scaffold` asks for the reasons part by part first
 (appendix D.7).
@@ -25,25 +25,25 @@ from foretell.models.structured_output import closed_object, without_repeats
 from foretell.questions.errors import InputError
 
 Kind = Literal["probability", "complement", "vote", "confident"]
-"""What is asked of every outcome: how likely it comes true, how likely not, whether it does, and how sure that is."""
+"""What is asked about every outcome: the probability of yes or of no, a yes/no decision, or one with confidence."""
 ASKED: tuple[Kind, ...] = ("probability", "complement", "vote", "confident")
 ENOUGH = 0.5
-"""Of several replies of one kind, the share that must be there."""
+"""Minimum share of the replies of one kind that must be usable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElicitationCall:
-    """One call."""
+    """One call to the model: which text, which kind of answer, and a number."""
 
     wording: str
-    """The text that asks."""
+    """Name of the text that asks."""
     kind: Kind = "probability"
     number: int = 0
-    """Tells calls with equal words apart."""
+    """Distinguishes calls with the same text."""
 
     @property
     def name(self) -> str:
-        """As written in journals: the same call has the same name in every run."""
+        """The name in journals: the same call has the same name in every run."""
         return f"{self.kind} {self.wording} {self.number}"
 
 
@@ -57,13 +57,13 @@ class Elicitation:
 
     name: str
     wordings: tuple[str, ...] = ("default",)
-    """Each is asked once; their probabilities are averaged."""
+    """Names of the prompt texts. Each is asked once, and their probabilities are averaged."""
     complement: bool = False
-    """Ask also how likely each outcome does not come true, and take ½(p + 1 − p°)."""
+    """Also ask how likely each outcome does not come true, and take ½(p + 1 − p°)."""
     votes: int = 0
-    """Instead of probabilities, ask so often for a decision; the probability is the share of yes."""
+    """Number of decisions to ask for instead of probabilities; the probability is the share of yes."""
     weighted: bool = False
-    """Every vote counts by its confidence: Σ c·yes / Σ c (after Taubenfeld et al. 2025, without their softmax)."""
+    """Weight every vote by its confidence: Σ c·yes / Σ c (after Taubenfeld et al. 2025, without their softmax)."""
 
     def __post_init__(self) -> None:
         if not self.wordings or self.votes < 0:
@@ -74,7 +74,7 @@ class Elicitation:
             raise ValueError("only votes have weights")
 
     def asks(self) -> tuple[ElicitationCall, ...]:
-        """Every call it makes, in order; they do not see each other."""
+        """All calls to make, in order; they do not see each other."""
         if self.votes:
             kind: Kind = "confident" if self.weighted else "vote"
             return tuple(ElicitationCall(wording=self.wordings[0], kind=kind, number=n) for n in range(self.votes))
@@ -82,7 +82,7 @@ class Elicitation:
         return tuple(ElicitationCall(wording=wording, kind=kind) for wording in self.wordings for kind in kinds)
 
     def pool(self, answers: Sequence[tuple[ElicitationCall, ElicitedAnswer]]) -> dict[str, float] | None:
-        """One probability for every outcome, or None where too few calls came to an answer."""
+        """Pool the answers to one probability for every outcome; None if too few calls were answered."""
         groups = {kind: [answer for ask, answer in answers if ask.kind == kind] for kind in ASKED}
         for kind in {ask.kind for ask in self.asks()}:
             wanted = sum(ask.kind == kind for ask in self.asks())
@@ -102,7 +102,7 @@ def _mean(answers: Sequence[ElicitedAnswer]) -> dict[str, float]:
 
 
 def _shares(answers: Sequence[ElicitedAnswer]) -> dict[str, float]:
-    """Share of yes by weight; where every weight is zero, all votes count the same."""
+    """The weighted share of yes; if all weights are zero, all votes count equally."""
     return {
         target: _share([(one.p[target], one.confidence.get(target, 1.0)) for one in answers]) for target in answers[0].p
     }
@@ -129,7 +129,7 @@ ELICITATIONS: Mapping[str, Elicitation] = {
 
 
 def read_elicitation(given: str | Elicitation) -> Elicitation:
-    """An elicitation by name; blanks may be written as hyphens."""
+    """Look up an elicitation by name; spaces may be written as hyphens."""
     if isinstance(given, Elicitation):
         return given
     by_name = {name.replace(" ", "-"): one for name, one in ELICITATIONS.items()}
@@ -150,19 +150,19 @@ EXAMPLES: Mapping[Kind, str] = {
     "confident": '{"answer": "<yes or no>", "confidence": <number>}',
 }
 MOST_SHOWN = 3
-"""Outcomes in the example of an answer."""
+"""Maximum number of outcomes in the example of an answer."""
 
 
 @cache
 def wording(name: str) -> Template:
-    """A text by its name."""
+    """Load a prompt text by its name."""
     text = files("foretell.forecasters.prompt").joinpath("wording", f"{name}.md").read_text(encoding="utf-8")
     return Template(text.strip())
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptCall:
-    """One ask about one context, ready to be sent and read."""
+    """One question about one context, ready to be sent, with the parser for its reply."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
@@ -170,7 +170,7 @@ class PromptCall:
 
 
 def call_of(ask: ElicitationCall, context: PredictionContext, view: ContextView) -> PromptCall:
-    """The call. The second message is the same for all models, wordings and kinds of answer."""
+    """Prepare a call. The second message is the same for all models, wordings and kinds of answer."""
     outcomes = OutcomeNames.of(context.question)
     messages = (SystemMessage(text=_instruction(ask, outcomes)), UserMessage(text=render(context, view), cached=True))
     return PromptCall(messages=messages, schema=_schema(ask.kind, outcomes), read=_reader(ask.kind, outcomes))

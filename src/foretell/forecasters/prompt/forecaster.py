@@ -1,4 +1,4 @@
-"""The forecaster that is shown a context and answers at once: rationale and one probability for every outcome."""
+"""A forecaster that is shown a context and answers at once: a rationale and one probability for every outcome."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ WIDE = Clamp(low=0, high=1)
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """What came of one call."""
+    """The result of one call."""
 
     ask: ElicitationCall
     answer: ElicitedAnswer | None
@@ -36,7 +36,7 @@ class CallResult:
     """Why there is no answer."""
 
     def as_json(self) -> dict[str, Any]:
-        """For the record."""
+        """Plain data for the trace."""
         text: dict[str, Any] = {"ask": self.ask.name}
         if self.answer is None:
             return text | {"problem": self.problem}
@@ -48,9 +48,9 @@ class CallResult:
 class PromptForecaster:
     """Asks a model about a context, in one of several ways.
 
-    Of outcomes that exclude each other the forecast is the nearest set of probabilities whose sum is what it must be;
-    what the model said is kept beside it, in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly
-    as stated.
+    For outcomes that exclude each other the forecast is the nearest set of probabilities with a valid sum; what the
+    model stated is kept as well, in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly as
+    stated.
     """
 
     asks_models: ClassVar[bool] = True
@@ -61,16 +61,16 @@ class PromptForecaster:
     elicitation: Elicitation | str = "default"
     role: ModelRole = "agent"
     attempts: int = 3
-    """How often one answer is asked for until it can be read."""
+    """Maximum number of attempts to get one answer that can be parsed."""
     sampling: ModelSettings | None = None
-    """None: what the run says for the role."""
+    """Sampling settings; None uses those of the run for the role."""
     distance: Distance = "squared"
-    """Which nearest: `squared` never has a worse Brier score than what was stated, `log` never ends at zero."""
+    """What "nearest" means: `squared` never has a worse Brier score than what was stated, `log` never ends at zero."""
     clamp: Clamp | tuple[float, float] = WIDE
-    """The least and the greatest probability that is submitted."""
+    """Lowest and highest probability that is submitted."""
     seconds: float | None = None
-    """How long a forecast may take, not counting the wait for its turn or for money. None: `USUAL_SECONDS`, and more
-    where the model is slow."""
+    """Seconds a forecast may take, not counting time spent waiting for its turn or for money. None means
+    `USUAL_SECONDS`, and more if the model is slow."""
     label: str = ""
 
     def __post_init__(self) -> None:
@@ -83,22 +83,22 @@ class PromptForecaster:
 
     @property
     def name(self) -> str:
-        """As shown in tables."""
+        """The name shown in tables."""
         way = "" if self.way.name == "default" else f" {self.way.name}"
         return self.label or f"context {self.shown.name}{way}"
 
     @property
     def shown(self) -> ContextView:
-        """The view as a value."""
+        """The view as a `ContextView`."""
         return read_view(self.view)
 
     @property
     def way(self) -> Elicitation:
-        """The elicitation as a value."""
+        """The elicitation as an `Elicitation`."""
         return read_elicitation(self.elicitation)
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability for every outcome, or `CannotForecast`."""
+        """Return one probability for every outcome, or raise `CannotForecast`."""
         shared = await self.contexts.of(question, context.as_of)
         _check(shared, question, context)
         given, asks = self.seconds, list(self.way.asks())
@@ -167,7 +167,7 @@ class PromptForecaster:
 
 
 def fit(question: Question, stated: Mapping[str, float], distance: Distance = "squared") -> CoherentProbabilities:
-    """Outcomes that exclude each other made to fit; all others as they are, whatever their wording implies.
+    """Make outcomes that exclude each other coherent; leave all others as they are, whatever their wording implies.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Who?", due="2026-01-10", targets=(Target(id="a"), Target(id="b")))
@@ -197,7 +197,7 @@ def _lost(said: Sequence[CallResult]) -> str:
 
 
 def _reasons(said: Sequence[CallResult]) -> str:
-    """The reasons of every call, each text once, and which calls were lost or repaired."""
+    """The reasons of all calls, each text once, and which calls were lost or repaired."""
     text = [(one.ask, one.answer) for one in said if one.answer is not None]
     texts = dict.fromkeys(answer.rationale for _, answer in text if answer.rationale)
     notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in text for note in answer.notes)

@@ -32,7 +32,7 @@ _INVISIBLE = re.compile(
 
 
 class PublishedArticle(Protocol):
-    """A source as a data set publishes it, without a date; rank 0 where none is told."""
+    """A source as a data set publishes it, without a date; rank 0 if it has none."""
 
     @property
     def title(self) -> str: ...  # noqa: D102
@@ -45,7 +45,7 @@ class PublishedArticle(Protocol):
 
 
 def one_line(text: str, longest: int) -> str:
-    r"""Text on one line, in one spelling, without what cannot be seen; a longer one is cut at a word.
+    r"""Put a text on one line, normalised and without invisible characters; a longer one is cut at a word.
 
     >>> one_line("# Market\n\nYES\u202e is\x00 sure", 100), one_line("far too long a title", 12)
     ('# Market YES is sure', 'far too…')
@@ -59,15 +59,15 @@ def one_line(text: str, longest: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedSource:
-    """One article: what it is called in English and what it says in three sentences."""
+    """One article: its title in English and a summary of three sentences."""
 
     url: str
     title: str
     summary: str
     published: UtcDatetime | None = None
-    """None where nobody dated it."""
+    """Time of publication; None if undated."""
     rank: int = 1
-    """1 is the most telling."""
+    """Rank by informativeness, from 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", one_line(self.url, LONGEST_URL).replace(" ", "%20"))
@@ -95,14 +95,14 @@ class PredictionContext:
     """
 
     question: Question
-    """With the quotes of its markets, where there are any."""
+    """The question, with the quotes of its markets if there are any."""
     as_of: AsOf
     sources: tuple[RankedSource, ...] = ()
-    """In the order of their ranks, 1 first."""
+    """Sources by rank, from 1."""
     searcher: str = ""
-    """Who found and summarised them."""
+    """Who found and summarised the sources."""
     closing_time: bool = False
-    """Show in a backtest when the market closes: only where that date was known beforehand. Live it is always shown."""
+    """Show in a backtest when the market closes; set only if that was known beforehand. Live it is always shown."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -129,7 +129,7 @@ class PredictionContext:
 
     @cached_property
     def canonical(self) -> bytes:
-        """JSON in one spelling: equal contexts have equal bytes, and different ones different bytes."""
+        """Canonical JSON: equal contexts have equal bytes, and different ones different bytes."""
         question = json.loads(to_json(self.question))
         if self.question.exclusivity == "exactly one":
             # As it was always written, so that contexts that are stored keep the digest they are known by.
@@ -149,16 +149,16 @@ class PredictionContext:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON: the name under which forecasts say what they were shown."""
+        """SHA-256 of the canonical JSON; forecasts use it to say what they were shown."""
         return sha256(self.canonical).hexdigest()
 
     def to_json(self) -> str:
-        """The canonical JSON as text."""
+        """Return the canonical JSON as text."""
         return self.canonical.decode("ascii")
 
     @classmethod
     def from_json(cls, text: str | bytes, *, digest: str | None = None) -> "PredictionContext":
-        """Read a context back. What does not fit, or does not have the digest it should have, is an `InputError`."""
+        """Parse a context. Raise `InputError` for anything invalid and for a digest that does not match."""
         try:
             found = json.loads(text)
         except ValueError as error:
@@ -182,12 +182,12 @@ class PredictionContext:
 
 
 def key_of(question: Question, as_of: AsOf) -> tuple[str, str, str]:
-    """What a context is about: question, round and moment."""
+    """The key of a context: question, round and moment."""
     return question.id, question.due.isoformat(), as_of.at.isoformat()
 
 
 def known_at(question: Question, as_of: AsOf) -> Question:
-    """The question without quotes that were taken later."""
+    """The question without quotes that were taken after the moment."""
     targets = tuple(
         t if t.snapshot is None or as_of.admits(t.snapshot.at) else replace(t, snapshot=None) for t in question.targets
     )
@@ -195,7 +195,7 @@ def known_at(question: Question, as_of: AsOf) -> Question:
 
 
 def ranked(sources: Iterable[RankedSource]) -> tuple[RankedSource, ...]:
-    """Sources in the order given, each address once, at most ten, with their ranks counted."""
+    """Number the sources in the order given: each address once, at most ten."""
     once: dict[str, RankedSource] = {}
     for source in sources:
         once.setdefault(source.url, source)
@@ -204,7 +204,7 @@ def ranked(sources: Iterable[RankedSource]) -> tuple[RankedSource, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedArticle:
-    """A source that was published with an event and that no model reads, because a rule of the fence refuses it."""
+    """A source published with an event that no model reads, because a rule of the fence refuses it."""
 
     question: str
     title: str
@@ -212,16 +212,16 @@ class RefusedArticle:
     reason: str
 
     def __str__(self) -> str:
-        """For people, on one line."""
+        """A description on one line."""
         return for_terminal(f"{self.question}: “{self.title or self.url}” ({self.reason})")
 
 
 def refused_articles(question: Question, articles: Iterable[PublishedArticle]) -> list[RefusedArticle]:
-    """Which sources that were published with an event the rules of the fence refuse, and why.
+    """Sources published with an event that the rules of the fence refuse, with the reasons.
 
-    They are said to be summaries of what was there at the moment of asking, and need no date of their own: like a
-    stored version of a page. Later dates, things told as past on a day to come, and closed addresses count against
-    them as they do everywhere.
+    Such sources are declared to be summaries of what was available at the moment of asking, so they need no date of
+    their own, like a stored version of a page. Later dates, future days described as past, and closed addresses count
+    against them as they do everywhere.
     """
     found = ((one, article_refusal(question, one)) for one in articles)
     return [
@@ -232,7 +232,7 @@ def refused_articles(question: Question, articles: Iterable[PublishedArticle]) -
 
 
 def refusal_notes(refused: Sequence[RefusedArticle], published: int, most: int) -> list[str]:
-    """A line that counts refused sources, and one for each of the first, by name."""
+    """A line that counts the refused sources, and one line for each of the first `most` of them."""
     if not refused:
         return []
     text = f"{len(refused)} of {published} sources that came with the questions are shown to no model:"
@@ -241,7 +241,7 @@ def refusal_notes(refused: Sequence[RefusedArticle], published: int, most: int) 
 
 
 def article_refusal(question: Question, article: PublishedArticle) -> str | None:
-    """Why the rules of the fence refuse a source that was published with an event, or None."""
+    """Why the rules of the fence refuse a source published with an event; None if they do not."""
     as_of = question.as_of
     url = article.url.strip()
     item = SourceItem(title=article.title, url=url, text=article.summary, captured=as_of.at, dating="none")
@@ -256,10 +256,10 @@ def article_refusal(question: Question, article: PublishedArticle) -> str | None
 def from_articles(
     question: Question, articles: Iterable[PublishedArticle], *, searcher: str = "published", closing_time: bool = False
 ) -> PredictionContext:
-    """The context that was published with an event: its articles by rank, those without one last, as of its due time.
+    """The context published with an event, as of its due time: its articles by rank, those without a rank last.
 
-    Articles without an address get one made of their place; those without any words are left out, and those that the
-    rules of the fence refuse (`refused_articles` names them).
+    Articles without an address get one made from their position. Articles without any words are left out, and so are
+    those that the rules of the fence refuse (`refused_articles` names them).
     """
     given = sorted(articles, key=lambda one: one.rank if one.rank > 0 else 10**9)
     given = [one for one in given if article_refusal(question, one) is None]
@@ -279,7 +279,7 @@ def from_articles(
 
 
 def _plain(value: Any) -> Any:
-    """The same JSON with one spelling of zero: −0.0 and 0.0 are the same price."""
+    """The same JSON with a single notation of zero: −0.0 and 0.0 are the same price."""
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -291,18 +291,18 @@ def _plain(value: Any) -> Any:
 
 
 class PredictionContexts(Protocol):
-    """Knows what is shown about a question at a moment: the same to all who ask."""
+    """Provides the context of a question at a moment, the same for everyone who asks."""
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """The context, or `CannotForecast` where there is none."""
+        """Return the context, or raise `CannotForecast` if there is none."""
         ...
 
 
 class QuestionOnly:
-    """No sources: the question, and the quotes it carries."""
+    """Contexts without sources: the question, and the quotes it carries."""
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """The question as of the moment."""
+        """Return the question as of the moment."""
         try:
             return PredictionContext(question=known_at(question, as_of), as_of=as_of)
         except ValueError as error:
@@ -310,7 +310,7 @@ class QuestionOnly:
 
 
 class StoredContexts:
-    """Contexts that were made before, by question, round and moment."""
+    """Contexts built before, by question, round and moment."""
 
     def __init__(self, contexts: Iterable[PredictionContext]) -> None:
         self._contexts: dict[tuple[str, str, str], PredictionContext] = {}
@@ -322,7 +322,7 @@ class StoredContexts:
         return len(self._contexts)
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """The stored one."""
+        """Return the stored context."""
         found = self._contexts.get(key_of(question, as_of))
         if found is None:
             raise CannotForecast(f"no context is stored for question {question.id} at {as_of}")

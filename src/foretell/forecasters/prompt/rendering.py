@@ -1,4 +1,4 @@
-"""A context as text: the same bytes for every model, with sources and market shown or left out."""
+"""Renders a context as text: the same bytes for every model, with sources and market shown or left out."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
 LONGEST_TEXT = 12_000
-"""Characters of criteria and of background."""
+"""Maximum number of characters of criteria and of background."""
 LONGEST_LABEL = 300
 ABOUT_SOURCES = (
     "A search made these finds at that moment. Rank 1 is the most telling, and later ranks count for less. They are "
@@ -30,7 +30,7 @@ HEADS: Mapping[Exclusivity, str] = {
     ),
     "independent": "Each of these outcomes comes true or not by itself; none, some or all of them may:",
 }
-"""What is said first of several outcomes."""
+"""How the list of several outcomes begins, by exclusivity."""
 NO_SOURCES = "The search found nothing that can be used."
 NO_MARKET = "No prices are known at this moment."
 NOT_GIVEN = "None were given; take the words in their plain sense."
@@ -38,14 +38,14 @@ NOT_GIVEN = "None were given; take the words in their plain sense."
 
 @dataclass(frozen=True, kw_only=True)
 class ContextView:
-    """What of a context is shown. The four of them are the ablations of Prophet Arena (2025, section 4.1.2)."""
+    """Which parts of a context are shown. The four views are the ablations of Prophet Arena (2025, section 4.1.2)."""
 
     sources: bool
     market: bool
 
     @property
     def name(self) -> str:
-        """As written in settings and tables.
+        """The name used in settings and tables.
 
         >>> ContextView(sources=True, market=False).name
         'sources'
@@ -59,7 +59,7 @@ VIEWS = {view.name: view for view in (NONE, SOURCES, MARKET, BOTH)}
 
 
 def read_view(given: str | ContextView) -> ContextView:
-    """A view by name."""
+    """Look up a view by name."""
     if isinstance(given, ContextView):
         return given
     if given not in VIEWS:
@@ -68,7 +68,7 @@ def read_view(given: str | ContextView) -> ContextView:
 
 
 def render(context: PredictionContext, view: ContextView = BOTH) -> str:
-    """Everything a model is told about the question; only the view decides what is in it.
+    """Render everything a model is told about the question; only the view decides what is included.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Snow?", due="2026-01-10", targets=(Target(id="yes"),))
@@ -88,7 +88,7 @@ def render(context: PredictionContext, view: ContextView = BOTH) -> str:
 
 
 def readable(context: PredictionContext) -> PredictionContext:
-    """The context as models read it: nothing in it looks like an id, a heading or another source of ours."""
+    """The context made safe for prompts: nothing in it looks like an id, a heading or another source of ours."""
     sources = tuple(
         replace(
             one,
@@ -102,7 +102,7 @@ def readable(context: PredictionContext) -> PredictionContext:
 
 
 def material(context: PredictionContext, view: ContextView = BOTH) -> str:
-    """What a context adds to its question: the part that other forecasters are handed as well."""
+    """The text that a context adds to its question; other forecasters get this part as well."""
     parts: list[str] = []
     # Where nobody searched, nothing is said of a search, and nothing of prices where nobody trades.
     if view.sources and (context.sources or context.searcher):
@@ -115,7 +115,7 @@ def material(context: PredictionContext, view: ContextView = BOTH) -> str:
 
 
 def outcomes(question: Question) -> str:
-    """The outcomes under the names a model answers with."""
+    """List the outcomes under the names that a model answers with."""
     head = "One outcome, which comes true or not:" if len(question.targets) == 1 else HEADS[question.exclusivity]
     # A day that all share is told once, beside the moment.
     several = len({target.resolves_at for target in question.targets}) > 1

@@ -1,4 +1,4 @@
-"""Results of several searches as one list: the same page once, copies of one report once, the best placed first."""
+"""Merges the results of several searches: each page once, copies of one report once, the best placed first."""
 
 import asyncio
 import re
@@ -18,25 +18,25 @@ from foretell.tools.tool import LeakRefused, SourceItem, ToolFailed, ToolMateria
 from foretell.tools.web import SEARCH_SPEC, WebSearch
 
 K = 60
-"""Of reciprocal rank fusion: score = Σ 1/(K + place) over the searches that found a page (Cormack et al. 2009)."""
+"""Constant of reciprocal rank fusion: score = Σ 1/(K + place) over the searches with the page (Cormack et al. 2009)."""
 ALIKE = 0.6
-"""Share of runs of three words from which two texts are one report (Broder 1997). Two days of one daily report share
-their phrases but not their figures, and stay two."""
+"""Share of common three-word runs from which two texts count as one report (Broder 1997). Two days of one daily report
+share their phrases but not their figures, and stay two."""
 FEWEST_RUNS = 12
-"""Shorter texts are compared by their titles alone."""
+"""Minimum number of three-word runs for comparing texts; shorter ones are compared by their titles alone."""
 TELLING_TITLE = 5
-"""Words of a title that no second report has by chance."""
+"""Number of words from which two equal titles are not a coincidence."""
 COMPARED = 4_000
-"""Characters of a text that are compared."""
+"""Number of characters of a text that are compared."""
 TRACKING = ("utm_", "fbclid", "gclid", "ref", "cmpid", "ocid", "mc_")
 _WORD = re.compile(r"\w+")
 _Face = tuple[tuple[str, ...], frozenset[tuple[str, str, str]]]
-"""What two copies have in common: the words of their title, and the runs of three words of their text."""
+"""What copies are recognised by: the words of the title, and the three-word runs of the text."""
 SAME_ADDRESS, SAME_WORDS = "found by another search already", "a copy of another find"
 
 
 def fuse(searches: Sequence[Sequence[SourceItem]]) -> tuple[tuple[SourceItem, ...], dict[str, int]]:
-    """The results of all searches in one order, and how many were left out by reason.
+    """Merge the results of all searches in one order, and count those left out by reason.
 
     The same results give the same order, however they came in.
     """
@@ -63,7 +63,7 @@ def fuse(searches: Sequence[Sequence[SourceItem]]) -> tuple[tuple[SourceItem, ..
 
 
 def page_of(url: str) -> Address | str:
-    """What makes two addresses one page: everything but protocol, dressing and marks of where a reader came from.
+    """The identity of a page: its address without protocol, superfluous parts and tracking parameters.
 
     >>> page_of("https://www.a.example/x/?utm_source=feed") == page_of("http://a.example/x")
     True
@@ -94,9 +94,9 @@ def _copies(one: _Face, other: _Face) -> bool:
 
 
 class ParallelSearch:
-    """Brings the results of several queries at once. Used for one context, then looked at for what happened.
+    """Runs several queries concurrently. Use one for one context, then read from it what happened.
 
-    Unlike a tool of an agent it keeps no failures: a search that failed is made again when the context is.
+    Unlike an agent's tool it does not store failures: a failed search is repeated when the context is built again.
     """
 
     def __init__(self, engine: SearchEngine, journal: Journal | None, scope: str, *, limit: int) -> None:
@@ -104,17 +104,17 @@ class ParallelSearch:
         self._journal = journal
         self._scope = scope
         self.found = 0
-        """Results of all searches, before anything was left out."""
+        """Number of results of all searches, before anything was left out."""
         self.dropped: Mapping[str, int] = {}
         self.failures: list[str] = []
 
     @property
     def spec(self) -> ToolSpec:
-        """That of a web search: the fence knows it."""
+        """The spec of a web search, which the fence knows."""
         return SEARCH_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The fused results; `ToolFailed` where no search worked."""
+        """Return the fused results; raise `ToolFailed` if no search worked."""
         queries: Sequence[str] = arguments["queries"]
         found = await asyncio.gather(*(self._one(query, as_of) for query in queries))
         brought = [[_whole(item) for item in material.items] for material in found if material is not None]
@@ -143,7 +143,7 @@ class ParallelSearch:
 
 
 def _whole(item: SourceItem) -> SourceItem:
-    """The item without half characters, which no request and no file can hold."""
+    """The item without lone surrogates, which no request and no file can hold."""
     texts = {name: getattr(item, name) for name in ("title", "text", "snippet", "url")}
     mended = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
     return item if mended == texts else replace(item, **mended)

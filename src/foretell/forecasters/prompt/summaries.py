@@ -1,4 +1,4 @@
-"""From a page to an English title and three sentences, and which pages are worth it: the work of the summariser."""
+"""The summariser: turns a page into an English title and three sentences, and decides which pages are worth it."""
 
 import json
 import re
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 SENTENCES = 3
 LONGEST_READ = 20_000
-"""Characters of a text that are looked at."""
+"""Maximum number of characters of a text that are read."""
 SHORTEST, LONGEST = 25, 600
-"""Shorter pieces are headings and captions; longer ones are cut."""
+"""Characters: shorter pieces are taken for headings and captions, longer ones are cut."""
 _END = re.compile(r"(?<=[.!?…。])[\"'”’)]*\s+(?=[^\sa-z])")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _WORD = re.compile(r"\w{3,}")
 LEAD = 0.5
-"""What standing first is worth, in shared words: reports tell what matters at their beginning."""
+"""Bonus of the first sentence, in shared words, because reports say what matters at their beginning."""
 COMMON = frozenset(
     _WORD.findall(
         "the and for with that this from will was were are has have had not but its his her their they who what when "
@@ -38,7 +38,7 @@ COMMON = frozenset(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, each on one line.
+    """Split a text into sentences, each on one line.
 
     >>> sentences("Rates were held at 4.5 %. “More in May,” said the governor.   It snowed!")
     ['Rates were held at 4.5 %.', '“More in May,” said the governor.', 'It snowed!']
@@ -47,17 +47,17 @@ def sentences(text: str) -> list[str]:
 
 
 def words(text: str) -> frozenset[str]:
-    """Telling words, in lower case."""
+    """The informative words of a text, in lower case."""
     return frozenset(_WORD.findall(text.casefold())) - COMMON
 
 
 def first_sentences(text: str, count: int = SENTENCES) -> str:
-    """At most so many sentences from the beginning."""
+    """The first `count` sentences at most."""
     return one_line(" ".join(sentences(text)[:count]), LONGEST_SUMMARY)
 
 
 def extract(text: str, asked: str, count: int = SENTENCES) -> str:
-    """The sentences with most words of the question, in their own order; the beginning where none has any."""
+    """The sentences that share most words with the question, in their own order; the first ones if none shares any."""
     found = [one for one in sentences(_TAG.sub(" ", text)) if len(one) >= SHORTEST]
     if len(found) <= count:
         return one_line(" ".join(found or sentences(_TAG.sub(" ", text))), LONGEST_SUMMARY)
@@ -71,7 +71,7 @@ def extract(text: str, asked: str, count: int = SENTENCES) -> str:
 
 LONGEST_QUERY = 200
 LABELS = 4
-"""Outcomes named in a search."""
+"""Maximum number of outcomes named in a search."""
 INSTRUCTION = """\
 You plan the search behind a forecast. Propose $count web searches that together find what bears most on the question \
 below, as of the moment it states: the latest reports on the matter, the state of the people, teams, prices or \
@@ -120,9 +120,9 @@ def _sound(queries: list[str] | tuple[str, ...], count: int) -> tuple[str, ...]:
 
 
 READ = 12_000
-"""Characters of a page that the summariser reads."""
+"""Maximum number of characters of a page that the summariser reads."""
 SHOWN = 400
-"""Characters of a page that are shown where pages are compared."""
+"""Maximum number of characters of a page that are shown when pages are compared."""
 SUMMARISE = """\
 You prepare material for forecasters. Read the page below and write down, in English,
 - `title`: its headline, translated if it is in another language; if it has none, say in one sentence what it is about;
@@ -147,7 +147,7 @@ RANK_SCHEMA = closed_object({"ranking": {"type": "array", "items": {"type": "str
 
 @dataclass(frozen=True, kw_only=True)
 class PageSummary:
-    """A page in short."""
+    """The title and a short summary of a page."""
 
     title: str
     summary: str
@@ -159,14 +159,14 @@ class Summariser:
 
     model: Model
     name: str
-    """`provider:name`."""
+    """The model, as `provider:name`."""
     question: Question
     as_of: AsOf
     settings: ModelSettings
     attempts: int = 3
 
     async def queries(self, count: int) -> tuple[str, ...]:
-        """Searches worth making."""
+        """Ask for searches worth making."""
         question = self.question
         criteria = f"# How it is decided\n\n{question.criteria[:4000]}" if question.criteria else ""
         sections = [
@@ -181,7 +181,7 @@ class Summariser:
         )
 
     async def ranking(self, pages: Sequence[AdmittedSource]) -> tuple[int, ...]:
-        """Places of the pages that matter, the most telling first."""
+        """Ask for the pages that matter; return their positions, the most informative first."""
         texts = [
             {"id": f"s{place}", "title": page.title, "date": _day(page), "text": one_line(page.shown, SHOWN)}
             for place, page in enumerate(pages, start=1)
@@ -190,7 +190,7 @@ class Summariser:
         return await self._ask(RANK, task, RANK_SCHEMA, partial(_read_ranking, count=len(pages)))
 
     async def summary(self, page: AdmittedSource, text: str) -> PageSummary:
-        """Title and three sentences."""
+        """Ask for a title and three sentences."""
         body = json.dumps({"title": page.title, "date": _day(page), "text": text[:READ]}, ensure_ascii=False)
         return await self._ask(SUMMARISE, f"{self._asked()}\n\n# Page\n\n{body}", SUMMARY_SCHEMA, _read_summary)
 
@@ -215,7 +215,7 @@ class Summariser:
 
 
 def extracted(page: AdmittedSource, text: str, question: Question) -> PageSummary:
-    """The same without a model: the page's own title and its three most telling sentences."""
+    """A summary without a model: the page's own title and its three most informative sentences."""
     names = " ".join(target.label or target.id for target in question.targets)
     title = one_line(page.title, LONGEST_TITLE)
     return PageSummary(title=title or first_sentences(text, 1), summary=extract(text, f"{question.text} {names}"))
