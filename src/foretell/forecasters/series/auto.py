@@ -57,12 +57,12 @@ class AutoChoice:
 
 
 def choices(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> list[AutoChoice]:
-    """P(y(r) > v) by the models that foretold this series best at this horizon, for each resolution day.
+    """Forecast P(y(r) > v) for each resolution day by the models that predicted this series best at this horizon.
 
-    Each candidate predicts, at every past origin, whether the series would be higher after the same time, from what
-    was known then. Weights are prior · exp(−η · n_eff · mean Brier), n_eff counting overlapping origins once, so a
-    short or unpredictable series keeps to the prior mixture around a random walk. They do not depend on the
-    threshold: P(y > v) never rises with v.
+    At every past origin, each candidate predicts from what was known then whether the series would be higher after the
+    same time. Weights are prior · exp(−η · n_eff · mean Brier), where n_eff counts overlapping origins once, so a short
+    or unpredictable series keeps the prior mixture around a random walk. The weights do not depend on the threshold, so
+    P(y > v) never rises with v.
     """
     past = history(asked)
     trials = BacktestedModels(past=past, threshold=asked.threshold, expected=expected)
@@ -137,7 +137,7 @@ class BacktestedModels:
 
     @cached_property
     def _quarter(self) -> int:
-        """The horizon at which seasons show themselves with many independent looks; longer ones lean on it too."""
+        """A quarter, in steps: it shows seasons and allows many independent tests, so longer horizons use it too."""
         return max(1, round(self.past.per_year / 4))
 
     @cached_property

@@ -181,7 +181,7 @@ class Changes:
 
     @cached_property
     def stillness(self) -> Floats:
-        """P(no change at all) at each origin: half from the whole past, half from the last two years."""
+        """P(no change at all) at each origin: half from the whole past, half from the last 104 strides."""
         still = np.concatenate([[0.0], np.cumsum((self.moved == 0) & self.valid)])
         valid = np.concatenate([[0.0], np.cumsum(self.valid)])
         known = np.minimum(self.outcomes.known, len(self.moved))
@@ -229,7 +229,7 @@ class Changes:
 
     @cached_property
     def _same_days_of_month(self) -> Floats:
-        """What the calendar alone would move the series by, from where in a month it starts to where it ends."""
+        """The scaled change expected from the calendar alone, from the start's day of the month to the end's."""
         if self.by_month is None:
             return np.zeros(len(self.origins))
         row, start = np.arange(len(self.origins)), self.first_day + self.origins + self.wait

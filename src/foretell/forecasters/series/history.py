@@ -87,7 +87,7 @@ class SeriesHistory:
     """Months between observations of a slow series that follows the calendar, else 0."""
     gap: float
     wait: int = 0
-    """Steps from the last known value to the reference value: values dated before the due day may come out after it."""
+    """Steps from the last known value to the reference value, which may be published only after the due day."""
 
     @cached_property
     def per_year(self) -> float:

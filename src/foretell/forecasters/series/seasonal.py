@@ -79,7 +79,7 @@ def linear(asked: AskedSeries, window: int = 30) -> SeriesChances:
 
 
 def safe(chances: SeriesChances, alpha: float) -> SeriesChances:
-    """α·p + (1−α)·½: a forecast that trusts its model by a share α (BLF 2026, eq. 20; 0.5 for FRED, 0.1 for stocks)."""
+    """α·p + (1−α)·½: shrink a forecast towards one half (BLF 2026, eq. 20; α is 0.5 for FRED, 0.1 for stocks)."""
     return SeriesChances(above=alpha * chances.above + (1 - alpha) / 2, below=alpha * chances.below + (1 - alpha) / 2)
 
 

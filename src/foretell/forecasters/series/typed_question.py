@@ -331,7 +331,7 @@ def weather_quantiles(
     today: date,
     levels: Sequence[float],
 ) -> tuple[list[float], str]:
-    """Quantiles of the quantity over the span, and the reason: a forecast of every day, or else past years."""
+    """Quantiles of the quantity over the span, and the reason: a forecast if it covers every day, else past years."""
     from scipy.special import stdtrit
 
     if asked.unit == "°C" and len(forecast) == asked.span.days:
@@ -357,7 +357,7 @@ def weather_quantiles(
 
 
 def _soon(asked: WeatherQuestion, forecast: Mapping[date, float], today: date) -> float:
-    """Chance that the event happens on a day with a forecast: the highest of any day, as if the days fully depended."""
+    """Chance that the event happens on a day with a forecast: that of the likeliest day, as the days go together."""
     chances = [0.0]
     for day, value in forecast.items():
         lead = min(max((day - today).days, 1), len(HIT_BY_LEAD))

@@ -248,7 +248,7 @@ class ConflictModel(PooledModel):
         return past.cached((self.name, "references"), lambda: ReferenceValues.of(covered))
 
     def _stand_in(self, asked: ReferenceValue, past: Past, day: date) -> tuple[float, str]:
-        """What earlier rounds said of the place, else of the kind: the round's own references are all nil."""
+        """Estimate from earlier rounds of the place, or else of the kind, if this round's references are all zero."""
         text = "Every reference value of this round is nil, so its feed was down;"
         references = self._references(past)
         place = references.before(asked.place, day)

@@ -68,7 +68,7 @@ DRIFT = {GROWING: 1.5, INDEX: 0.75, FLOW: 0.0, MARKET: 0.0}
 """Yearly drift per unit of yearly spread. Credit and money nearly always grow, and broad indices mostly do: since 1950
 the S&P 500 rose in 56 % of weeks, 61 % of months, 67 % of quarters and 73 % of years."""
 STILL, WEEK = 0.06, 7.0
-"""Chance of a market's quote to stand after a week where it stood, which is no rise; it falls with √horizon."""
+"""Chance that a market quote is unchanged after a week, which is not a rise; it falls as 1/√horizon."""
 RISES = 0.1
 """Rises a year of administered rates, before any data."""
 CERTAIN, NIL = 4.0, 3.0
@@ -98,7 +98,7 @@ def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ShareModel(ReadsOwnSeries):
-    """Share prices: a walk with the long-run drift; past rises say nothing of the next (docs/studies/series.md)."""
+    """Share prices: a walk with the long-run drift; past rises do not predict the next (docs/studies/series.md)."""
 
     name: str = "drifting walk"
 

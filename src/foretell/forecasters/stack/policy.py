@@ -51,7 +51,7 @@ def money_market(outlook: float, horizon: Floats) -> Floats:
 
 
 def administered(outlook: float | None, horizon: Floats, usual: float) -> Floats:
-    """P(a rise within the horizon) of a rate that is set, by the rises a year that the outlook, else the usual, has."""
+    """P(an administered rate rises within the horizon), at the yearly rate the outlook implies, or else `usual`."""
     rate = usual if outlook is None else float(np.clip(RISES * np.exp(PER_POINT * outlook), FEWEST, MOST))
     return 1 - np.exp(-rate * horizon / 365)
 
@@ -63,12 +63,12 @@ class AverageOf:
     parent: str
     window: int
     level: int
-    """Over how many days of the parent its present level is taken: the more, the more it jumps about."""
+    """Number of days of the parent over which its current level is averaged; more if the parent jumps about."""
     lag: int = 0
     """Days between the end of the window and the publication of the value."""
 
     def rises(self, parent: Series, due: date, horizon: Floats) -> Floats | None:
-        """Log-odds of a rise if the parent stays where it is, doubted by how wrong that was; None if it is short."""
+        """Log-odds of a rise if the parent stays at its level, tempered by past errors; None if its record is short."""
         from scipy.special import ndtr
 
         day = parent.days.astype("M8[D]").astype(np.int64)
@@ -105,7 +105,7 @@ class AverageOf:
 
 
 TRIED, LEAST, DOUBT, EDGE = 3 * 365, 400, 1.2, 0.03
-"""Days of the parent tried; fewest of them; how much worse than there the future is taken for; how sure one may be."""
+"""Days of the parent tested; fewest needed; factor by which errors may exceed the tested ones; limit on confidence."""
 AVERAGES: Mapping[str, AverageOf] = {
     "SOFR30DAYAVG": AverageOf(parent="SOFR", window=30, level=7),
     "SOFR90DAYAVG": AverageOf(parent="SOFR", window=90, level=7),

@@ -118,7 +118,7 @@ class EffectPriors:
     slope_sd: tuple[float, ...] = ()
     group_sd: Mapping[str, float]
     shared: frozenset[str] = frozenset()
-    """Groups whose labels never come back (days): they soak up what a day did to all and add doubt to a forecast."""
+    """Groups whose labels never recur (days): they absorb what a day did to all rows and widen a forecast's doubt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +253,7 @@ class PooledModel(ReadsOwnSeries):
         return [x for x in past.resolved if self.covers(x.question)]
 
     def learnt(self, past: Past, day: date) -> LearntEffects:
-        """From answers known before the day; laid out once for a past, fitted once a day."""
+        """Effects learnt from answers known before the day; rows are built once per past, effects once a day."""
         return past.cached((self.name, "effects", day), lambda: self._learn(past, day))
 
     def _learn(self, past: Past, day: date) -> LearntEffects:

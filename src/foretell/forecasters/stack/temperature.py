@@ -33,7 +33,7 @@ RECORD_KNOWN, YEARS_TO_CHANGE = 0.3, 30.0
 """Share of that uncertainty left if the record runs until today, and the years after which it is back in full."""
 YEARS_NEEDED, YEARS_USED = 5, 15
 OUTLIER = 3.0
-"""A report further off than this many spreads counts as that far: a season's normal is not moved by a slip."""
+"""A report further off than this many spreads counts as that far off, so that one slip cannot move a normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ def from_record(series: Series, due: date) -> Climate | None:
 
 
 def _trend(day: Floats, value: Floats) -> float:
-    """Degrees a year over the last decades of a record, drawn to the world's warming as far as years differ anyway."""
+    """Trend in degrees a year over a record's last decades, shrunk to global warming as far as years differ."""
     kept = day > day[-1] - YEARS_OF_TREND * DAYS_PER_YEAR
     x = np.column_stack([harmonics(day[kept], COLUMNS), (day[kept] - day[-1]) / DAYS_PER_YEAR])
     # The days of one year share its weather: all of them are worth one look at its mean.

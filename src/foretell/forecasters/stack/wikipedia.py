@@ -118,7 +118,7 @@ class RankModel(PooledModel):
         return Estimate(p=p, rationale=words)
 
     def cases(self, asked: Sequence[Case]) -> PooledCases:
-        """Players by the lists, published on the first of a month, between the due day and the date."""
+        """Build rows by player; lists, published on the first of a month, are counted from the due day to the date."""
         columns = np.zeros((len(asked), 4))
         for row, (question, target, _) in enumerate(asked):
             due, end = question.due.date(), (target.resolves_at or question.due).date()
