@@ -1,4 +1,4 @@
-"""Arrays in, numbers out: scores, resampling, comparison, power. Knows no question and reads no file."""
+"""Scores, resampling, comparison and power: functions of arrays that know no questions and read no files."""
 
 from foretell.interface import offer
 

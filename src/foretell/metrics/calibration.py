@@ -1,4 +1,4 @@
-"""Do things forecast at 70 % happen 70 % of the time? Bins, calibration error, Murphy's decomposition."""
+"""Calibration: do things forecast at 70 % happen 70 % of the time? Bins, error, Murphy's decomposition."""
 
 from dataclasses import dataclass
 
@@ -219,7 +219,7 @@ def bin_codes(p: Floats, edges: Floats) -> npt.NDArray[np.intp]:
 
 
 def width_edges(bins: int) -> Floats:
-    """Edges of equal-width bins, i/bins rather than multiples of a step: 0.3 sits exactly on an edge."""
+    """Edges of equal-width bins, as i/bins rather than multiples of a step, so that 0.3 is exactly an edge."""
     if bins < 1:
         raise ValueError(f"bins must be at least 1, it is {bins}")
     return np.arange(bins + 1) / bins

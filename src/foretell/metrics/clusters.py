@@ -214,7 +214,7 @@ class ResamplingDesign:
         return as_weights(self.weight, n)
 
     def columns(self, scores: Floats) -> Floats:
-        """Weighted columns rows × K: (w·score, w) of plain scores (rows,), given columns (rows, K) as they are."""
+        """Weighted columns rows × K: (w·score, w) for plain scores (rows,); given columns (rows, K) unchanged."""
         if scores.ndim == 1:
             weight = self.weights(len(scores))
             return np.column_stack([weight * scores, weight])

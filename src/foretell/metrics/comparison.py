@@ -45,7 +45,7 @@ class Comparison:
     p: float
     """One-sided p-value, as in the papers: the share of draws on the other side of zero."""
     p_two_sided: float
-    """1 − level of the widest interval, of the kind shown, that misses zero; stars and corrections go by it."""
+    """1 − level of the widest interval, of the kind shown, that excludes zero; stars and corrections use it."""
     stars: str
     """From `p_two_sided`: *** below 0.001, ** below 0.01, * below 0.05; with any, a 95 % interval excludes 0."""
     n: int

@@ -174,7 +174,7 @@ class ThresholdCuts:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionThreshold:
-    """A cut and the rows it was chosen on. `score` is what it reached there, and so no estimate of what it will."""
+    """A threshold and the rows it was chosen on. `score` is its score there, and so no estimate for other rows."""
 
     value: float
     low: float
@@ -207,7 +207,7 @@ class CrossFittedThreshold:
     score: float
     score_at_half: float
     in_sample: float
-    """What the best single cut on all rows reaches: the number to distrust."""
+    """Score of the best single threshold on all rows: too optimistic, because it is chosen on those rows."""
     gain: Comparison
     fallbacks: int
     """Number of folds whose training rows had only one class, so that the threshold one half was used."""

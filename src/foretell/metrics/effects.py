@@ -1,7 +1,7 @@
-"""Two-way additive model y = μ + α(method) + γ(question) + ε: how good a method is apart from what it was asked.
+"""Two-way additive model y = μ + α(method) + γ(question) + ε: the skill of a method apart from its questions.
 
-Questions are eliminated exactly, which leaves one small system in the methods; nothing iterates, so millions
-of rows cost a few passes. `alternating_effects` is the same fit by the papers' iteration.
+Questions are eliminated exactly, which leaves one small system in the methods. Nothing iterates, so millions of rows
+cost a few passes. `alternating_effects` is the same fit by the papers' iteration.
 """
 
 from dataclasses import dataclass

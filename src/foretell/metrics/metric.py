@@ -138,7 +138,7 @@ class Metric:
     """What the rows must provide besides forecasts and outcomes."""
     bounds: Bounds = UNBOUNDED
     version: str = "1"
-    """Raised whenever the number for the same rows changes, so that old and new numbers are not compared."""
+    """Changed whenever the number for the same rows changes, so that old and new numbers are not compared."""
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -556,5 +556,5 @@ DECISION_METRICS = ("choice", "hard", "soft", "confidence")
 
 
 def metric_text(name: str) -> Metric:
-    """Return the label of a metric; an unknown one is shown by its own name."""
+    """Return the metric of that name; for an unknown name, one labelled with the name itself."""
     return METRICS.get(name) or mean_metric(name, lambda rows: rows.p, label=name, meaning=name)
