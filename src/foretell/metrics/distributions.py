@@ -179,7 +179,7 @@ def metaculus_peer_continuous(given: npt.ArrayLike) -> Floats:
     """Metaculus peer score of continuous questions: half of 100·n/(n−1)·ln(pmf_o / GM of all n).
 
     Args:
-        given: (forecasters × questions) bucket probabilities of what happened, NaN where absent, all above 0.
+        given: (forecasters × questions) bucket probabilities of what happened, NaN if absent, all above 0.
 
     >>> metaculus_peer_continuous([[0.02], [0.01]]).round(2)
     array([[ 34.66],

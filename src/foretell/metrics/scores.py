@@ -100,10 +100,10 @@ def metaculus_baseline_options(p: npt.ArrayLike, happened: npt.ArrayLike) -> Flo
 
 
 def metaculus_peer(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
-    """Metaculus peer score of a (forecasters × questions) matrix, NaN where a forecaster was absent.
+    """Metaculus peer score of a (forecasters × questions) matrix, NaN if a forecaster was absent.
 
     100·n/(n−1)·ln(p_o / GM of all n) = 100·(ln p_o − ln GM of the others): above 0 for those who beat their
-    peers, 0 summed over a question, 0 for whoever is alone. A probability of 0 for what happened raises,
+    peers, 0 summed over a question, 0 for a single forecaster. A probability of 0 for what happened raises,
     because it would hand everyone else +inf; give a `floor` (the site's is 0.001).
 
     >>> metaculus_peer([[0.8], [0.4]], [1]).round(1)

@@ -105,7 +105,7 @@ class MomentScores:
         return self.by_event(gap)
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
-        """Weighted sums and weights of events, from numbers by moment (NaN: none) of one entry or one entry a row."""
+        """Weighted event sums and weights, from numbers by moment (NaN if missing) of one entry or one per row."""
         known, starts = np.isfinite(values), self.arena.event_starts
         times = np.add.reduceat(known.astype(np.float64), starts, axis=-1)
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)

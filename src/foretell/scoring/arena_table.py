@@ -146,7 +146,7 @@ class ArenaTable:
         return found
 
     def scored(self) -> "ArenaTable":
-        """Only what has an outcome: open and void markets are gone, and the moments and events left empty by that."""
+        """Return only what has an outcome, dropping open and void markets and then empty moments and events."""
         return self.only(np.isfinite(self.markets.outcome))
 
     def only(self, kept: Bools) -> "ArenaTable":

@@ -165,7 +165,7 @@ class ArenaLeaderboard:
     """The first scored moment, UTC; `last` is the last one."""
     last: str
     lines: tuple[ArenaLeaderboardRow, ...]
-    """Rows with the best Brier score first; baselines are ranked among the entries."""
+    """Rows with the best Brier score first; baselines are listed among the entries."""
     versus_crowd: Mapping[str, Comparison]
     """Paired difference with the market, on the markets both answered; if negative, the entry is better."""
     pairs: ArenaPairs

@@ -77,7 +77,7 @@ def score(
 
     Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
     a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
-    for a run, for a backtest of a named question set, and where the forecasts have a column `outcome`. `options` are
+    for a run, for a backtest of a named question set, and if the forecasts have a column `outcome`. `options` are
     the fields of `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
 
     >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
@@ -93,7 +93,7 @@ def score(
 def _sources(
     forecasts: TableSource, outcomes: TableSource | None
 ) -> tuple[TableSource, TableSource | None, ReadOptions | None]:
-    """Runs, backtests and resolutions as long tables, everything else as it is; and how to read them."""
+    """Turn runs, backtests and resolutions into long tables, and say how to read them; keep other inputs."""
     from foretell.runs.backtest import Backtest
 
     if isinstance(forecasts, Backtest):

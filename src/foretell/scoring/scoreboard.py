@@ -146,7 +146,7 @@ class Scoreboard:
         return (self.metric, *(name for name in METRICS if name in present))
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per forecaster and group, best first: the group, the counts, and every metric with its interval."""
+        """Return a row per forecaster and group, best first, with group, counts and metrics with intervals."""
         found: list[dict[str, Any]] = []
         for section in self.sections():
             for row in section.rows:
@@ -211,7 +211,8 @@ def rows_as_text(rows: list[dict[str, Any]]) -> str:
 
     >>> print(rows_as_text([{"forecaster": "A", "brier": 0.04}, {"forecaster": "B", "brier": 0.25}]))
     forecaster  brier
-    A            0.04 B            0.25
+    A            0.04
+    B            0.25
     """
     names, cells = _cells(rows)
     cells = [[for_terminal(cell) for cell in line] for line in cells]

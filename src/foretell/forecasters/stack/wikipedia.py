@@ -97,7 +97,7 @@ class RankModel(PooledModel):
         shared=frozenset({"asking"}),
     )
     """Columns: the level, log(1 + lists to come), no list before the date, first place (nobody ranks above the first,
-    who can only fall). `asking`: the dates of one question share one outcome story."""
+    who can only fall). `asking`: the dates of one question depend on each other."""
 
     def covers(self, question: Question) -> bool:
         """Whether the question uses the template about a player's rank."""
