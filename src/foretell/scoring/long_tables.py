@@ -348,12 +348,12 @@ class TargetAnswer:
 
     @property
     def brier(self) -> float | None:
-        """Squared error of the answer; None if either is missing."""
+        """Squared error of the answer; None if answer or outcome is missing."""
         return None if self.p is None or self.outcome is None else (self.p - self.outcome) ** 2
 
     @property
     def price_brier(self) -> float | None:
-        """Squared error of the price; None if either is missing."""
+        """Squared error of the price; None if price or outcome is missing."""
         return None if self.price is None or self.outcome is None else (self.price - self.outcome) ** 2
 
 
