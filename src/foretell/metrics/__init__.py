@@ -1,4 +1,4 @@
-"""Arrays in, numbers out: scores, resampling, comparison, power. Knows no question and reads no file."""
+"""Scores, resampling, comparison and power: functions of arrays that know no questions and read no files."""
 
 from foretell.interface import offer
 
@@ -45,6 +45,6 @@ HOMES = {
     ),
     "foretell.metrics.shares": "DEFAULT_DRAWS mean_interval rate_interval share_interval",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages import from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

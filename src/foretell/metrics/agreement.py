@@ -1,6 +1,7 @@
-"""Do two raters mean the same by the same mark? Weighted kappa, correlation and distance, from sums over items.
+"""Agreement between raters (weighted kappa, correlation, distance), consistency and divergence of forecasts.
 
-All of them are functions of sums, so that intervals come from resampling whole items, whatever the number of raters.
+The agreement of raters is a function of sums over items, so intervals come from resampling whole items, whatever the
+number of raters.
 """
 
 from collections.abc import Sequence
@@ -41,17 +42,17 @@ class RaterAgreement:
     items: int
     ratings: int
     kappa: Interval
-    """Weighted by the square of the distance (Cohen 1968)."""
+    """Cohen's kappa, weighted by the squared distance (Cohen 1968)."""
     linear: Interval
-    """Weighted by the distance."""
+    """Cohen's kappa, weighted by the distance."""
     pearson: Interval
     spearman: Interval
     distance: Interval
     """Mean |first − second|."""
     variance: float
-    """Of |first − second| over items, as Prophet Arena (2025, Table 11) reports it beside the mean."""
+    """Variance of |first − second| over items, which Prophet Arena (2025, Table 11) reports beside the mean."""
     bias: Interval
-    """Mean first − second: above 0 where the first is more generous."""
+    """Mean first − second; positive if the first rater is more generous."""
     exact: float
     within_one: float
 
@@ -64,7 +65,7 @@ def rater_agreement(
     marks: int = 5,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> RaterAgreement:
-    """Agreement of paired marks 1..marks; every item counts once however many pairs it has."""
+    """Agreement of paired marks 1..marks; every item counts once, however many pairs it has."""
     a, b, items = _marks(first, "first", marks), _marks(second, "second", marks), factorise(item, "item")
     same_shape(first=a, second=b, item=items.codes)
     weight = 1.0 / items.sizes[items.codes]
@@ -96,7 +97,7 @@ def rater_agreement(
 def kappa_from_sums(sums: Floats, marks: int, penalty: Penalty = "quadratic") -> Floats:
     """κ = 1 − Σ v_ij O_ij / Σ v_ij E_ij of cell sums (..., marks²), v_ij = |i−j| or (i−j)² (Cohen 1968).
 
-    E has the margins of O. Where nobody disagrees by chance (both always give one mark), κ is undefined: NaN.
+    E has the margins of O. If chance disagreement is impossible (both always give one mark), κ is undefined: NaN.
     """
     table = sums.reshape(*sums.shape[:-1], marks, marks)
     total = table.sum(axis=(-2, -1), keepdims=True)
@@ -109,7 +110,7 @@ def kappa_from_sums(sums: Floats, marks: int, penalty: Penalty = "quadratic") ->
 
 
 def correlation_from_sums(sums: Floats) -> Floats:
-    """Pearson's r of sums (..., 6) of w, wx, wy, wxx, wyy, wxy; NaN where one side does not vary."""
+    """Pearson's r of sums (..., 6) of w, wx, wy, wxx, wyy, wxy; NaN if one side does not vary."""
     w, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     cov, var_x, var_y = w * xy - x * y, w * xx - x * x, w * yy - y * y
     spread = np.sqrt(np.maximum(var_x, 0) * np.maximum(var_y, 0))
@@ -117,7 +118,7 @@ def correlation_from_sums(sums: Floats) -> Floats:
 
 
 def _cells(a: Floats, b: Floats, weight: Floats, marks: int) -> Floats:
-    """One row per pair with its weight in the cell of its two marks."""
+    """One row per pair, with its weight in the cell of its two marks."""
     cells = np.zeros((len(a), marks * marks))
     cells[np.arange(len(a)), ((a - 1) * marks + b - 1).astype(np.int64)] = weight
     return cells
@@ -128,7 +129,7 @@ def _moments(x: Floats, y: Floats, weight: Floats) -> Floats:
 
 
 def _ranks(values: Floats, weight: Floats) -> Floats:
-    """Mid-ranks by weight, centred, so that an item with several ratings takes one place."""
+    """Centred mid-ranks by weight, so that an item with several ratings takes one rank."""
     unique, codes = np.unique(values, return_inverse=True)
     mass = np.bincount(codes, weights=as_weights(weight, len(values)), minlength=len(unique))
     middle = np.cumsum(mass) - mass / 2
@@ -147,14 +148,14 @@ def _marks(values: npt.ArrayLike, name: str, marks: int) -> Floats:
 # tell forecasters apart where nearly all of them pass.
 
 ROUNDING_TOLERANCE = 1e-9
-"""Slack for sums such as 0.1 + 0.2 that miss their value by a rounding error."""
+"""Tolerance for sums such as 0.1 + 0.2 that miss their value by a rounding error."""
 
 
 def logical_chain_score(chains: Sequence[npt.ArrayLike]) -> float:
     """Mean over chains of the share of steps that obey S_t → S_t+1, i.e. p_t ≤ p_t+1 (PA Eq. 9).
 
-    Each chain lists probabilities from the strongest claim to the weakest ("above 220" before "above 200").
-    Pass the maximal chains of one event, then average events; one list of all chains weighs chains equally.
+    Each chain lists probabilities from the strongest claim to the weakest ("above 220" before "above 200"). Pass the
+    maximal chains of one event and average over events; a single list of all chains weights chains equally.
     """
     if not len(chains):
         raise ValueError("chains is empty: there is nothing to score")
@@ -163,14 +164,14 @@ def logical_chain_score(chains: Sequence[npt.ArrayLike]) -> float:
 
 
 def chain_gap(chain: npt.ArrayLike) -> float:
-    """Largest amount by which a claim is held likelier than one it implies, max over s<t of (p_s − p_t)⁺."""
+    """Largest excess of a claim's probability over that of a claim it implies, max over s<t of (p_s − p_t)⁺."""
     return largest_decrease(_chain(chain, "chain"))
 
 
 def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: float = 0.02) -> float:
     """Share of events whose outcomes, of which exactly one comes true, sum to 1 within `tolerance` (PA Eq. 10).
 
-    The paper names no tolerance; 0.02 forgives percent-rounding and little else.
+    The paper names no tolerance; 0.02 allows for rounding to percent and little else.
     """
     if not tolerance >= 0:
         raise ValueError(f"tolerance must be >= 0, it is {tolerance}")
@@ -181,7 +182,7 @@ def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: floa
 
 
 def largest_decrease(p: Floats) -> float:
-    """Worst fall along a sequence that ought not to fall."""
+    """Largest decrease along a sequence that should not decrease."""
     return float(np.max(np.maximum.accumulate(p) - p))
 
 
@@ -198,17 +199,17 @@ def _chain(chain: npt.ArrayLike, name: str) -> Floats:
 
 SMALLEST_FLOAT = float(np.finfo(np.float64).tiny)
 CHUNK_CELLS = 4_000_000
-"""Numbers held at once while pairs are compared."""
+"""Number of cells held in memory at once while pairs are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DivergenceMatrix:
-    """Every forecaster against every other, on the targets both answered."""
+    """Divergence of every pair of forecasters, on the targets both answered."""
 
     mean: Floats
-    """Mean divergence in bits; 0 on the diagonal, NaN where two share no target."""
+    """Mean divergence in bits; 0 on the diagonal, NaN if two forecasters share no target."""
     n: Ints
-    """Targets both answered; on the diagonal, those the forecaster answered."""
+    """Number of targets both answered; on the diagonal, number the forecaster answered."""
 
 
 def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:

@@ -1,8 +1,8 @@
-"""Array types of the package and the checks every score makes once, at its edge.
+"""Array types of the package, and the checks that every score runs once on its inputs.
 
-Each `as_*` function either returns a float64 array that is safe to compute with, or raises a `ValueError`
-that names the argument and the first offending position. The array may share memory with the input; no
-function of this package writes into it.
+Each `as_*` function either returns a float64 array that is safe to compute with, or raises a `ValueError` that names
+the argument and the first offending position. The array may share memory with the input; no function of this package
+writes into it.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ def as_outcomes(y: npt.ArrayLike, name: str = "outcome") -> Floats:
 
 
 def as_pairs(p: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Probabilities and their outcomes, both checked and of one shape."""
+    """Return probabilities and their outcomes, both checked and of the same shape."""
     probabilities, outcomes = as_probabilities(p), as_outcomes(outcome)
     same_shape(p=probabilities, outcome=outcomes)
     return probabilities, outcomes
@@ -96,7 +96,7 @@ def same_shape(**arrays: npt.NDArray[np.generic]) -> None:
 
 
 def reject(bad: Bools, array: Floats, name: str, complaint: str) -> None:
-    """Raise about the first element flagged in `bad`; do nothing when none is."""
+    """Raise a ValueError about the first element flagged in `bad`; do nothing if none is."""
     if not bad.any():
         return
     index = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -20,7 +20,7 @@ IntervalKind = Literal["percentile", "symmetric"]
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A number with its uncertainty; `warning` says when the uncertainty itself is in doubt."""
+    """A number with its uncertainty; `warning` says if the uncertainty itself is doubtful."""
 
     estimate: float
     low: float
@@ -28,9 +28,9 @@ class Interval:
     se: float
     """Standard deviation of the replicates."""
     n_clusters: int
-    """Independent units that were resampled."""
+    """Number of independent units that were resampled."""
     draws: int
-    """Replicates that could be computed."""
+    """Number of replicates that could be computed."""
     warning: str | None = None
 
 
@@ -41,10 +41,10 @@ def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[float,
 
 
 def symmetric_interval(estimate: float, replicates: Floats, level: float = 0.95) -> tuple[float, float, float]:
-    """Interval estimate ± h and the bootstrap mass it holds.
+    """Return the interval estimate ± h and the bootstrap mass it holds.
 
-    With B replicates and deviations d_b = |θ*_b − θ̂| in ascending order, h = d_(k) for k = ⌈level·B⌉; the
-    mass reached is k/B (Prophet Arena 2025, Appendix C.7, Algorithm 1).
+    With B replicates and deviations d_b = |θ*_b − θ̂| in ascending order, h = d_(k) for k = ⌈level·B⌉; the mass reached
+    is k/B (Prophet Arena 2025, Appendix C.7, Algorithm 1).
     """
     deviations = np.sort(np.abs(replicates - estimate))
     # 0.55 * 100 is 55.00000000000001 in floating point: without the rounding k would be one too many.
@@ -56,7 +56,7 @@ def symmetric_interval(estimate: float, replicates: Floats, level: float = 0.95)
 def interval_bounds(
     estimate: float, replicates: Floats, *, kind: IntervalKind = "percentile", level: float = 0.95
 ) -> tuple[float, float]:
-    """The low and high ends of an interval of the given kind; NaN without replicates."""
+    """Lower and upper bounds of an interval of the given kind; NaN without replicates."""
     if not len(replicates):
         return math.nan, math.nan
     if kind == "percentile":
@@ -67,7 +67,7 @@ def interval_bounds(
 def expanded_level(level: float, n_clusters: int) -> float:
     """The level at which percentiles of n resampled clusters reach `level`: the expanded percentile interval.
 
-    Resampling n units understates their spread by √((n − 1)/n) and knows nothing of Student's t: the tail is taken at
+    Resampling n units understates their spread by √((n − 1)/n) and ignores Student's t. The tail is therefore taken at
     Φ(−√(n/(n − 1))·t), where t is the quantile of Student's t with n − 1 degrees of freedom (Hesterberg 2015).
 
     >>> round(expanded_level(0.95, 12), 4), round(expanded_level(0.95, 100), 4)
@@ -82,7 +82,7 @@ def expanded_level(level: float, n_clusters: int) -> float:
 
 
 def expanded_p(p: float, n_clusters: int) -> float:
-    """A two-sided p-value of n resampled clusters on the same footing: below 1 − level where the interval misses 0.
+    """Expand a two-sided p-value of n resampled clusters likewise: below 1 − level if the interval excludes 0.
 
     >>> round(expanded_p(1 - expanded_level(0.95, 12), 12), 6)
     0.05
@@ -96,16 +96,16 @@ def expanded_p(p: float, n_clusters: int) -> float:
 
 
 Bounds = tuple[float, float]
-"""The lowest and the highest value a statistic can have."""
+"""The lowest and highest possible values of a statistic."""
 UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 def student_margin(se: float, level: float, n_clusters: int) -> float:
-    """How far an interval must reach to either side if too few clusters leave percentiles too short, else 0.
+    """Margin to which an interval must extend if percentiles of too few clusters are too short, else 0.
 
     No resample lies outside the range of its clusters, and the range of n values contains the centre of a symmetric
-    distribution with probability 1 − 2^(1 − n): below six clusters that is less than 95 %, however far out percentiles
-    are taken. Student's t has no such limit.
+    distribution with probability 1 − 2^(1 − n): below six clusters that is less than 95 %, however extreme the
+    percentiles. Student's t has no such limit.
 
     >>> student_margin(1.0, 0.95, 6), round(student_margin(1.0, 0.95, 3), 2)
     (0.0, 5.27)
@@ -118,7 +118,7 @@ def student_margin(se: float, level: float, n_clusters: int) -> float:
 
 
 def reach_out(low: float, high: float, estimate: float, margin: float, bounds: Bounds = UNBOUNDED) -> Bounds:
-    """An interval widened to `estimate ± margin`, but not beyond what the statistic can be."""
+    """Widen an interval to `estimate ± margin`, but not beyond the bounds of the statistic."""
     if not margin > 0:
         return low, high
     return min(low, max(estimate - margin, bounds[0])), max(high, min(estimate + margin, bounds[1]))
@@ -130,24 +130,24 @@ Statistic = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How to bootstrap; the defaults are those of the papers (5,000 draws, 95 %)."""
+    """Bootstrap settings; the defaults are those of the papers (5,000 draws, 95 %)."""
 
     draws: int = 5000
     level: float = 0.95
     interval: IntervalKind = "percentile"
     seed: int = 0
     expanded: bool = False
-    """Widen percentile intervals, and p-values with them, by what few clusters leave out (see `expanded_level`)."""
+    """Widen percentile intervals and p-values to correct for few clusters (see `expanded_level`)."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot give an interval."""
+        """Reject settings that cannot give an interval."""
         if self.draws < 2:
             raise ValueError(f"draws must be at least 2, got {self.draws}")
         if not 0 < self.level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {self.level}")
 
     def rng(self, stream: int = 0) -> np.random.Generator:
-        """The generator of one stratum: the same seed and stream give the same draws."""
+        """Return the random generator of one stratum: the same seed and stream give the same draws."""
         return np.random.default_rng([self.seed, stream])
 
 
@@ -155,7 +155,7 @@ DEFAULT_RESAMPLING = Resampling()
 
 
 def mean_from_sums(sums: Floats) -> Floats:
-    """Weighted mean Σwx/Σw of sums (..., 2); NaN where no weight was drawn."""
+    """Weighted mean Σwx/Σw of sums (..., 2); NaN if no weight was drawn."""
     total, weight = sums[..., 0], sums[..., 1]
     return np.divide(total, weight, out=np.full(total.shape, np.nan), where=weight > 0)
 
@@ -166,7 +166,7 @@ def brier_index_from_sums(sums: Floats) -> Floats:
 
 
 def bootstrap_sums(sums: Floats, from_sums: Statistic, resampling: Resampling = DEFAULT_RESAMPLING) -> Interval:
-    """Interval of from_sums(Σ over clusters) when whole clusters (rows of `sums`, clusters × K) are resampled."""
+    """Interval of from_sums(Σ over clusters), resampling whole clusters (rows of `sums`, clusters × K)."""
     replicates = from_sums(draw_sums(sums, resampling.draws, resampling.rng()))
     total = sums.sum(axis=0)
     warning = cluster_warning(len(sums), 0.0, "")
@@ -182,7 +182,7 @@ def bootstrap_score(
 ) -> Interval:
     """Interval of a population statistic of per-row scores, resampling clusters (labels, or a `ResamplingDesign`).
 
-    `score` has one number per row, or K already weighted columns per row when the statistic takes K sums.
+    `score` has one number per row, or K already weighted columns per row if the statistic takes K sums.
     """
     values = as_floats(score, "score")
     design = as_design(cluster)
@@ -201,21 +201,21 @@ def bootstrap_score(
 
 
 def strata_warning(strata: Sequence[ResamplingStratum], present: Sequence[Bools]) -> str | None:
-    """What makes an interval from the units that are present doubtful, or None."""
+    """Return a warning if an interval from the units present is doubtful, else None."""
     return "; ".join(filter(None, (s.warning(mask) for s, mask in zip(strata, present, strict=True)))) or None
 
 
 def as_design(cluster: npt.ArrayLike | ResamplingDesign | None) -> ResamplingDesign:
-    """A `ResamplingDesign` as it is; labels as the clusters of one."""
+    """Return a `ResamplingDesign` unchanged; use labels as the clusters of a new one."""
     return cluster if isinstance(cluster, ResamplingDesign) else ResamplingDesign(cluster=cluster)
 
 
 def replicate(
     strata: Sequence[ResamplingStratum], sums: Sequence[Floats], statistic: Statistic, resampling: Resampling
 ) -> tuple[Floats, Floats]:
-    """Statistics of J columns, on the data (J) and on every draw (draws × J), as the mean over strata.
+    """Statistics of J columns, on the data (J) and on every draw (draws × J), averaged over strata.
 
-    `sums[s]` is units × J × K. All columns of a stratum see the same resamples, which is what pairs them.
+    `sums[s]` is units × J × K. All columns of a stratum see the same resamples, which pairs them.
     """
     columns, width = sums[0].shape[1:]
     estimate = np.zeros(columns)
@@ -237,9 +237,9 @@ def summarise(
     warning: str | None = None,
     bounds: Bounds = UNBOUNDED,
 ) -> Interval:
-    """The `Interval` of an estimate and its replicates; draws without a value are left out and told.
+    """Build the `Interval` of an estimate and its replicates; draws without a value are left out and reported.
 
-    One cluster resampled is always itself: how far the estimate could be off is unknown then, not zero.
+    Resampling a single cluster always returns that cluster, so the uncertainty is then unknown, not zero.
     """
     finite = replicates[np.isfinite(replicates)]
     lost = len(replicates) - len(finite)

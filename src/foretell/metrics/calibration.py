@@ -1,4 +1,4 @@
-"""Do things forecast at 70 % happen 70 % of the time? Bins, calibration error, Murphy's decomposition."""
+"""Calibration: do things forecast at 70 % happen 70 % of the time? Bins, error, Murphy's decomposition."""
 
 from dataclasses import dataclass
 
@@ -12,22 +12,22 @@ from foretell.metrics.arrays import Floats, Ints, as_pairs, as_weights, group_su
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationLine:
-    """Line on the log-odds scale; (intercept 0, slope 1) is perfect, slope below 1 is overconfidence."""
+    """A line on the log-odds scale; (intercept 0, slope 1) is perfect, and a slope below 1 means overconfidence."""
 
     intercept: float
     slope: float
     intercept_se: float
     slope_se: float
     identified: bool
-    """False when the data leave the line open: one forecast value only, or outcomes it separates."""
+    """False if the data do not determine the line: a single forecast value, or outcomes that it separates."""
 
 
 def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 1e-4) -> CalibrationLine:
     """Logistic recalibration logit P(o=1) = intercept + slope·logit(p), by Newton's method (Cox 1958).
 
-    Forecasts are clipped to [clip, 1 − clip]. A penalty of 1e-6 pulls toward (0, 1): it moves no digit that
-    matters in ordinary data, and keeps every number finite where maximum likelihood has none (all outcomes
-    equal, perfect separation, a single forecast value); `identified` is then False.
+    Forecasts are clipped to [clip, 1 − clip]. A penalty of 1e-6 pulls toward (0, 1): it changes no digit that matters
+    in ordinary data, and keeps every number finite if maximum likelihood has no solution (all outcomes equal, perfect
+    separation, a single forecast value); `identified` is then False.
     """
     if not 0 < clip < 0.5:
         raise ValueError(f"clip must be within (0, 0.5), it is {clip}")
@@ -77,7 +77,7 @@ def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) 
 
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityBins:
-    """One entry per bin that holds at least one forecast, in rising order; all entries are finite."""
+    """One entry per bin that holds at least one forecast, in ascending order; all entries are finite."""
 
     low: Floats
     high: Floats
@@ -137,36 +137,36 @@ def ece(
 ) -> float:
     """Expected calibration error Σ_b w_b |ō_b − p̄_b| / Σ_b w_b over bins, in [0, 1], lower is better.
 
-    Equation (3) of Prophet Arena, appendix C.2 (B = 10), and Guo et al. (2017). Binning hides errors that
-    cancel inside a bin, and a finite sample has a positive error even for a perfect forecaster: compare it
-    between forecasters on the same questions.
+    Equation (3) of Prophet Arena, appendix C.2 (B = 10), and Guo et al. (2017). Binning hides errors that cancel inside
+    a bin, and in a finite sample even a perfect forecaster has a positive error, so compare it between forecasters on
+    the same questions.
     """
     return reliability_bins(p, outcome, weight, bins=bins).ece
 
 
 @dataclass(frozen=True, kw_only=True)
 class MurphyDecomposition:
-    """Parts of a mean Brier score; `brier` puts them together again."""
+    """Components of a mean Brier score; `brier` adds them up again."""
 
     reliability: float
-    """Σ w (p̄_k − ō_k)²: 0 when calibrated, lower is better."""
+    """Σ w (p̄_k − ō_k)²: 0 if calibrated, lower is better."""
     resolution: float
     """Σ w (ō_k − ō)²: how far the groups' frequencies differ from the base rate, higher is better."""
     uncertainty: float
-    """ō(1 − ō): what the questions bring along, whoever forecasts."""
+    """ō(1 − ō): a property of the questions, the same for every forecaster."""
     within_variance: float = 0.0
-    """Spread of forecasts inside the groups; 0 when groups are the distinct forecasts."""
+    """Spread of forecasts inside the groups; 0 if groups are the distinct forecasts."""
     within_covariance: float = 0.0
     """Twice the covariance of forecast and outcome inside the groups."""
 
     @property
     def within(self) -> float:
-        """What grouping hides: within_variance − within_covariance."""
+        """The part that grouping hides: within_variance − within_covariance."""
         return self.within_variance - self.within_covariance
 
     @property
     def brier(self) -> float:
-        """Sum reliability − resolution + uncertainty + within: the mean Brier score itself."""
+        """The sum reliability − resolution + uncertainty + within, which is the mean Brier score itself."""
         return self.reliability - self.resolution + self.uncertainty + self.within
 
 
@@ -214,12 +214,12 @@ def wilson_interval(share: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95)
 
 
 def bin_codes(p: Floats, edges: Floats) -> npt.NDArray[np.intp]:
-    """Bin index of each p for bins (edge_b, edge_b+1], the first bin closed at its low end."""
+    """Bin index of each p for bins (edge_b, edge_b+1], with the first bin closed at its lower end."""
     return np.searchsorted(edges[1:-1], p, side="left")
 
 
 def width_edges(bins: int) -> Floats:
-    """Edges of equal-width bins, i/bins rather than multiples of a step: 0.3 sits exactly on an edge."""
+    """Edges of equal-width bins, as i/bins rather than multiples of a step, so that 0.3 is exactly an edge."""
     if bins < 1:
         raise ValueError(f"bins must be at least 1, it is {bins}")
     return np.arange(bins + 1) / bins

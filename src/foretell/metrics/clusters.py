@@ -1,8 +1,7 @@
-"""Which rows belong together: labels become codes, codes become cluster sums.
+"""Clusters of dependent rows: labels become codes, and codes become cluster sums.
 
-Horizons of one question, questions on one series and questions that resolve on one day move together.
-An error bar that takes them for independent rows is too short, so every interval and test of the package
-starts from a `Clusters` value.
+Horizons of one question, questions on one series and questions that resolve on one day move together. An error bar that
+treats them as independent rows is too short, so every interval and test of the package starts from a `Clusters` value.
 """
 
 from collections.abc import Hashable, Iterator
@@ -18,7 +17,7 @@ FEW_CLUSTERS = 30
 """Below this many clusters a bootstrap interval is known to be too short (Cameron, Gelbach & Miller 2008)."""
 
 DOMINANT_SHARE = 0.2
-"""A cluster that holds more than this share of the rows decides the result alone."""
+"""A cluster that holds more than this share of the rows dominates the result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class Clusters:
         return np.bincount(self.codes, minlength=self.n).astype(np.int64)
 
     def sums(self, values: Floats) -> Floats:
-        """Sum of each column of `values` (rows × K) within each cluster: an array n × K."""
+        """Sum each column of `values` (rows × K) within each cluster; the result is n × K."""
         out = np.empty((self.n, values.shape[1]))
         for k in range(values.shape[1]):
             out[:, k] = np.bincount(self.codes, weights=values[:, k], minlength=self.n)
@@ -43,7 +42,7 @@ class Clusters:
 
     @property
     def warning(self) -> str | None:
-        """A sentence when the clusters are too few or too unequal for a trustworthy interval, else None."""
+        """A sentence if the clusters are too few or too unequal for a trustworthy interval, else None."""
         sizes = self.sizes
         return cluster_warning(
             self.n, float(sizes.max()) / float(sizes.sum()), f"cluster {self.labels[int(sizes.argmax())]}"
@@ -51,7 +50,7 @@ class Clusters:
 
 
 def cluster_warning(n_clusters: int, largest: float, name: str) -> str | None:
-    """The warning for that many clusters, of which `name` holds the share `largest` of the rows."""
+    """Return the warning for this many clusters, of which `name` holds the share `largest` of the rows."""
     doubts: list[str] = []
     if n_clusters < FEW_CLUSTERS:
         doubts.append(
@@ -64,9 +63,9 @@ def cluster_warning(n_clusters: int, largest: float, name: str) -> str | None:
 
 
 def factorise(labels: npt.ArrayLike, name: str = "cluster") -> Clusters:
-    """Codes 0..n-1 of one-dimensional labels, numbered by sorted label, so row order does not matter.
+    """Codes 0..n-1 of one-dimensional labels, numbered by sorted label, so that row order does not matter.
 
-    A missing label (NaN, NaT, None) raises: rows of unknown cluster are not one big cluster.
+    A missing label (NaN, NaT, None) raises, because rows of unknown cluster are not one big cluster.
     """
     array = np.asarray(labels)
     if array.ndim != 1 or not len(array):
@@ -84,7 +83,7 @@ def factorise(labels: npt.ArrayLike, name: str = "cluster") -> Clusters:
 
 
 def _factorise_dense(array: npt.NDArray[Any], low: int, high: int) -> Clusters:
-    """Integers in a short range need no sort: a table of those that occur gives their ranks."""
+    """Factorise integers in a short range without sorting: a table of those that occur gives their ranks."""
     shifted = (array - array.dtype.type(low)).astype(np.int64)
     present = np.zeros(high - low + 1, dtype=np.bool_)
     present[shifted] = True
@@ -94,7 +93,7 @@ def _factorise_dense(array: npt.NDArray[Any], low: int, high: int) -> Clusters:
 
 
 def _factorise_objects(array: npt.NDArray[Any], name: str) -> Clusters:
-    """Text and mixed labels by hashing, many times faster than sorting every row."""
+    """Factorise text and mixed labels by hashing, which is many times faster than sorting every row."""
     seen: dict[Hashable, int] = {}
     first = np.fromiter((seen.setdefault(x, len(seen)) for x in array.tolist()), np.int64, len(array))
     if any(x is None or x != x for x in seen):
@@ -109,7 +108,7 @@ def _factorise_objects(array: npt.NDArray[Any], name: str) -> Clusters:
 
 
 def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
-    """The cells of two partitions: rows share a cell when they share both clusters."""
+    """Return the cells of two partitions: rows share a cell if they share both clusters."""
     if len(first.codes) != len(second.codes):
         raise ValueError("first and second must have the same number of rows")
     return factorise(first.codes * second.n + second.codes, "cell")
@@ -121,7 +120,7 @@ def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
 # resample is a vector of counts, and its sums are counts @ sums.
 
 DRAW_CHUNK = 1 << 22
-"""Elements of the largest temporary array (32 MB as float64): memory stays flat as draws grow."""
+"""Number of elements of the largest temporary array (32 MB as float64), so that memory stays flat as draws grow."""
 
 
 def draw_sums(sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
@@ -171,18 +170,18 @@ def _chunks(draws: int, width: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, kw_only=True)
 class ResamplingDesign:
-    """Labels and weights of the rows, one entry per row; what is left out is not used."""
+    """Labels and weights of the rows, one entry per row; fields left out are not used."""
 
     cluster: npt.ArrayLike | None = None
-    """Rows that share a label are resampled together; without it every row stands alone."""
+    """Rows that share a label are resampled together; without it, every row is its own cluster."""
     crossed: npt.ArrayLike | None = None
-    """A second margin, e.g. the resolution day beside the question: both are resampled (pigeonhole)."""
+    """A second margin, e.g. the resolution day besides the question: both are resampled (pigeonhole)."""
     stratum: npt.ArrayLike | None = None
-    """Kinds (market, dataset) resampled apart; the overall number is the mean of their statistics."""
+    """Kinds (market, dataset) that are resampled separately; the overall number is the mean of their statistics."""
     weight: npt.ArrayLike | None = None
 
     def take(self, rows: Bools) -> "ResamplingDesign":
-        """The design of the rows where the mask is true."""
+        """Return the design of the rows for which the mask is true."""
 
         def kept(labels: npt.ArrayLike | None) -> npt.ArrayLike | None:
             return None if labels is None else np.asarray(labels)[rows]
@@ -195,7 +194,7 @@ class ResamplingDesign:
         )
 
     def strata(self, n: int) -> "list[ResamplingStratum]":
-        """The strata of a table of n rows, in the order of their labels."""
+        """Return the strata of a table of n rows, in the order of their labels."""
         self.check(n)
         if self.stratum is None:
             return [self._stratum("", np.arange(n), n)]
@@ -211,11 +210,11 @@ class ResamplingDesign:
                 raise ValueError(f"{name} has shape {np.shape(labels)}, expected ({n},)")
 
     def weights(self, n: int) -> Floats:
-        """One weight per row, 1 where none was given."""
+        """Return one weight per row, 1 if none was given."""
         return as_weights(self.weight, n)
 
     def columns(self, scores: Floats) -> Floats:
-        """Weighted columns rows × K: (w·score, w) of plain scores (rows,), given columns (rows, K) as they are."""
+        """Weighted columns rows × K: (w·score, w) for plain scores (rows,); given columns (rows, K) unchanged."""
         if scores.ndim == 1:
             weight = self.weights(len(scores))
             return np.column_stack([weight * scores, weight])
@@ -239,13 +238,13 @@ class ResamplingDesign:
 
 @dataclass(frozen=True, kw_only=True)
 class ResamplingStratum:
-    """Rows resampled on their own: `units` are the clusters, or the cells when two margins are crossed."""
+    """Rows that are resampled separately: `units` are the clusters, or the cells if two margins are crossed."""
 
     label: str
     rows: Ints
     units: Clusters
     margins: tuple[Clusters, Clusters] | None = None
-    """The two crossed partitions, of the cells."""
+    """The two crossed partitions of the cells."""
 
     def draw(self, sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
         """Sums over `draws` resamples of this stratum (draws × K) from its unit sums (units × K)."""
@@ -255,13 +254,13 @@ class ResamplingStratum:
         return draw_crossed_sums(sums, first.codes, second.codes, draws, rng)
 
     def n_clusters(self, present: Bools) -> int:
-        """Clusters with at least one unit in the mask; with two margins, those of the shorter one."""
+        """Number of clusters with at least one unit in the mask; with two margins, that of the margin with fewer."""
         if self.margins is None:
             return int(present.sum())
         return min(len(np.unique(margin.codes[present])) for margin in self.margins)
 
     def warning(self, present: Bools) -> str | None:
-        """What makes an interval from the units in the mask doubtful, or None."""
+        """Return a warning if an interval from the units in the mask is doubtful, else None."""
         if not present.any():
             return "no row answered by both"
         sizes = self.units.sizes * present

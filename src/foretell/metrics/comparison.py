@@ -1,11 +1,11 @@
 """Is one method better than another? Paired bootstrap of the difference of population statistics.
 
-Both arms are recomputed on the same resample, so what makes a question easy or hard for everyone cancels.
-A row counts only where both methods answered it (NaN = unanswered).
+Both arms are recomputed on the same resample, so whatever makes a question easy or hard for everyone cancels. A row
+counts only if both methods answered it (NaN = unanswered).
 
-Scores are one number per row, of which the statistic sees (Σ weight·score, Σ weight), or K columns per row,
-already weighted, of which it sees the K sums: that is how numbers that are no means (calibration error, Sharpe
-ratio) are compared.
+Scores are one number per row, of which the statistic sees (Σ weight·score, Σ weight), or K columns per row, already
+weighted, of which it sees the K sums. The latter serves statistics that are not means (calibration error, Sharpe
+ratio).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,30 +43,30 @@ class Comparison:
     low: float
     high: float
     p: float
-    """One-sided, as the papers have it: the share of draws on the other side of zero."""
+    """One-sided p-value, as in the papers: the share of draws on the other side of zero."""
     p_two_sided: float
-    """1 − level of the widest interval, of the kind shown, that misses zero; stars and corrections go by it."""
+    """1 − level of the widest interval, of the kind shown, that excludes zero; stars and corrections use it."""
     stars: str
-    """From `p_two_sided`: *** below 0.001, ** below 0.01, * below 0.05; with any, a 95 % interval misses 0."""
+    """From `p_two_sided`: *** below 0.001, ** below 0.01, * below 0.05; with any, a 95 % interval excludes 0."""
     n: int
-    """Rows (or, from sums, clusters) that both methods answered."""
+    """Number of rows (or, from sums, clusters) that both methods answered."""
     n_clusters: int
     warning: str | None = None
 
     @property
     def interval(self) -> Interval:
-        """The difference as a number with its interval, for charts."""
+        """The difference with its interval, for charts."""
         ends = {name: getattr(self, name) for name in ("low", "high", "se", "n_clusters", "warning")}
         return Interval(estimate=self.diff, draws=0, **ends)
 
     def times(self, factor: float) -> "Comparison":
-        """The difference in another unit; times −1 it is second − first."""
+        """Scale the difference to another unit; a factor of −1 gives second − first."""
         low, high = sorted((factor * self.low, factor * self.high))
         return replace(self, diff=factor * self.diff, se=abs(factor) * self.se, low=low, high=high)
 
 
 def stars(p: float) -> str:
-    """*** below 0.001, ** below 0.01, * below 0.05, else nothing (also for NaN)."""
+    """Return *** below 0.001, ** below 0.01, * below 0.05, else an empty string (also for NaN)."""
     return "*" * sum(p < bound for bound in (0.001, 0.01, 0.05))
 
 
@@ -80,7 +80,7 @@ def one_sided_p(diff: float, replicates: Floats) -> float:
 def two_sided_p(replicates: Floats) -> float:
     """Twice the smaller tail: min(1, 2·(1 + min(#{≤ 0}, #{≥ 0})) / (B + 1)) (Davison & Hinkley 1997, 4.2).
 
-    The p-value of percentile intervals.
+    This is the p-value of percentile intervals.
     """
     if not len(replicates):
         return float("nan")
@@ -95,15 +95,15 @@ def symmetric_p(estimate: float, replicates: Floats) -> float:
 
 
 def _tails(replicates: Floats) -> tuple[float, float]:
-    """Shares of draws ≤ 0 and ≥ 0, one draw added to each so that none is ever empty."""
+    """Shares of draws ≤ 0 and ≥ 0, with one draw added to each so that neither is ever zero."""
     n = len(replicates) + 1
     return (1 + int(np.sum(replicates <= 0))) / n, (1 + int(np.sum(replicates >= 0))) / n
 
 
 def comparison_of(interval: Interval, replicates: Floats, n: int, resampling: Resampling) -> Comparison:
-    """The `Comparison` whose difference has that interval and those replicates (NaN draws are ignored).
+    """Build the `Comparison` of a difference with that interval and those replicates (NaN draws are ignored).
 
-    The p-value belongs to the kind of interval: it is below 1 − level exactly where the interval misses zero.
+    The p-value matches the kind of interval: it is below 1 − level exactly if the interval excludes zero.
     """
     finite = replicates[np.isfinite(replicates)] if interval.n_clusters > 1 else replicates[:0]
     p = _p_of_kind(interval.estimate, finite, resampling.interval)
@@ -147,9 +147,9 @@ class PairwiseMatrix:
     low: Floats
     high: Floats
     p: Floats
-    """Two-sided, like the interval; 1 on the diagonal."""
+    """Two-sided p-values, consistent with the interval; 1 on the diagonal."""
     n: Ints
-    """Rows both answered; on the diagonal, rows the method answered."""
+    """Number of rows both answered; on the diagonal, rows the method answered."""
     warning: str | None = None
 
     @property
@@ -159,7 +159,7 @@ class PairwiseMatrix:
 
     @classmethod
     def of(cls, pairs: Mapping[IndexPair, Comparison], n: Ints) -> "PairwiseMatrix":
-        """The matrix whose upper half the pairs are."""
+        """Build the matrix from the pairs of its upper half."""
         diff, se, low, high, p = (np.zeros(n.shape) for _ in range(5))
         np.fill_diagonal(p, 1.0)
         for (a, b), one in pairs.items():
@@ -181,9 +181,9 @@ def compare_paired(
 ) -> Comparison:
     """Statistic of a − statistic of b on the rows both answered, clusters (labels or a `ResamplingDesign`) resampled.
 
-    With `statistic=brier_index_from_sums` the index of the whole population is recomputed in each draw on
-    both arms; it is never an average of per-row indices. A `ResamplingDesign` with strata gives the difference of the
-    means over strata of the statistic. Scores have shape (rows,) or (rows, K).
+    With `statistic=brier_index_from_sums` the index of the whole population is recomputed in each draw on both arms; it
+    is never an average of per-row indices. A `ResamplingDesign` with strata gives the difference of the means over
+    strata of the statistic. Scores have shape (rows,) or (rows, K).
     """
     first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
     same_shape(score_a=first, score_b=second)
@@ -205,8 +205,8 @@ def compare_all(
 ) -> list[Comparison]:
     """Each column of `scores` (rows × methods, or × K) minus column `reference`, all from one set of draws.
 
-    Clusters that a pair does not share stay in the resampling with weight zero, so that all pairs see the same
-    draws; `compare_paired` drops them first.
+    Clusters that a pair does not share stay in the resampling with weight zero, so that all pairs see the same draws;
+    `compare_paired` drops them first.
     """
     rows = _MethodRows.of(scores, cluster)
     size = rows.answered.shape[1]
@@ -222,7 +222,7 @@ def compare_matrix(
     statistic: Statistic = mean_from_sums,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> PairwiseMatrix:
-    """All pairs of columns of `scores` (rows × methods, or × K), for a heat map."""
+    """Compare all pairs of columns of `scores` (rows × methods, or × K), for a heat map."""
     rows = _MethodRows.of(scores, cluster)
     answered = rows.answered.astype(np.float64)
     pairs = list(combinations(range(answered.shape[1]), 2))
@@ -231,7 +231,7 @@ def compare_matrix(
 
 @dataclass(frozen=True, kw_only=True)
 class _MethodRows:
-    """Weighted columns (rows × methods × K, zero where unanswered), who answered what, and the design."""
+    """Weighted columns (rows × methods × K, zero if unanswered), which rows each method answered, and the design."""
 
     columns: Floats
     answered: Bools
@@ -254,7 +254,7 @@ class _MethodRows:
     def compare(
         self, pairs: Sequence[IndexPair], statistic: Statistic, resampling: Resampling
     ) -> dict[IndexPair, Comparison]:
-        """One `Comparison` per pair of methods; every pair sees the same resamples."""
+        """Return one `Comparison` per pair of methods; every pair sees the same resamples."""
         strata = self.design.strata(len(self.columns))
         height = self.columns.shape[2] * (resampling.draws + sum(s.units.n for s in strata))
         found: dict[IndexPair, Comparison] = {}
@@ -277,7 +277,7 @@ class _MethodRows:
     def _blocks(
         self, pairs: Sequence[IndexPair], limit: int
     ) -> Iterator[tuple[list[tuple[int, Bools]], dict[IndexPair, IndexPair]]]:
-        """At most `limit` arms (a method on a set of rows) at a time, and the two of each pair.
+        """Yield at most `limit` arms (a method on a set of rows) at a time, and the two arms of each pair.
 
         Pairs with the same common rows share the arms of their methods.
         """
@@ -299,7 +299,7 @@ class _MethodRows:
             yield arms, places
 
     def _sums(self, stratum: ResamplingStratum, arms: Sequence[tuple[int, Bools]]) -> Floats:
-        """Sums of the columns of each arm per unit of the stratum: units × arms × K."""
+        """Sum the columns of each arm per unit of the stratum: units × arms × K."""
         out = np.empty((stratum.units.n, len(arms), self.columns.shape[2]))
         for k, (method, common) in enumerate(arms):
             columns = self.columns[stratum.rows, method]
@@ -320,7 +320,7 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 
 def corrected_pairs(p: Floats) -> Floats:
-    """A symmetric matrix of p-values corrected for its number of pairs (Holm); the diagonal stays as it is."""
+    """Correct a symmetric matrix of p-values for its number of pairs (Holm); the diagonal is unchanged."""
     out, upper = p.copy(), np.triu_indices(len(p), 1)
     out[upper] = holm(p[upper])
     out.T[upper] = out[upper]

@@ -1,7 +1,8 @@
-"""From a probability to True or False: where to cut, and what the cut is worth on data it has not seen.
+"""From a probability to True or False: which threshold to use, and how well it does on data it has not seen.
 
-A claim is called True where p > threshold. A cut chosen on the data it is scored on flatters itself: `score_threshold`
-takes a chosen one to other rows, `cross_fit_threshold` chooses it for each group of rows on the other groups.
+A claim is called True if p > threshold. A threshold chosen on the data it is scored on looks too good:
+`score_threshold` applies a chosen one to other rows, and `cross_fit_threshold` chooses it for each group of rows on the
+other groups.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ from foretell.metrics.comparison import Comparison, compare_paired
 
 
 def accuracy(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """1 for each task whose highest-p option has the best value, else 0."""
+    """Return 1 for each task whose highest-p option has the best value, else 0."""
     p, value, code, tasks = _tasks(p, value, task)
     return (_chosen(p, value, code, tasks) == _extreme(np.maximum, value, code, tasks)).astype(np.float64)
 
@@ -46,14 +47,14 @@ def accuracy(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Flo
 def hard_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
     """Value of the highest-p option per task, min–max normalised: 0 is the worst choice, 1 the best.
 
-    Raises for a task whose options are all worth the same: there is nothing to choose.
+    Raises for a task whose options all have the same value, because there is nothing to choose.
     """
     p, value, code, tasks = _tasks(p, value, task)
     return _normalised(_chosen(p, value, code, tasks), value, code, tasks)
 
 
 def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """Value expected under p per task, Σ p·v / Σ p, min–max normalised over the task's options."""
+    """Expected value under p per task, Σ p·v / Σ p, min–max normalised over the task's options."""
     p, value, code, tasks = _tasks(p, value, task)
     mass = group_sums(code, p, tasks)
     reject(mass == 0, mass, "sum of p of task", "leaves no option possible")
@@ -90,7 +91,7 @@ def decide_tasks(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) ->
 
 
 def confidence(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """Highest p given to any option of each task: how sure the forecaster says it is."""
+    """Highest p given to any option of each task: the forecaster's stated confidence."""
     p = np.atleast_1d(as_probabilities(p))
     tasks = factorise(task, "task")
     same_shape(p=p, task=tasks.codes)
@@ -100,7 +101,7 @@ def confidence(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
 def hard_score_variance(score: npt.ArrayLike, task: npt.ArrayLike) -> float:
     """Variance (n − 1) of the hard score between repeated runs of a task, averaged over tasks.
 
-    One row per (task, run). Tasks with a single run say nothing about variance and are left out.
+    One row per (task, run). Tasks with a single run have no variance and are left out.
     """
     score = as_vector(score, "score")
     tasks = factorise(task, "task")
@@ -116,8 +117,8 @@ def hard_score_variance(score: npt.ArrayLike, task: npt.ArrayLike) -> float:
 def consensus_matrix(predictions: npt.ArrayLike) -> Floats:
     """Share of tasks on which each pair of methods agrees, from a (methods × tasks) matrix.
 
-    Entries may be correctness (0/1) or codes of the chosen option; NaN marks a task a method did not answer,
-    and each pair is compared on the tasks both answered (NaN if there is none).
+    Entries may be correctness (0/1) or codes of the chosen option. NaN marks a task that a method did not answer; each
+    pair is compared on the tasks both answered (NaN if there are none).
     """
     table = np.asarray(predictions, dtype=np.float64)
     if table.ndim != 2 or table.size == 0:
@@ -157,7 +158,7 @@ def _normalised(worth: Floats, value: Floats, code: Ints, tasks: int) -> Floats:
 Criterion = Literal["accuracy", "balanced", "f1"]
 DEFAULT_THRESHOLD = 0.5
 SCORE_TIE = 1e-12
-"""Scores nearer than this are the same score."""
+"""Scores closer than this count as equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +166,7 @@ class ThresholdCuts:
     """Every way to split the forecasts into True and False, from all True to all False."""
 
     low: Floats
-    """Each cut holds for thresholds from `low` up to, not including, `high`."""
+    """Each cut applies to thresholds from `low` up to, but not including, `high`."""
     high: Floats
     counts: Floats
     """Cuts × (true positives, false positives, false negatives, true negatives), weighted."""
@@ -173,7 +174,7 @@ class ThresholdCuts:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionThreshold:
-    """A cut and the rows it was chosen on. `score` is what it reached there, and so no estimate of what it will."""
+    """A threshold and the rows it was chosen on. `score` is its score there, and so no estimate for other rows."""
 
     value: float
     low: float
@@ -186,34 +187,34 @@ class DecisionThreshold:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdReport:
-    """A threshold on rows it was not chosen on."""
+    """A threshold evaluated on rows it was not chosen on."""
 
     threshold: DecisionThreshold
     score: float
     score_at_half: float
     gain: Comparison
-    """Score at the threshold − score at one half, clusters resampled."""
+    """Score at the threshold − score at one half, with clusters resampled."""
     n: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFittedThreshold:
-    """Each group decided by a threshold chosen on the other groups."""
+    """Decisions for each group by a threshold chosen on the other groups."""
 
     threshold: Floats
-    """By row."""
+    """The threshold of each row."""
     decision: Bools
     score: float
     score_at_half: float
     in_sample: float
-    """What the best single cut on all rows reaches: the number to distrust."""
+    """Score of the best single threshold on all rows: too optimistic, because it is chosen on those rows."""
     gain: Comparison
     fallbacks: int
-    """Folds whose training rows had one class only and used the threshold one half."""
+    """Number of folds whose training rows had only one class, so that the threshold one half was used."""
 
 
 def score_counts(counts: Floats, criterion: Criterion) -> Floats:
-    """The criterion of (…, 4) counts tp, fp, fn, tn; NaN where it has no value.
+    """The criterion of (…, 4) counts tp, fp, fn, tn; NaN if it is undefined.
 
     accuracy = (tp + tn)/all; balanced = ½·(tp/(tp + fn) + tn/(tn + fp)); f1 = 2tp/(2tp + fp + fn).
     """
@@ -228,7 +229,7 @@ def score_counts(counts: Floats, criterion: Criterion) -> Floats:
 
 
 def all_cuts(p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> ThresholdCuts:
-    """All m + 1 cuts of m distinct forecasts, in one sort."""
+    """Return all m + 1 cuts of m distinct forecasts, using one sort."""
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
     weight = as_weights(weight, len(p))
     values, place = np.unique(p, return_inverse=True)
@@ -249,10 +250,10 @@ def best_threshold(
     criterion: Criterion = "accuracy",
     weight: npt.ArrayLike | None = None,
 ) -> DecisionThreshold:
-    """The threshold of the best cut: the middle of the stretch of thresholds that reach the best score.
+    """The threshold of the best cut: the middle of the range of thresholds that reach the best score.
 
-    Where several stretches reach it, the widest is taken; of equally wide ones that whose middle is nearest to one
-    half; then the lower. Rows of one class only raise: any threshold on their far side would be called best.
+    If several ranges reach it, the widest is taken; among equally wide ones, the one whose middle is nearest to one
+    half; then the lower. Rows of one class only raise, because any threshold beyond them would count as best.
     """
     outcomes = as_outcomes(as_vector(outcome, "outcome"))
     if outcomes.min() == outcomes.max():
@@ -283,7 +284,7 @@ def score_threshold(
     *,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> ThresholdReport:
-    """What a threshold chosen elsewhere is worth on these rows, against one half."""
+    """Score a threshold chosen elsewhere on these rows, compared with one half."""
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
     at_threshold, at_half = (
         _confusion_columns(p > threshold.value, outcome),
@@ -307,10 +308,10 @@ def cross_fit_threshold(
     folds: int = 10,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> CrossFittedThreshold:
-    """Every group's rows decided by the best threshold of the other folds' rows; groups are never split.
+    """Decide every group's rows by the best threshold of the other folds' rows; groups are never split.
 
-    Groups are dealt into folds at random (from the seed of `resampling`); as many folds as groups leaves one out each
-    time. A fold whose training rows have one class only is decided at one half, and counted.
+    Groups are assigned to folds at random (from the seed of `resampling`); with as many folds as groups, one is left
+    out each time. A fold whose training rows have only one class is decided at one half, and counted.
     """
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
     fold = _folds(group, len(p), folds, resampling)
@@ -344,7 +345,7 @@ def _folds(group: npt.ArrayLike, n: int, folds: int, resampling: Resampling) -> 
 
 
 def _stretches(cuts: ThresholdCuts, best: Bools) -> tuple[Floats, Floats]:
-    """Ends of the runs of neighbouring best cuts."""
+    """Start and end of each run of neighbouring best cuts."""
     edges = np.diff(np.concatenate([[0], best.astype(np.int8), [0]]))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     low, high = cuts.low[starts], cuts.high[ends]

@@ -1,8 +1,8 @@
 """Scores that do not depend on which questions were asked: Brier minus the difficulty of the question.
 
-A dataset question is as hard as its fixed effect over a chosen set of methods; a market question is as hard as
-the price was wrong. A constant puts the forecaster who always says 0.5 back at 0.25 (Bastani et al. 2025;
-Kucinskas et al. 2026; BLF 2026, A.2).
+The difficulty of a dataset question is its fixed effect over a chosen set of methods; that of a market question is the
+error of its price. A constant puts the forecaster who always says 0.5 back at 0.25 (Bastani et al. 2025; Kucinskas et
+al. 2026; BLF 2026, A.2).
 """
 
 from collections.abc import Collection
@@ -29,7 +29,7 @@ class QuestionDifficulty:
     warning: str | None = None
 
     def of(self, question: npt.ArrayLike) -> Floats:
-        """γ of each label given; NaN for a question on which nothing was fitted."""
+        """Return γ of each label given; NaN for a question without a fitted effect."""
         labels = np.asarray(question)
         place = np.minimum(np.searchsorted(self.questions, labels), len(self.questions) - 1)
         return np.where(self.questions[place] == labels, self.gamma[place], np.nan)
@@ -44,8 +44,8 @@ def question_difficulty(
 ) -> QuestionDifficulty:
     """Question effects γ of brier = μ + α(method) + γ(question), as ForecastBench uses for dataset questions.
 
-    `fitted_on` names the methods that define difficulty (ForecastBench: its own model runs, no dummies); the
-    score of any method may then be adjusted, so long as its questions occur among theirs.
+    `fitted_on` names the methods that define difficulty (ForecastBench: its own model runs, no dummies). The score of
+    any method may then be adjusted, as long as its questions occur among theirs.
     """
     scores, methods, questions = as_vector(brier_score, "brier_score"), np.asarray(method), np.asarray(question)
     same_shape(brier_score=scores, method=methods, question=questions)
@@ -66,7 +66,7 @@ def market_difficulty(price: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
 def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> float:
     """Constant C = 0.25 − mean(0.25 − γ) over the reference questions, which gives always-0.5 the score 0.25.
 
-    The mean runs over *all* questions of the board, one γ each, not over those a method happened to answer.
+    The mean is over *all* questions of the board, one γ each, not only over those that a method answered.
     """
     difficulty = as_vector(gamma, "gamma")
     gap = np.average(ALWAYS_HALF_BRIER - difficulty, weights=as_weights(weight, len(difficulty)))
@@ -74,7 +74,7 @@ def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None)
 
 
 def adjusted_brier(brier_score: npt.ArrayLike, gamma: npt.ArrayLike, constant: float) -> Floats:
-    """Adjusted Brier score b − γ + C of each forecast; below zero where difficulty was beaten by far."""
+    """Adjusted Brier score b − γ + C of each forecast; negative if it beats the difficulty by far."""
     scores, difficulty = as_vector(brier_score, "brier_score"), as_vector(gamma, "gamma")
     same_shape(brier_score=scores, gamma=difficulty)
     return scores - difficulty + constant

@@ -116,8 +116,8 @@ def interval_score(low: npt.ArrayLike, high: npt.ArrayLike, value: npt.ArrayLike
 def rps(p: npt.ArrayLike, happened: npt.ArrayLike, *, normalised: bool = False) -> Floats:
     """Ranked probability score Σ_k (P_k − 1{k ≥ happened})² over cumulated ordered options (Epstein 1969).
 
-    Rows (questions, options) sum to 1; options a question lacks are NaN and stand last. `normalised` divides
-    by the number of options less one, which puts questions of different sizes on [0, 1].
+    Rows (questions, options) sum to 1; options a question lacks are NaN and come last. `normalised` divides by the
+    number of options minus one, which puts questions of different sizes on [0, 1].
 
     >>> rps([[0.1, 0.2, 0.3, 0.4]], [2]).round(2)
     array([0.26])
@@ -179,7 +179,7 @@ def metaculus_peer_continuous(given: npt.ArrayLike) -> Floats:
     """Metaculus peer score of continuous questions: half of 100·n/(n−1)·ln(pmf_o / GM of all n).
 
     Args:
-        given: (forecasters × questions) bucket probabilities of what happened, NaN where absent, all above 0.
+        given: (forecasters × questions) bucket probabilities of what happened, NaN if absent, all above 0.
 
     >>> metaculus_peer_continuous([[0.02], [0.01]]).round(2)
     array([[ 34.66],
@@ -193,7 +193,7 @@ def metaculus_peer_continuous(given: npt.ArrayLike) -> Floats:
 
 
 def _mean_square(a: Floats, b: Floats) -> Floats:
-    """Mean of f² over a stretch on which f runs linearly from a to b."""
+    """Mean of f² over an interval on which f runs linearly from a to b."""
     return (a * a + a * b + b * b) / 3
 
 

@@ -1,7 +1,7 @@
-"""Two-way additive model y = μ + α(method) + γ(question) + ε: how good a method is apart from what it was asked.
+"""Two-way additive model y = μ + α(method) + γ(question) + ε: the skill of a method apart from its questions.
 
-Questions are eliminated exactly, which leaves one small system in the methods; nothing iterates, so millions
-of rows cost a few passes. `alternating_effects` is the same fit by the papers' iteration.
+Questions are eliminated exactly, which leaves one small system in the methods. Nothing iterates, so millions of rows
+cost a few passes. `alternating_effects` is the same fit by the papers' iteration.
 """
 
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ class TwoWayEffects:
     methods: npt.NDArray[Any]
     questions: npt.NDArray[Any]
     method_component: Ints
-    """Methods in different components share no question, directly or through others: do not compare them."""
+    """Methods in different components share no question, directly or through others, and must not be compared."""
     question_component: Ints
     n_components: int
     residual_variance: float
-    """RSS / (n − parameters); NaN when nothing is left over."""
+    """RSS / (n − parameters); NaN if no degrees of freedom are left."""
     residual_df: int
     method_covariance: Floats
     """Covariance of the method effects, σ²·(pseudo-inverse of the reduced normal matrix)."""
     sweeps: int = 0
-    """Sweeps of the iteration; 0 for the exact solution."""
+    """Number of sweeps of the iteration; 0 for the exact solution."""
 
     @property
     def method_se(self) -> Floats:
@@ -47,7 +47,7 @@ class TwoWayEffects:
 
     @property
     def warning(self) -> str | None:
-        """A sentence when methods fall apart into groups that share no question."""
+        """A sentence if methods fall into groups that share no question, else None."""
         if self.n_components == 1:
             return None
         return f"{self.n_components} groups of methods share no question: compare methods only within a group"
@@ -73,7 +73,7 @@ class TwoWayTable:
         return np.asarray(sums, dtype=np.float64)
 
     def shared(self, scale: Floats) -> Floats:
-        """Methods × methods matrix W·diag(scale)·Wᵀ, W the weight of each cell, scale ≥ 0 per question."""
+        """Methods × methods matrix W·diag(scale)·Wᵀ, where W is the weight of each cell and scale ≥ 0 per question."""
         shape = (self.method.n, self.question.n)
         if shape[0] * shape[1] <= DENSE_CELLS:
             cell = self.method.codes * shape[1] + self.question.codes
@@ -91,7 +91,7 @@ class TwoWayTable:
 def two_way_table(
     y: npt.ArrayLike, method: npt.ArrayLike, question: npt.ArrayLike, weight: npt.ArrayLike | None = None
 ) -> TwoWayTable:
-    """Check and factorise the rows of a two-way model; rows of weight zero are dropped."""
+    """Check and factorise the rows of a two-way model, dropping rows of weight zero."""
     values = as_vector(y, "y")
     w = as_weights(weight, len(values))
     labels = {"method": np.asarray(method), "question": np.asarray(question)}
@@ -114,11 +114,11 @@ def two_way_effects(
 ) -> TwoWayEffects:
     """Least-squares effects of methods and questions by exact elimination of the questions.
 
-    With W the weights by method and question, row sums r, column sums c and weighted sums of y, s and t,
-    the methods solve (diag r − W diag(1/c) Wᵀ) α = s − W(t/c); then γ + μ = (t − Wᵀα)/c. The matrix is the
-    Laplacian of the graph of methods that share questions: singular once per connected component, so α sums to
-    zero within each. The level of a component cannot be told from the ease of its questions and is booked
-    on the questions (Abowd, Creecy & Kramarz 2002).
+    With W the weights by method and question, row sums r, column sums c and weighted sums of y, s and t, the methods
+    solve (diag r − W diag(1/c) Wᵀ) α = s − W(t/c); then γ + μ = (t − Wᵀα)/c. The matrix is the Laplacian of the graph
+    of methods that share questions: singular once per connected component, so α sums to zero within each. The level of
+    a component cannot be distinguished from how easy its questions are, and is attributed to the questions (Abowd,
+    Creecy & Kramarz 2002).
     """
     table = two_way_table(y, method, question, weight)
     offset = float(np.average(table.y, weights=table.weight))
@@ -146,9 +146,9 @@ def alternating_effects(
 ) -> TwoWayEffects:
     """The same effects by alternating least squares with recentring (BLF 2026, Eq. 15 and 16).
 
-    A sweep sets each γ to the mean of y − μ − α over its rows, then each α to the mean of y − μ − γ, then moves
-    the means of α and γ into μ. It stops when no effect moves by more than `tolerance`. Slow when methods share
-    few questions; use `two_way_effects` unless the paper's iteration itself is wanted.
+    A sweep sets each γ to the mean of y − μ − α over its rows, then each α to the mean of y − μ − γ, then moves the
+    means of α and γ into μ. It stops when no effect moves by more than `tolerance`. This is slow if methods share few
+    questions; use `two_way_effects` unless you want the paper's iteration itself.
     """
     table = two_way_table(y, method, question)
     mu, alpha, gamma = 0.0, np.zeros(table.method.n), np.zeros(table.question.n)
@@ -195,7 +195,7 @@ def _identified(
     inverse: Floats | None = None,
     sweeps: int = 0,
 ) -> TwoWayEffects:
-    """Centre the effects, find the residual variance and label everything."""
+    """Centre the effects, compute the residual variance and attach the labels."""
     question_component = np.zeros(table.question.n, dtype=np.int64)
     question_component[table.question.codes] = component[table.method.codes]
     centre = np.bincount(component, weights=alpha) / np.bincount(component)
@@ -249,10 +249,10 @@ def two_way_anova(
 ) -> list[AnovaRow]:
     """Analysis of variance of y by method and question: rows method, question, residual, total.
 
-    "marginal" is the paper's table: SS = Σ n_g (mean_g − mean)² for each factor by itself, and the residual is
-    what remains of the total (BLF 2026, G.1). On a balanced table all kinds agree; on an unbalanced one the
-    marginal sums overlap, so take "method_first" or "question_first" (sequential: what the second factor adds
-    to the first) or "adjusted" (each given the other). F = (SS/df) / (residual SS/df).
+    "marginal" is the paper's table: SS = Σ n_g (mean_g − mean)² for each factor by itself, and the residual is the rest
+    of the total (BLF 2026, G.1). On a balanced table all kinds agree. On an unbalanced one the marginal sums overlap,
+    so use "method_first" or "question_first" (sequential: what the second factor adds to the first) or "adjusted" (each
+    given the other). F = (SS/df) / (residual SS/df).
     """
     table = two_way_table(y, method, question)
     fit = two_way_effects(table.y, table.method.codes, table.question.codes)
@@ -335,7 +335,7 @@ class MixedEffects:
         return self.question_variance / (self.question_variance + self.residual_variance)
 
     def contrast(self, first: object, second: object, level: float = 0.95) -> MethodContrast:
-        """Mean of method `first` − mean of method `second`, by label."""
+        """Return the mean of method `first` − mean of method `second`, by label."""
         from scipy.special import ndtr, ndtri
 
         weights = (self.methods == first).astype(np.float64) - (self.methods == second)

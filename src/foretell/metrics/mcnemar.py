@@ -32,7 +32,7 @@ class McNemarTest:
 
 @dataclass(frozen=True, kw_only=True)
 class McNemarMatrix:
-    """Every method (row) against every other (column): row − column."""
+    """McNemar's test of every pair of methods: row − column."""
 
     diff: Floats
     low: Floats
@@ -44,9 +44,9 @@ class McNemarMatrix:
 def mcnemar(correct_a: npt.ArrayLike, correct_b: npt.ArrayLike, *, level: float = 0.95) -> McNemarTest:
     """McNemar's test (1947) of two methods on the same questions, right = 1 and wrong = 0 (NaN = unanswered).
 
-    Under equal accuracy the discordant questions split like fair coin flips: exact p = 2·P(X ≤ min) for
-    X ~ Bin(only_a + only_b, ½). The interval is Newcombe's (1998, method 10): Wilson intervals of the two rates,
-    combined with their correlation, which stays sane for small and lopsided tables where Wald's does not.
+    Under equal accuracy the discordant questions split like fair coin flips: exact p = 2·P(X ≤ min) for X ~ Bin(only_a
+    + only_b, ½). The interval is Newcombe's (1998, method 10): Wilson intervals of the two rates, combined with their
+    correlation. Unlike Wald's, it stays reasonable for small and lopsided tables.
     """
     a, b = _as_correct(correct_a, "correct_a"), _as_correct(correct_b, "correct_b")
     same_shape(correct_a=a, correct_b=b)
@@ -61,7 +61,7 @@ def mcnemar(correct_a: npt.ArrayLike, correct_b: npt.ArrayLike, *, level: float 
 def mcnemar_matrix(correct: npt.ArrayLike, *, level: float = 0.95) -> McNemarMatrix:
     """McNemar's test of every pair of columns of `correct` (questions × methods, NaN = unanswered).
 
-    Each pair is tested on the questions both answered; a pair without any is NaN.
+    Each pair is tested on the questions both answered; a pair that shares none is NaN.
     """
     table = _as_correct(correct, "correct")
     if table.ndim != 2:

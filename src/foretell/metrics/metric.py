@@ -1,15 +1,15 @@
-"""Every number of a leaderboard: what it is called, what it means, and how it follows from sums over rows.
+"""The metrics of a leaderboard: their names, their meanings, and how each is computed from sums over rows.
 
 A metric gives each row k weighted columns. Their sums over the rows of a population determine its number:
 
     metric.from_sums(metric.columns(rows).sum(axis=0)) == metric.population(rows)
 
-A resample of clusters is then a product (draws × clusters) @ (clusters × k), with `from_sums` applied to its
-rows. This holds for means, for functions of means (Brier index), and also for the Sharpe ratio, the calibration
-error and Murphy's decomposition, which are no means of per-row scores.
+A resample of clusters is then a product (draws × clusters) @ (clusters × k), with `from_sums` applied to its rows. This
+holds for means, for functions of means (Brier index), and also for the Sharpe ratio, the calibration error and Murphy's
+decomposition, which are not means of per-row scores.
 
-Columns have names, and metrics that name the same column share its sums: the Brier score and the Brier index are made
-of one column. To add a metric, write the score of a row and one line in `METRICS`:
+Columns have names, and metrics that name the same column share its sums: the Brier score and the Brier index use one
+column. To add a metric, write the score of a row and one line in `METRICS`:
 
     "accuracy": mean_metric("accuracy", right_side, label="Accuracy", meaning="share of forecasts on the right side"),
 """
@@ -30,19 +30,20 @@ from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe
 from foretell.metrics.scores import brier, log_score, metaculus_baseline
 
 LOG_FLOOR = 0.001
-"""Least probability of what happened in `log`, `ms` and `peer`, that of Metaculus: one −inf would hide all else."""
+"""Lower bound on the probability of what happened in `log`, `ms` and `peer`, as on Metaculus: a single −inf would hide
+all other scores."""
 CALIBRATION_BINS = 10
 SHARE: Bounds = (0.0, 1.0)
 GAMMAS = (0.0, 0.5, 1.0)
-"""Risk aversions of the bettors whose returns have a row of their own in `METRICS`."""
+"""Risk aversions of the bettors whose returns have their own row in `METRICS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionRows:
-    """What a forecaster chooses in tasks whose options have values; every option carries the scores of its task."""
+    """A forecaster's choices in tasks whose options have values; every option carries the scores of its task."""
 
     share: Floats
-    """One over the options of the task, so that every task counts once; 0 outside of tasks."""
+    """1 / number of options of the task, so that every task counts once; 0 outside tasks."""
     right: Floats
     hard: Floats
     soft: Floats
@@ -50,12 +51,12 @@ class DecisionRows:
 
     @classmethod
     def empty(cls, n: int) -> "DecisionRows":
-        """No task at all."""
+        """Return rows without any task."""
         nothing = np.full(n, np.nan)
         return cls(share=np.zeros(n), right=nothing, hard=nothing, soft=nothing, confidence=nothing)
 
     def put(self, rows: Ints, options: Ints, found: TaskDecisions, task: Ints) -> "DecisionRows":
-        """The same with the scores of tasks at the rows of their options."""
+        """Return a copy with the scores of tasks filled in at the rows of their options."""
         _, code = np.unique(task, return_inverse=True)
         share = self.share.copy()
         share[rows] = 1.0 / options
@@ -68,25 +69,25 @@ class DecisionRows:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRows:
-    """What scoring sees: one row per (question, target) of one forecaster. Build it with `MetricRows.of`."""
+    """The input of scoring: one row per (question, target) of one forecaster. Build it with `MetricRows.of`."""
 
     p: Floats
     outcome: Floats
     weight: Floats
     yes_price: Floats | None = None
-    """Asks; NaN where the market had no quote, None where there is no market at all."""
+    """Ask price of Yes; NaN if the market had no quote, None if there is no market at all."""
     no_price: Floats | None = None
     yes_cost: Floats | None = None
-    """Asks with the platform's fee; None where no fee is known."""
+    """Ask price of Yes with the platform's fee; None if no fee is known."""
     no_cost: Floats | None = None
     priced_weight: Floats | None = None
-    """Weight among the rows with a price, where it is not simply `weight`."""
+    """Weight among the rows with a price, if it differs from `weight`."""
     difficulty: Floats | None = None
-    """Difficulty of the target less the constant that puts always-0.5 at 0.25 (see `metrics.difficulty`)."""
+    """Difficulty of the target minus the constant that puts always-0.5 at 0.25 (see `metrics.difficulty`)."""
     peers: Floats | None = None
-    """Mean log of the probability that the other forecasters gave to what happened; NaN where nobody else answered."""
+    """Mean log probability that the other forecasters gave to what happened; NaN if nobody else answered."""
     decision: DecisionRows | None = None
-    """What is chosen between options with values."""
+    """The forecaster's choices between options with values."""
 
     @classmethod
     def of(
@@ -96,7 +97,7 @@ class MetricRows:
         weight: npt.ArrayLike | None = None,
         prices: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> "MetricRows":
-        """Checked rows; `prices` is (yes asks, no asks)."""
+        """Build checked rows; `prices` is (yes asks, no asks)."""
         forecasts, outcomes = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
         weights = as_weights(weight, len(forecasts))
         if prices is None:
@@ -107,7 +108,7 @@ class MetricRows:
 
 
 RowScore = Callable[[MetricRows], Floats]
-"""The score of each row; NaN where a row has none."""
+"""Computes the score of each row; NaN if a row has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,40 +117,40 @@ class SumColumns:
 
     names: tuple[str, ...]
     of: Callable[[MetricRows], Floats]
-    """Rows → (n,) for one name, (n, k) for k names; the weight of the row is already inside."""
+    """Rows → (n,) for one name, (n, k) for k names, already multiplied by the weight of the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A number of a population of rows, with the sums it is made of and how reports write it."""
+    """A number that describes a population of rows, with the sums it is computed from and how reports show it."""
 
     name: str
     sums: tuple[SumColumns, ...]
     from_sums: Callable[[Floats], Floats]
-    """Sums (…, k) in the order of `column_names` → numbers (…); NaN where the weights sum to 0."""
+    """Sums (…, k) in the order of `column_names` → numbers (…); NaN if the weights sum to 0."""
     better: Literal["low", "high"]
     label: str = ""
     meaning: str = ""
     decimals: int = 3
     per_question: RowScore | None = None
-    """Score of each row where the metric is a mean of such scores, NaN where a row has none; else None."""
+    """Score of each row if the metric is a mean of such scores (NaN if a row has none); else None."""
     needs: Literal["", "prices", "fees", "peers", "difficulty", "payoffs"] = ""
-    """What the rows must carry besides forecasts and outcomes."""
+    """What the rows must provide besides forecasts and outcomes."""
     bounds: Bounds = UNBOUNDED
     version: str = "1"
-    """Changes whenever the number for the same rows changes, so that old and new are not compared."""
+    """Changed whenever the number for the same rows changes, so that old and new numbers are not compared."""
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The names of the columns in the order in which `from_sums` takes their sums."""
+        """The names of the columns, in the order in which `from_sums` takes their sums."""
         return tuple(name for part in self.sums for name in part.names)
 
     def columns(self, rows: MetricRows) -> Floats:
-        """(n, k) array of weighted columns."""
+        """Return the (n, k) array of weighted columns."""
         return np.column_stack([part.of(rows) for part in self.sums])
 
     def population(self, rows: MetricRows) -> float:
-        """The metric of all rows together; raises when none of them can be scored (no prices, for a return)."""
+        """Compute the metric of all rows together; raise if none of them can be scored (no prices, for a return)."""
         columns = self.columns(rows)
         if not columns.any():
             raise ValueError(f"no row can be scored by {self.name!r}")
@@ -171,7 +172,7 @@ def _score_column(name: str, score: RowScore) -> SumColumns:
 
 
 def _weight_of_scored(name: str, score: RowScore) -> SumColumns:
-    """The weight of the rows that have a score."""
+    """Weight of the rows that have a score, 0 for the others."""
     return SumColumns(names=(name,), of=lambda rows: np.where(np.isnan(score(rows)), 0.0, rows.weight))
 
 
@@ -179,7 +180,7 @@ BRIER_COLUMN = _score_column("brier", lambda rows: brier(rows.p, rows.outcome))
 
 
 def _by_bin(prefix: str, values: RowScore, bins: int = CALIBRATION_BINS) -> SumColumns:
-    """One column per bin of p; a row is zero in all bins but its own."""
+    """One column per bin of p; a row is zero in every bin except its own."""
 
     def columns(rows: MetricRows) -> Floats:
         out = np.zeros((len(rows.p), bins))
@@ -204,9 +205,9 @@ def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
     gaps: bool = True,
     bounds: Bounds = UNBOUNDED,
 ) -> Metric:
-    """Metric that is the weighted mean of a per-row score; rows whose score is NaN have no weight.
+    """Build a metric that is the weighted mean of a per-row score; rows whose score is NaN have no weight.
 
-    Say `gaps=False` for a score that every row has: the metric then shares the column of weights with others.
+    Pass `gaps=False` for a score that every row has: the metric then shares the column of weights with others.
     """
     return Metric(
         name=name,
@@ -229,7 +230,7 @@ def ece_from_sums(sums: Floats) -> Floats:
 
 
 def _murphy_metric(name: str, better: Literal["low", "high"], place: int, label: str, meaning: str) -> Metric:
-    """A part of Murphy's decomposition over ten bins."""
+    """One component of Murphy's decomposition over ten bins."""
     return Metric(
         name=name,
         sums=(
@@ -267,7 +268,7 @@ def _asks(rows: MetricRows) -> tuple[Floats, Floats]:
 
 
 def payoffs(rows: MetricRows, bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Floats:
-    """Payoff of $1 on each row, NaN without a price; raises when no row has a market."""
+    """Payoff of $1 on each row, NaN without a price; raises if no row has a market."""
     return payoff(rows.p, rows.outcome, *_asks(rows), bettor)
 
 
@@ -293,7 +294,7 @@ PRICED = SumColumns(names=("priced",), of=_bet_weight)
 def return_metric(
     bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "return", label: str = "Return", *, net: bool = False
 ) -> Metric:
-    """Average payoff of $1 per row under a bettor, `net` of the platform's fees; rows without prices have no weight."""
+    """Average payoff of $1 per row for a bettor, `net` of the platform's fees; rows without prices have no weight."""
     names = {0.0: " (all in)", 0.5: " (half way)", 1.0: " (log wealth)"}
     risk = f"risk aversion {bettor.gamma:g}{names.get(bettor.gamma, '')}"
     asks, fees = ("", ", after the platform's fees") if net else (" at its asks", "")
@@ -314,7 +315,7 @@ def return_metric(
 
 
 def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
-    """Sharpe ratio of the payoffs over the dollar not bet (Sharpe 1994; Prophet Arena Eq. 8)."""
+    """Sharpe ratio of the payoffs in excess of the dollar kept (Sharpe 1994; Prophet Arena Eq. 8)."""
     return Metric(
         name="sharpe",
         sums=(
@@ -337,7 +338,7 @@ WON_YES = _bet_column("won_yes", lambda rows: np.where(rows.outcome == 1, payoff
 
 
 def _no_side(sums: Floats) -> Floats:
-    """What the dollars on No came to, from the sums of all payoffs, those of Yes, all dollars and those on Yes."""
+    """Return on the dollars bet on No, from the sums of all payoffs, those of Yes, all dollars and those on Yes."""
     paid, won_yes, priced, yes = (sums[..., place] for place in range(4))
     no = np.where(priced - yes > 1e-9 * priced, priced - yes, 0.0)  # Less is rounding: nothing was bet on No.
     return mean_from_sums(np.stack([paid - won_yes, no], axis=-1))
@@ -376,25 +377,25 @@ def _decision_metric(name: str, column: str, label: str, meaning: str) -> Metric
 
 
 def log_of_what_happened(rows: MetricRows) -> Floats:
-    """Log of the probability given to what happened, never below that of `LOG_FLOOR`."""
+    """Log of the probability given to what happened, which is clipped at `LOG_FLOOR`."""
     return log_score(rows.p, rows.outcome, floor=LOG_FLOOR)
 
 
 def right_side(rows: MetricRows) -> Floats:
-    """1 where the forecast lies on the side of what happened, 0 on the other, one half at 0.5."""
+    """1 if the forecast is on the side of what happened, 0 on the other side, ½ for a forecast of 0.5."""
     side = np.sign(rows.p - 0.5) * np.sign(rows.outcome - 0.5)
     return (side + 1) / 2
 
 
 def peer_scores(rows: MetricRows) -> Floats:
-    """Metaculus peer score 100·(ln p − mean ln of the others); 0 for whoever is alone."""
+    """Metaculus peer score 100·(ln p − mean ln of the others); 0 if nobody else answered."""
     if rows.peers is None:
         raise ValueError("rows carry no peers: a peer score needs the forecasts of others")
     return np.nan_to_num(100 * (log_of_what_happened(rows) - rows.peers))
 
 
 def adjusted_brier_scores(rows: MetricRows) -> Floats:
-    """Brier score less the difficulty of the target; NaN where the difficulty is unknown."""
+    """Brier score minus the difficulty of the target; NaN if the difficulty is unknown."""
     if rows.difficulty is None:
         raise ValueError("rows carry no difficulty: an adjusted score needs several forecasters or prices")
     return brier(rows.p, rows.outcome) - rows.difficulty
@@ -547,13 +548,13 @@ _ROWS: Sequence[Metric] = (
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
-"""Every number of a leaderboard, by name."""
+"""Every leaderboard metric, by name."""
 STANDARD_METRICS = ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
-"""What a leaderboard of files and runs shows unless others are asked for; the last two where there are prices."""
+"""The metrics that a leaderboard of files and runs shows by default; the last two only if there are prices."""
 DECISION_METRICS = ("choice", "hard", "soft", "confidence")
-"""What a leaderboard shows besides, where options have payoffs."""
+"""The metrics that a leaderboard also shows if options have payoffs."""
 
 
 def metric_text(name: str) -> Metric:
-    """The metric of that name; one that is unknown is written by its own name."""
+    """Return the metric of that name; for an unknown name, one labelled with the name itself."""
     return METRICS.get(name) or mean_metric(name, lambda rows: rows.p, label=name, meaning=name)

@@ -1,7 +1,7 @@
-"""How many questions it takes to see a gain, and which gain a number of questions can show.
+"""How many questions are needed to detect a gain, and which gain a number of questions can detect.
 
-Two methods answer the same questions; the per-question differences have standard deviation `sd`, and questions
-in one cluster (a series, a day) count for less than one each by the design effect.
+Two methods answer the same questions; the per-question differences have standard deviation `sd`, and by the design
+effect, questions in one cluster (a series, a day) count for less than one each.
 """
 
 import math
@@ -16,14 +16,14 @@ from foretell.metrics.clusters import cross_clusters, factorise
 
 @dataclass(frozen=True, kw_only=True)
 class PowerTarget:
-    """What a study must achieve: see a true gain with probability `power` at level `alpha`."""
+    """The goal of a study: detect a true gain with probability `power` at level `alpha`."""
 
     power: float = 0.8
     alpha: float = 0.05
     two_sided: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse levels that no study can reach."""
+        """Reject levels that no study can reach."""
         if not (0 < self.alpha < 1 and self.alpha < self.power < 1):
             raise ValueError(f"need 0 < alpha < power < 1, got alpha {self.alpha} and power {self.power}")
 
@@ -47,8 +47,8 @@ def design_effect(icc: float, size: float, cv: float = 0.0) -> float:
 def paired_power(gain: float, sd: float, n: float, aim: PowerTarget = DEFAULT_POWER_TARGET) -> float:
     """Power of the paired t-test on n independent differences of mean `gain` and standard deviation `sd`.
 
-    One minus the noncentral t distribution with n − 1 degrees of freedom and noncentrality √n·gain/sd, beyond
-    the critical value (both of them when two-sided).
+    One minus the noncentral t distribution with n − 1 degrees of freedom and noncentrality √n·gain/sd, beyond the
+    critical value (both of them if two-sided).
     """
     from scipy.special import nctdtr, stdtrit
 
@@ -63,7 +63,7 @@ def paired_power(gain: float, sd: float, n: float, aim: PowerTarget = DEFAULT_PO
 
 
 def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET, *, inflation: float = 1.0) -> int:
-    """Questions needed to see a true mean gain, times the design effect `inflation`, rounded up.
+    """Questions needed to detect a true mean gain, times the design effect `inflation`, rounded up.
 
     Solves `paired_power` for n; for large n this is ((z_{1−α/2} + z_power)·sd/gain)².
     """
@@ -86,7 +86,7 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
 
 @dataclass(frozen=True, kw_only=True)
 class PilotStudy:
-    """What a first run of two methods says about the next one."""
+    """What a pilot run of two methods says about the next one."""
 
     gain: float
     """Mean of first − second."""
@@ -102,7 +102,7 @@ class PilotStudy:
     """Mean Brier index of the two methods, if the scores are Brier scores."""
 
     def questions_needed(self, gain: float | None = None, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:
-        """Questions needed to see `gain` (by default the pilot's own), clustered like the pilot."""
+        """Questions needed to detect `gain` (by default the pilot's own), clustered like the pilot."""
         return questions_needed(self.gain if gain is None else gain, self.sd, aim, inflation=max(1.0, self.inflation))
 
 
@@ -118,7 +118,7 @@ def plan_from_pilot(
     The inflation is measured, not modelled: [C/(C−1)·Σ_c(Σ_{i∈c} d_i − d̄)²/n²] / [s²/n] (Liang & Zeger 1986). With a
     second way of clustering, such as the day of resolution, the variances of both are added and that of their
     intersection is subtracted (Cameron, Gelbach & Miller 2011), as in the intervals of a comparison. Strata, such as
-    kinds of questions, are not drawn by chance: what differs between them is no spread.
+    kinds of questions, are not sampled at random, so differences between them do not count as spread.
     """
     first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
     same_shape(score_a=first, score_b=second)

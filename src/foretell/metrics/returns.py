@@ -1,7 +1,7 @@
-"""What a forecast would have earned against market prices (Prophet Arena, appendices C.3 and D.2).
+"""What a forecast would have earned at market prices (Prophet Arena, appendices C.3 and D.2).
 
-A bettor has $1 per market. Yes and No contracts pay $1 if they come true and cost their ask (see `stakes` for
-prices, fees and the choice of bets). Rows without a price have NaN payoffs, and every summary leaves them out.
+A bettor has $1 per market. Yes and No contracts pay $1 if they come true and cost their ask (see `stakes` for prices,
+fees and the choice of bets). Rows without a price have NaN payoffs, and every summary leaves them out.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from foretell.metrics.arrays import Floats, as_outcomes, as_probabilities, rejec
 # price of 0 means that nobody offers the contract, so it cannot be bought. Fees are paid out of the same dollar.
 
 Fee = Callable[[Floats, float], Floats]
-"""Dollars of fee for buying some contracts at a price; linear in the number of contracts."""
+"""Fee in dollars for buying some contracts at a price; linear in the number of contracts."""
 
 STAKE_TIE = 1e-12
-"""Log-odds edges below this are rounding, not opinion: they count as no edge."""
+"""Log-odds edges below this are rounding errors, not opinions, and count as no edge."""
 
 
 def no_fee(price: Floats, contracts: float = 1.0) -> Floats:
-    """No fee at all."""
+    """Charge no fee."""
     return np.zeros_like(price) * contracts
 
 
@@ -35,7 +35,7 @@ def kalshi_fee(price: Floats, contracts: float = 1.0) -> Floats:
 
 
 FEES: dict[str, Fee] = {"kalshi": kalshi_fee, "prophet_arena": kalshi_fee}
-"""By platform; the others take no fee for buying."""
+"""Fees by platform; other platforms charge no fee for buying."""
 
 
 def proportional_fee(rate: float) -> Fee:
@@ -47,14 +47,14 @@ def proportional_fee(rate: float) -> Fee:
 
 @dataclass(frozen=True, kw_only=True)
 class Bettor:
-    """How forecasts turn into bets."""
+    """A strategy that turns forecasts into bets."""
 
     gamma: float = 0.0
-    """Relative risk aversion: 0 goes all in, 1 maximises log wealth."""
+    """Relative risk aversion: 0 bets everything on one side, 1 maximises log wealth."""
     fee: Fee = no_fee
 
     def stakes(self, p: npt.ArrayLike, yes_price: npt.ArrayLike, no_price: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """The dollars put on Yes and on No, fees included."""
+        """Return the dollars put on Yes and on No, fees included."""
         return crra_stakes(p, self.cost(yes_price, "yes_price"), self.cost(no_price, "no_price"), self.gamma)
 
     def cost(self, price: npt.ArrayLike, name: str = "price") -> Floats:
@@ -68,9 +68,9 @@ RISK_NEUTRAL_BETTOR = Bettor()
 
 
 def normalised_price(yes_ask: npt.ArrayLike, no_ask: npt.ArrayLike) -> Floats:
-    """Market probability yes/(yes + no): asks sum to more than 1, this takes the margin out evenly.
+    """Market probability yes/(yes + no): asks sum to more than 1, and this removes the margin evenly.
 
-    NaN where either ask is NaN or both are 0.
+    NaN if either ask is NaN or both are 0.
     """
     yes, no = _prices(yes_ask, "yes_ask"), _prices(no_ask, "no_ask")
     same_shape(yes_ask=yes, no_ask=no)
@@ -83,10 +83,10 @@ def crra_stakes(
 ) -> tuple[Floats, Floats]:
     """Split of $1 into (Yes, No) that maximises p·U(a/q_y) + (1−p)·U((1−a)/q_n), U(w) = w^(1−γ)/(1−γ).
 
-    Equation (6) of Prophet Arena C.3 for separate prices: logit a = [ln(p/q_y) − ln((1−p)/q_n)]/γ + ln(q_y/q_n).
-    γ = 1 gives a = p whatever the prices. γ = 0 puts all on Yes if p/q_y ≥ (1−p)/q_n, else on No. All money
-    is bet: where q_y + q_n > 1 this is a loss in expectation for whoever agrees with the market. If one contract is not
-    on offer, all goes to the other.
+    Equation (6) of Prophet Arena C.3 for separate prices: logit a = [ln(p/q_y) − ln((1−p)/q_n)]/γ + ln(q_y/q_n). γ = 1
+    gives a = p whatever the prices. γ = 0 puts all on Yes if p/q_y ≥ (1−p)/q_n, else on No. All money is bet: if q_y +
+    q_n > 1, a bettor who agrees with the market loses in expectation. If one contract is not on offer, all goes to the
+    other.
     """
     p, yes_price, no_price = _bets(p, yes_price, no_price, gamma)
     yes = _yes_share(p, np.where(yes_price > 0, yes_price, 1.0), np.where(no_price > 0, no_price, 1.0), gamma)
@@ -134,7 +134,7 @@ def payoff(
     no_price: npt.ArrayLike,
     bettor: Bettor = RISK_NEUTRAL_BETTOR,
 ) -> Floats:
-    """What the $1 of each market is worth after resolution; 1 is break-even, NaN without a price."""
+    """Value of the $1 of each market after resolution; 1 is break-even, NaN without a price."""
     yes, no = bettor.stakes(p, yes_price, no_price)
     outcome = as_outcomes(outcome)
     same_shape(p=yes, outcome=outcome)

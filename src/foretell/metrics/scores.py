@@ -1,7 +1,7 @@
-"""Scores of probabilities for things that come true or not, and the population numbers made of them.
+"""Scores of probabilities for binary outcomes, and the population numbers computed from them.
 
-Pointwise functions return one score per row, in the shape of their input. Which of them may be averaged is
-said in each docstring: a mean of Brier or log scores is a score, a mean of Brier indices is not.
+Pointwise functions return one score per row, in the shape of their input. Each docstring says whether the score may be
+averaged: a mean of Brier or log scores is a score, a mean of Brier indices is not.
 """
 
 from typing import overload
@@ -27,8 +27,8 @@ def brier(p: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
 def mean_brier(p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> float:
     """Weighted mean Brier score Σ w (p − o)² / Σ w.
 
-    With `event_weights` as weights every event counts once whatever its number of markets
-    (Prophet Arena, appendix C.1).
+    With `event_weights` as weights, every event counts once, whatever its number of markets (Prophet Arena, appendix
+    C.1).
 
     >>> round(mean_brier([0.9, 0.2], [1, 1]), 3)
     0.325
@@ -44,9 +44,8 @@ def brier_index(mean_brier: Floats) -> Floats: ...
 def brier_index(mean_brier: float | Floats) -> float | Floats:
     """Brier index 100·(1 − √BS) of a *mean* Brier score; always-0.5 has 50 (Kucinskas et al. 2026).
 
-    The root comes after the mean. An average of indices of single questions, or of parts of a population,
-    is a different number; pool the Brier scores first. Difficulty-adjusted means can be
-    negative, and count as 0.
+    The root comes after the mean. An average of indices of single questions, or of parts of a population, is a
+    different number; pool the Brier scores first. Difficulty-adjusted means can be negative, and count as 0.
 
     >>> brier_index(0.25)
     50.0
@@ -101,10 +100,10 @@ def metaculus_baseline_options(p: npt.ArrayLike, happened: npt.ArrayLike) -> Flo
 
 
 def metaculus_peer(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
-    """Metaculus peer score of a (forecasters × questions) matrix, NaN where a forecaster was absent.
+    """Metaculus peer score of a (forecasters × questions) matrix, NaN if a forecaster was absent.
 
     100·n/(n−1)·ln(p_o / GM of all n) = 100·(ln p_o − ln GM of the others): above 0 for those who beat their
-    peers, 0 summed over a question, 0 for whoever is alone. A probability of 0 for what happened raises,
+    peers, 0 summed over a question, 0 for a single forecaster. A probability of 0 for what happened raises,
     because it would hand everyone else +inf; give a `floor` (the site's is 0.001).
 
     >>> metaculus_peer([[0.8], [0.4]], [1]).round(1)

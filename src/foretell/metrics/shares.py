@@ -1,4 +1,4 @@
-"""Means and shares with their intervals, as cells of a table."""
+"""Means and shares with their intervals, for the cells of a table."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ DEFAULT_DRAWS = Resampling(draws=2000)
 
 
 def share_interval(hits: int, of: int) -> Interval | None:
-    """hits/of with the Wilson (1927) interval, which does not shrink to nothing at 0 and 1; None of nothing.
+    """hits/of with the Wilson (1927) interval, which keeps a width at 0 and 1; None if `of` is 0.
 
     >>> found = share_interval(0, 20)
     >>> found.estimate, round(found.high, 3)
@@ -28,16 +28,16 @@ def share_interval(hits: int, of: int) -> Interval | None:
 def mean_interval(
     values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_DRAWS
 ) -> Interval | None:
-    """The mean with an interval from resampling clusters; None of nothing."""
+    """The mean with an interval from resampling clusters; None if there are no values."""
     return bootstrap_score(list(values), list(cluster), resampling=resampling) if values else None
 
 
 def rate_interval(
     values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_DRAWS
 ) -> Interval | None:
-    """The mean of zeros and ones, clusters resampled; where all are equal, Wilson's interval over clusters.
+    """The mean of zeros and ones, clusters resampled; if all are equal, Wilson's interval over clusters.
 
-    Resampling what is all the same gives an interval of no width, which would be too sure.
+    Resampling identical values gives an interval of zero width, which would be overconfident.
 
     >>> found = rate_interval([1.0] * 20, [str(n // 2) for n in range(20)])
     >>> found.estimate, round(found.low, 3), found.n_clusters

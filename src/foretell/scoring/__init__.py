@@ -1,4 +1,4 @@
-"""Tables of forecasts and outcomes in, leaderboards and comparisons out."""
+"""Turns tables of forecasts and outcomes into leaderboards and comparisons."""
 
 from foretell.interface import offer
 
@@ -23,6 +23,6 @@ HOMES = {
     "foretell.scoring.table": "ALWAYS_HALF ANCHORS BASE_RATE CROWD ForecastTable Labels OVERALL Targets base_rate",
     "foretell.scoring.table_input": "TableSource check_rules open_table text_rules",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages import from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

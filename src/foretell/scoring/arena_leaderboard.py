@@ -1,6 +1,6 @@
 """The leaderboard of an arena: every metric of every entry with its interval, overall and by group of events.
 
-The sums by event (`scoring.event_sums`) are resampled by the same engine as tables (`scoring.engine`).
+The same engine (`scoring.engine`) resamples the sums by event (`scoring.event_sums`) and tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class LeadTime:
 
     name: str
     hours: float
-    """The longer end."""
+    """The longer end, in hours."""
 
 
 LEAD_TIMES = (
@@ -50,7 +50,7 @@ LEAD_TIMES = (
 
 
 def lead_time_of(hours: Floats) -> Ints:
-    """The index of each in `LEAD_TIMES`; −1 where the close was unknown.
+    """Return the index of each lead time in `LEAD_TIMES`; −1 if the close was unknown.
 
     >>> lead_time_of(np.array([0.5, 3.0, 30.0, np.nan])).tolist()
     [0, 0, 4, -1]
@@ -62,39 +62,39 @@ def lead_time_of(hours: Floats) -> Ints:
 
 @dataclass(frozen=True, kw_only=True)
 class MomentScores:
-    """Brier scores by moment of resolved events, for pairs and lead times. Computed on first use."""
+    """Brier scores of resolved events by moment, for pairs and lead times. Computed on first access."""
 
     arena: ArenaTable
 
     @cached_property
     def answered(self) -> Bools:
-        """Entries × markets."""
+        """Entries × markets: whether the entry answered the market."""
         return np.isfinite(self.arena.p)
 
     @cached_property
     def counts(self) -> Floats:
-        """Entries × moments: markets answered."""
+        """Entries × moments: number of markets answered."""
         return self._summed(self.answered.astype(np.float64))
 
     @cached_property
     def squares(self) -> Floats:
-        """Entries × markets: squared errors, 0 where unanswered."""
+        """Entries × markets: squared errors, 0 if unanswered."""
         return np.where(self.answered, (self.arena.p - self.arena.markets.outcome) ** 2, 0.0)
 
     @cached_property
     def brier(self) -> Floats:
-        """Entries × moments; NaN where unanswered."""
+        """Entries × moments: Brier scores, NaN if unanswered."""
         known = self.counts > 0
         return np.divide(self._summed(self.squares), self.counts, out=np.full(known.shape, np.nan), where=known)
 
     @cached_property
     def whole(self) -> Bools:
-        """By entry: whether it answered every market at each moment it answered."""
+        """Per entry: whether it answered every market at each moment it answered at all."""
         sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
         return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
 
     def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
-        """By event: the weighted difference of two Brier scores on what both answered, and the weight."""
+        """Per event: the weighted difference of two Brier scores on what both entries answered, and the weight."""
         if self.whole[i] and self.whole[j]:
             gap = self.brier[i] - self.brier[j]
         else:
@@ -105,25 +105,25 @@ class MomentScores:
         return self.by_event(gap)
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
-        """Weighted sums and weights of events, from numbers by moment (NaN: none) of one entry or one entry a row."""
+        """Weighted event sums and weights, from numbers by moment (NaN if missing) of one entry or one per row."""
         known, starts = np.isfinite(values), self.arena.event_starts
         times = np.add.reduceat(known.astype(np.float64), starts, axis=-1)
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)
         return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
 
     def baseline_on(self, i: int, baseline: int) -> tuple[Floats, Floats]:
-        """By event: a baseline's weighted Brier score on what entry `i` answered, and the weight."""
+        """Per event: a baseline's weighted Brier score on what entry `i` answered, and the weight."""
         both = self.answered[i] & self.answered[baseline]
         times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
         total = np.add.reduceat(np.where(both, self.squares[baseline], 0.0), self.arena.starts)
         return self.by_event(np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0))
 
     def incomplete(self) -> Ints:
-        """Entries that left something unanswered but answered something."""
+        """Return the entries that answered some markets but not all."""
         return np.flatnonzero(~self.answered.all(axis=1) & self.answered.any(axis=1))
 
     def completion(self) -> Floats:
-        """By entry: the share of the moments it was asked at that it answered."""
+        """Per entry: the share of the moments it was asked at that it answered."""
         answered = self.counts > 0
         asked = self.arena.asked() | answered
         return answered.sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
@@ -137,7 +137,7 @@ BASE_RATE_PRIOR = 2.0
 
 
 def with_arena_anchors(arena: ArenaTable) -> ArenaTable:
-    """The arena with three baselines added: the crowd's price, the base rate and 0.5.
+    """Add three baselines to the arena: the crowd's price, the base rate and 0.5.
 
     An entry with the name of a baseline is treated as that baseline.
     """
@@ -149,7 +149,7 @@ def with_arena_anchors(arena: ArenaTable) -> ArenaTable:
 
 
 def resolved_with_anchors(arena: ArenaTable) -> ArenaTable:
-    """The resolved part of an arena, with the baselines.
+    """Return the resolved part of an arena, with the baselines.
 
     Baselines are added first because the base rate counts all events that had resolved before a moment.
     """
@@ -160,11 +160,11 @@ def resolved_with_anchors(arena: ArenaTable) -> ArenaTable:
 
 
 def past_rate(arena: ArenaTable) -> Floats:
-    """How often markets of the same category had come true among events resolved before the moment of asking.
+    """How often markets of the same category came true among events resolved before the moment of asking.
 
-    Every event weighs one, however many markets it has and however often it was asked: (Σ w·o + 1) / (Σ w + 2) with
-    w = 1 / markets of the event. Only outcomes known strictly before a moment count for it, so nothing leaks from the
-    future; an event that is itself still open never counts for itself. 0.5 while nothing has resolved.
+    Every event has a weight of one, however many markets it has and however often it was asked: (Σ w·o + 1) / (Σ w + 2)
+    with w = 1 / markets of the event. Only outcomes known strictly before a moment count for it, so nothing leaks from
+    the future; an event that is still open never counts for itself. The rate is 0.5 until something has resolved.
     """
     once = _each_market_once(arena)
     known = once[~np.isnat(arena.markets.known_at[once]) & np.isfinite(arena.markets.outcome[once])]
@@ -185,7 +185,7 @@ def past_rate(arena: ArenaTable) -> Floats:
 
 
 def _each_market_once(arena: ArenaTable) -> Ints:
-    """The markets of the first moment of every event."""
+    """Return the markets of the first moment of every event."""
     first = np.zeros(len(arena.moments), np.bool_)
     first[np.unique(arena.moments.event, return_index=True)[1]] = True
     return np.flatnonzero(first[arena.markets.moment])
@@ -195,17 +195,17 @@ ARENA_METRICS = (
     *("brier", "bi", "log", "ece"),
     *("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side"),
 )
-"""The metrics an arena's board shows, in the order of its tables; all are in `metrics.metric.METRICS`."""
+"""The metrics shown on an arena's board, in the order of its tables; all are in `metrics.metric.METRICS`."""
 MAIN_METRIC = "brier"
 RANK_METRIC = "adjusted_brier"
-"""Ranks the board: the Brier score, plus how much easier the market found what the entry answered than the whole."""
+"""Ranks the board: the Brier score, plus how much better the market did on what the entry answered than overall."""
 LEAST_ANSWERED = 0.5
-"""Share of the moments it was asked at that an entry must have answered to be ranked."""
+"""Share of the moments it was asked at that an entry must answer to be ranked."""
 GROUPINGS = ("category", "platform", "lead time")
 GROUP_METRICS = ("brier", "ece", "return0", "net0")
-"""Metrics of every group."""
+"""Metrics shown for every group."""
 FEWEST_EVENTS = 5
-"""Events of a category below which it is pooled with the others when categories are rebalanced."""
+"""A category with fewer events than this is pooled with other small ones when categories are rebalanced."""
 POOLED_CATEGORY = "other categories"
 
 
@@ -218,17 +218,17 @@ class ArenaLeaderboardRow:
     moments: int
     markets: int
     completion: float
-    """Share of the moments that the entry answered, of those asked while it took part."""
+    """Share of the moments asked while the entry took part that it answered."""
     scores: Mapping[str, Interval]
-    """Every event counts once; a number that does not exist is absent."""
+    """Scores with every event counting once; a metric that cannot be computed is absent."""
     by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
-    """The same numbers with every market counting once."""
+    """The same metrics with every market counting once."""
     rank: int | None = None
-    """Among entries by `fair`; None for baselines, and for entries that answered too little to be ranked."""
+    """Rank among entries by `fair`; None for baselines, and for entries that answered too little to be ranked."""
 
     @property
     def fair(self) -> Interval | None:
-        """The Brier score that ranks it: adjusted for what it left unanswered, so picking easy events gains nothing."""
+        """The Brier score used for ranking, adjusted for unanswered events so that picking easy ones gains nothing."""
         return self.scores.get(RANK_METRIC) or self.scores.get(MAIN_METRIC)
 
 
@@ -269,7 +269,7 @@ class ScoredArena:
         columns: Sequence[str] = SUM_COLUMNS,
         stream: int = 0,
     ) -> ResampledSums:
-        """Resample all events, or some of them, by the engine that scores tables."""
+        """Resample all events, or only the selected ones, with the engine that scores tables."""
         sums, cluster = self.sums.of(weighing), self.arena.events.cluster
         if tuple(columns) != SUM_COLUMNS:
             sums = sums[:, [COLUMN_INDEX[name] for name in columns]]
@@ -279,7 +279,7 @@ class ScoredArena:
 
 
 def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
-    """Every number of every entry on all events, best Brier score first."""
+    """Return every metric of every entry on all events, best Brier score first."""
     by_event, by_market = scored.resample(), scored.resample(weighing="market")
     every = np.ones(len(scored.arena.events), np.bool_)
     adjusted = adjusted_scores(scored)
@@ -288,10 +288,10 @@ def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
 
 
 def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
-    """Brier scores of entries that left something out, as if they had answered everything.
+    """Brier scores of entries with unanswered events, as if they had answered everything.
 
-    Added is the difference between the market's Brier score on everything and on what the entry answered: with easy
-    events only, the market does better too. In the same resamples of events.
+    Adds the difference between the market's Brier score on everything and on what the entry answered: on easy events,
+    the market does better too. All parts use the same resamples of events.
     """
     arena, moments = scored.arena, scored.moments
     if CROWD not in arena.names or not len(chosen := moments.incomplete()):
@@ -319,7 +319,7 @@ def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
 
 
 def _with_adjusted(row: ArenaLeaderboardRow, adjusted: Interval | None) -> ArenaLeaderboardRow:
-    """The row with the score that ranks it; whoever answered everything needs no adjustment."""
+    """Return the row with the score used for ranking; an entry that answered everything needs no adjustment."""
     found = adjusted or row.scores.get(MAIN_METRIC)
     return row if found is None else replace(row, scores={**row.scores, RANK_METRIC: found})
 
@@ -327,7 +327,7 @@ def _with_adjusted(row: ArenaLeaderboardRow, adjusted: Interval | None) -> Arena
 def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
     """Brier scores of a resolved arena with its baselines, best first, without intervals.
 
-    The same scores as on the whole board, computed in a fraction of its time.
+    The scores are the same as on the full board, but computed in a fraction of the time.
     """
     moments = MomentScores(arena=scored)
     total, weight = moments.by_event(moments.brier)
@@ -352,7 +352,7 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
 
 
 def _corrections(moments: MomentScores) -> Floats:
-    """By entry, what `adjusted_scores` adds."""
+    """What `adjusted_scores` adds to the score of each entry."""
     names, added = moments.arena.names, np.zeros(len(moments.arena.entries))
     if CROWD in names:
         crowd = names.index(CROWD)
@@ -371,7 +371,7 @@ def _point(value: float) -> Interval:
 def arena_leaderboard_groups(
     scored: ScoredArena, by: str, measures: Sequence[str] = GROUP_METRICS
 ) -> tuple[ArenaLeaderboardGroup, ...]:
-    """A board for every category, platform or lead time, largest first (lead times in their order)."""
+    """Return a board for every category, platform or lead time, largest first (lead times in their order)."""
     if by == "lead time":
         return tuple(_by_lead_time(scored, measures))
     if by not in GROUPINGS:
@@ -396,7 +396,7 @@ def _group(
 
 
 def _by_lead_time(scored: ScoredArena, measures: Sequence[str]) -> Iterator[ArenaLeaderboardGroup]:
-    """A group per lead time; an event that was asked in several of them counts once in each."""
+    """Yield a group per lead time; an event that was asked at several lead times counts once in each."""
     arena = scored.arena
     of_moment = lead_time_of(arena.moments.hours)
     for code, lead_time in enumerate(LEAD_TIMES):
@@ -435,7 +435,7 @@ def _board_rows(
 
 
 def _intervals(scored: ScoredArena, drawn: ResampledSums | None, metrics: Sequence[str]) -> list[dict[str, Interval]]:
-    """By entry, the metrics that exist."""
+    """Per entry, the metrics that can be computed."""
     found = {} if drawn is None else {m: drawn.draws_of(METRICS[m]).intervals(scored.resampling) for m in metrics}
     return [
         {metric: column[entry] for metric, column in found.items() if entry in column} for entry in scored.arena.names
@@ -456,21 +456,21 @@ def _is_ranked(line: ArenaLeaderboardRow) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class RebalancedScores:
-    """The Brier score as it would be with other shares of the categories."""
+    """Brier scores recomputed with other shares of the categories."""
 
     name: str
     shares: Mapping[str, float]
     scores: Mapping[str, Interval]
-    """By entry; only those that answered something in every category."""
+    """Scores by entry, only for entries that answered something in every category."""
 
 
 def rebalanced_scores(
     scored: ScoredArena, shares: Mapping[str, Mapping[str, float]] | None = None
 ) -> tuple[RebalancedScores, ...]:
-    """Brier scores under given shares of categories, by name; by default half to the largest, and equal shares.
+    """Brier scores under named shares of categories; by default half to the largest, and equal shares.
 
-    Prophet Arena (C.8) draws subsets with those shares; here every event is kept and categories are weighed, which
-    has the same expectation and less noise. Categories of fewer than five events are one.
+    Prophet Arena (C.8) draws subsets with those shares. Here every event is kept and categories are weighted, which has
+    the same expectation and less noise. Categories with fewer than five events are pooled into one.
     """
     groups = _pools(scored)
     if len(groups) < 2:
@@ -485,7 +485,7 @@ def rebalanced_scores(
 
 
 def _pools(scored: ScoredArena) -> dict[str, Bools]:
-    """Events by category, the largest first, rare ones together."""
+    """Events by category, largest first, with rare categories pooled."""
     category = scored.arena.events.category
     masks = {name: category.mask(name) for name in category.names}
     large = {name: mask for name, mask in masks.items() if mask.sum() >= FEWEST_EVENTS}
@@ -519,10 +519,10 @@ EntryPair = tuple[int, int]
 
 
 def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> PairwiseMatrix:
-    """Brier score of the row minus that of the column, event by event; below 0 the row is better.
+    """Brier score of the row minus that of the column, event by event; if negative, the row is better.
 
-    Of all entries, or of those at some places in that order. `n` counts the events both answered, NaN where there is
-    none.
+    Covers all entries, or those at the indices `of`, in that order. `n` counts the events both answered; the difference
+    is NaN if there are none.
     """
     chosen = list(range(len(scored.arena.entries)) if of is None else of)
     places = list(combinations(range(len(chosen)), 2))
@@ -535,7 +535,7 @@ def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> Pairwis
 
 
 def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Comparison]:
-    """Brier score of every other entry minus that of the reference; below 0 the entry is better."""
+    """Brier score of every other entry minus that of the reference; if negative, the entry is better."""
     names = scored.arena.names
     at = names.index(reference)
     found = compare_pairs(scored, [(i, at) for i in range(len(names)) if i != at])
@@ -543,7 +543,7 @@ def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Com
 
 
 def compare_pairs(scored: ScoredArena, pairs: Sequence[EntryPair]) -> dict[EntryPair, Comparison]:
-    """Differences of Brier scores on the markets both answered, events resampled; `n` counts the events."""
+    """Differences of Brier scores on the markets both answered, with events resampled; `n` counts the events."""
     gaps, weights = _differences(scored, pairs)
     bundles = ClusterBundles.of(scored.arena.events.cluster)
     names = [str(k) for k in range(len(pairs))]
@@ -555,7 +555,7 @@ _NAN = float("nan")
 NO_COMPARISON = Comparison(
     diff=_NAN, se=_NAN, low=_NAN, high=_NAN, p=_NAN, p_two_sided=_NAN, stars="", n=0, n_clusters=0
 )
-"""Of two entries that share no event."""
+"""The comparison of two entries that share no event."""
 
 
 def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Floats, Floats]:
@@ -572,19 +572,19 @@ def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Float
 
 @dataclass(frozen=True, kw_only=True)
 class EntryDistances:
-    """Every entry against every other, symmetric."""
+    """Symmetric distances between all entries."""
 
     names: tuple[str, ...]
     distance: Floats
-    """Mean over events of √Σ(p − q)² over an event's markets; 0 on the diagonal, NaN where two share no event."""
+    """Mean over events of √Σ(p − q)² over an event's markets; 0 on the diagonal, NaN if two share no event."""
     n: Ints
-    """Events both answered."""
+    """Number of events both answered."""
 
 
 def divergence(scored: ScoredArena, of: Sequence[str] | None = None) -> EntryDistances:
     """Distances on the markets that both answered; an event asked several times counts once, as the mean.
 
-    Of all entries, or of those named, in that order.
+    Covers all entries, or those named, in that order.
     """
     arena = scored.arena
     names = tuple(arena.names if of is None else of)

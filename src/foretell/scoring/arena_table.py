@@ -20,31 +20,31 @@ from foretell.questions.question import Target
 from foretell.scoring.table import ForecastTable, Labels, Targets
 
 Times = npt.NDArray[np.datetime64]
-"""UTC, to the second."""
+"""Times in UTC, to the second."""
 NO_TIME = np.datetime64("NaT", "s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaEntry:
-    """Somebody whose forecasts are scored, and what they cost."""
+    """A participant whose forecasts are scored, and what they cost."""
 
     name: str
     anchor: bool = False
-    """A baseline (crowd, base rate, 0.5) that nobody entered."""
+    """Whether it is a baseline (crowd, base rate, 0.5) that nobody entered."""
     forecasts: int = 0
-    """Forecasts made, scored or not."""
+    """Number of forecasts made, scored or not."""
     dollars: float = float("nan")
-    """Mean cost of a forecast; NaN where nobody counted."""
+    """Mean cost of a forecast in dollars; NaN if it was not recorded."""
     seconds: float = float("nan")
     since: str = ""
-    """When it joined, UTC to the second; empty if it was there from the start."""
+    """When the entry joined, in UTC to the second; empty if it was there from the start."""
     until: str = ""
-    """When it left or was replaced by another version; empty while it takes part."""
+    """When the entry left or was replaced by another version; empty while it takes part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaEventTable:
-    """What was asked about; one entry each."""
+    """The events asked about, one element each."""
 
     ids: tuple[str, ...]
     category: Labels
@@ -58,13 +58,13 @@ class ArenaEventTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaMomentTable:
-    """Every asking of an event, in the order of events and then of time."""
+    """Every time an event was asked about, ordered by event and then by time."""
 
     event: Ints
-    """Its place in `events`; never falls."""
+    """Index into `events`, in ascending order."""
     taken_at: Times
     hours: Floats
-    """To the close of the event as it was known then; NaN where it was not."""
+    """Hours to the close of the event as known at the time; NaN if unknown."""
 
     def __len__(self) -> int:
         return len(self.event)
@@ -75,12 +75,12 @@ class ArenaMarketTable:
     """One row for every target of every moment, in the order of moments."""
 
     moment: Ints
-    """Its place in `moments`; never falls."""
+    """Index into `moments`, in ascending order."""
     target: tuple[str, ...]
     outcome: Floats
-    """0 or 1; NaN while open or void."""
+    """0 or 1; NaN while open, or if void."""
     known_at: Times
-    """When the outcome was known; NaT where it is unknown."""
+    """When the outcome became known; NaT if unknown."""
     last: Floats
     yes_ask: Floats
     no_ask: Floats
@@ -90,7 +90,7 @@ class ArenaMarketTable:
 
     @cached_property
     def price(self) -> Floats:
-        """The crowd's probability: the asks normalised to one, else the last trade; NaN without either."""
+        """The crowd's probability: the asks normalised to one, else the last trade; NaN if there is neither."""
         asked = normalised_price(self.yes_ask, self.no_ask)
         return np.where(np.isnan(asked), self.last, asked)
 
@@ -105,33 +105,33 @@ class ArenaTable:
     markets: ArenaMarketTable
     entries: tuple[ArenaEntry, ...]
     p: Floats
-    """Entries × markets: the mean over an entry's trials; NaN where it has no forecast."""
+    """Entries × markets: the mean over an entry's trials; NaN if it has no forecast."""
     notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the entries, in the order of the rows of `p`."""
+        """Names of the entries, in the order of the rows of `p`."""
         return tuple(entry.name for entry in self.entries)
 
     def row(self, entry: str) -> Floats:
-        """One entry's probabilities; a name that is not there is refused."""
+        """Return one entry's probabilities; raise if the name is unknown."""
         if entry not in self.names:
             raise InputError(f"no entry is called {entry!r}", hint=f"there are {', '.join(self.names[:12])}")
         return self.p[self.names.index(entry)]
 
     @cached_property
     def starts(self) -> Ints:
-        """The first market of each moment."""
+        """Index of the first market of each moment."""
         return np.searchsorted(self.markets.moment, np.arange(len(self.moments)))
 
     @cached_property
     def event_starts(self) -> Ints:
-        """The first moment of each event; only where every event was asked."""
+        """Index of the first moment of each event; valid only if every event was asked."""
         return np.searchsorted(self.moments.event, np.arange(len(self.events)))
 
     @cached_property
     def market_event(self) -> Ints:
-        """The event of each market."""
+        """Index of the event of each market."""
         return self.moments.event[self.markets.moment]
 
     def asked(self) -> Bools:
@@ -146,11 +146,11 @@ class ArenaTable:
         return found
 
     def scored(self) -> "ArenaTable":
-        """Only what has an outcome: open and void markets are gone, and the moments and events left empty by that."""
+        """Return only what has an outcome, dropping open and void markets and then empty moments and events."""
         return self.only(np.isfinite(self.markets.outcome))
 
     def only(self, kept: Bools) -> "ArenaTable":
-        """Some of the markets, with the moments and events they belong to."""
+        """Return only the selected markets, with the moments and events they belong to."""
         if kept.all() and len(np.unique(self.moments.event)) == len(self.events):
             return self
         moments, moment = np.unique(self.markets.moment[kept], return_inverse=True)
@@ -172,7 +172,7 @@ class ArenaTable:
         )
 
     def with_entries(self, entries: Sequence[ArenaEntry], p: Floats) -> "ArenaTable":
-        """The same with further entries after the ones there are; a name that is taken already is left out."""
+        """Return a copy with further entries appended; an entry whose name is already taken is left out."""
         new = [i for i, entry in enumerate(entries) if entry.name not in self.names]
         return replace(
             self,
@@ -194,7 +194,7 @@ def _market_rows(markets: ArenaMarketTable, rows: Ints, moment: Ints) -> ArenaMa
 
 
 def arena_as_table(arena: ArenaTable) -> ForecastTable:
-    """Every scored market of every moment is a target; an event counts once, however often and widely it was asked."""
+    """Turn every scored market of every moment into a target; each event counts once, however often it was asked."""
     scored = arena.scored()
     event, moment = scored.market_event, scored.markets.moment
     moments = np.bincount(scored.moments.event, minlength=len(scored.events))
@@ -231,45 +231,45 @@ def arena_as_table(arena: ArenaTable) -> ForecastTable:
 # What was asked, as arrays: this part does not change any more once it was asked.
 
 QUOTES = 4
-"""Numbers per target: last, yes bid, yes ask, no ask."""
+"""Numbers per target: last price, yes bid, yes ask, no ask."""
 TargetKey = tuple[str, str]
-"""An event and one of its targets."""
+"""The ids of an event and of one of its targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentArrays:
-    """Moments in the order of events, and of time within each."""
+    """Moments ordered by event, and by time within each event."""
 
     events: tuple[str, ...]
     event: Ints
-    """Of each moment."""
+    """The event of each moment."""
     taken_at: Times
     hours: Floats
     sizes: Ints
-    """Markets of each moment."""
+    """Number of markets of each moment."""
     quotes: Floats
-    """Markets × 4."""
+    """Quotes, markets × 4."""
     keys: tuple[TargetKey, ...]
-    """Every target once."""
+    """The key of every distinct target."""
     key: Ints
-    """Of each market."""
+    """Index into `keys` for each market."""
     place: Ints
-    """The moment that each of the columns' rows became."""
+    """The moment index of each row of the input columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaOutcomes:
-    """How targets came out, as columns."""
+    """Outcomes of targets, as columns."""
 
     place: Mapping[TargetKey, int]
-    """Of an event's target in the columns."""
+    """Index of an event's target in the columns."""
     outcome: Floats
-    """NaN: void."""
+    """0 or 1; NaN if void."""
     known_at: Times
 
 
 EventLabels = Mapping[str, Mapping[str, str]]
-"""What is known about events, by their ids: category, platform and cluster; an event without a cluster is its own."""
+"""Labels of events (category, platform, cluster) by event id; an event without a cluster is its own."""
 
 
 def moment_arrays(
@@ -279,9 +279,9 @@ def moment_arrays(
     targets: Sequence[tuple[str, ...]],
     quotes: Sequence[bytes],
 ) -> MomentArrays:
-    """Moments in order, out of columns in any order: what a database gives, without an object for each.
+    """Build ordered moments from columns in any order, as read from a database, without an object per moment.
 
-    Quotes are four float64, little endian, per target; empty where there were none.
+    Quotes are four little-endian float64 per target; empty if there were none.
     """
     names, event = codes_of(events)
     order = np.lexsort((taken_at, event))
@@ -305,7 +305,7 @@ def moment_arrays(
 
 
 def arena_frame(name: str, asked: MomentArrays, labels: EventLabels, outcomes: ArenaOutcomes) -> ArenaTable:
-    """The table before anybody has forecast anything."""
+    """Build the table without any entries or forecasts."""
     found = np.fromiter((outcomes.place.get(key, -1) for key in asked.keys), np.int64, len(asked.keys))[asked.key]
     names = np.array([target for _, target in asked.keys], object)
     category, platform, cluster = (labels.get(kind, {}) for kind in ("category", "platform", "cluster"))
@@ -333,13 +333,13 @@ def arena_frame(name: str, asked: MomentArrays, labels: EventLabels, outcomes: A
 
 
 def labels_of(texts: Sequence[str]) -> Labels:
-    """A column of text as codes."""
+    """Encode a column of text as codes."""
     names, codes = codes_of(texts)
     return Labels(codes=codes, names=names)
 
 
 def codes_of(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    """Distinct texts in order of first appearance, and the code of each.
+    """Return the distinct texts in order of first appearance, and the code of each.
 
     >>> codes_of(["b", "a", "b"])
     (('b', 'a'), array([0, 1, 0]))
@@ -349,7 +349,7 @@ def codes_of(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 
 
 def _keys(events: Sequence[str], targets: Sequence[tuple[str, ...]]) -> tuple[tuple[TargetKey, ...], Ints]:
-    """Every event's targets once, and the place of each market's among them."""
+    """Return the distinct targets of all events, and the index of each market's target among them."""
     places: dict[TargetKey, int] = {}
     found: list[list[int]] = []
     mine: list[int] = []
@@ -368,7 +368,7 @@ def _hours(gap: npt.NDArray[Any]) -> Floats:
 
 
 def _quotes(blobs: Sequence[bytes], sizes: Ints) -> Floats:
-    """Quotes of all targets; a blob that does not fit its targets is no quote at all."""
+    """Decode the quotes of all targets; a blob that does not match its targets counts as no quote."""
     lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
     whole = list(blobs)
     for i in np.flatnonzero(lengths != 8 * QUOTES * sizes).tolist():
@@ -380,7 +380,7 @@ def _quotes(blobs: Sequence[bytes], sizes: Ints) -> Floats:
 
 
 def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
-    """The published events of Prophet Arena, as CSV or as the SDK's JSONL; only the baselines will be scored."""
+    """Load Prophet Arena's published events, as CSV or as the SDK's JSONL; only the baselines will be scored."""
     found = read_arena_file(path)
     if found is None:
         raise InputError("not a file of Prophet Arena events", path=path, hint="its CSV subset, or events.jsonl")
@@ -388,7 +388,7 @@ def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
 
 
 def arena_table_from_questions(asked: QuestionSet) -> ArenaTable:
-    """A question set as an arena's table: every question is an event at the moment it was asked."""
+    """Turn a question set into an arena's table: every question is an event at the moment it was asked."""
     questions = asked.questions
     moments = moment_arrays(
         [one.id for one in questions],
@@ -412,12 +412,12 @@ def arena_table_from_questions(asked: QuestionSet) -> ArenaTable:
 
 
 def seconds_of(moments: Sequence[datetime | None]) -> Times:
-    """Moments as an array, to the second; None is NaT."""
+    """Convert times to an array with a resolution of seconds; None becomes NaT."""
     found = [None if at is None else at.astimezone(UTC).replace(tzinfo=None) for at in moments]
     return np.array(found, "datetime64[s]")
 
 
 def _target_quotes(target: Target) -> list[float | None]:
-    """Last price, yes bid, yes ask and no ask; None where there is none."""
+    """Return last price, yes bid, yes ask and no ask; None for those that are missing."""
     shot = target.snapshot
     return [None] * 4 if shot is None else [shot.last_price, shot.yes_bid, shot.yes_ask, shot.no_ask]

@@ -1,4 +1,4 @@
-"""Everything a leaderboard page shows, as one value that becomes JSON as it stands."""
+"""Everything a leaderboard page shows, as one value that can be dumped to JSON directly."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,13 +38,13 @@ from foretell.scoring.table import CROWD
 # Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
 
 LEAST_SHARED = 0.8
-"""Share of the moments that an entry must have answered to be on the curve: all on it are scored on what all of them
-answered, and one that joined last week would leave nothing of the year."""
+"""Share of the moments that an entry must answer to be on the curve. All entries on it are scored on what all of them
+answered, so one that joined last week would leave nothing of the year."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """One stretch of lead time."""
+    """One range of lead times."""
 
     lead_time: str
     events: int
@@ -52,23 +52,23 @@ class CurvePoint:
     scores: Mapping[str, Interval]
     """Brier scores, all on the same markets of the same events."""
     versus_crowd: Mapping[str, Comparison]
-    """Brier score minus that of the crowd; below 0 the entry is better."""
+    """Brier score minus that of the crowd; if negative, the entry is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeadTimeCurve:
-    """From the longest lead time to the shortest."""
+    """Brier scores from the longest lead time to the shortest."""
 
     points: tuple[CurvePoint, ...]
     entries: tuple[str, ...]
     left_out: tuple[str, ...]
-    """Entries that answered too little to be compared on common ground."""
+    """Entries that answered too little to be compared on shared markets."""
 
 
 def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
-    """Brier by time to close, for the crowd and all entries that answered most moments, on what all of them answered.
+    """Brier score by time to close, for the crowd and entries that answered most moments, on what all answered.
 
-    Different stretches hold different events: only lines at the same place may be compared.
+    Different lead times hold different events, so only scores at the same lead time may be compared.
     """
     arena = scored.arena
     if CROWD not in arena.names or not np.isfinite(arena.row(CROWD)).any():
@@ -125,26 +125,26 @@ def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple
 
 ARENA_LEADERBOARD_SCHEMA = "foretell/standings/1"
 GROUP_PAGE_METRICS = ("brier", "return0")
-"""What the page tells of every category and platform."""
+"""Metrics that the page shows for every category and platform."""
 MOST_PAIRED = 40
-"""Entries that are compared each with each."""
+"""Most entries that are compared pairwise."""
 WEIGHING_TEXT = "an event counts once: the mean over its moments"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaCounts:
-    """How much there is."""
+    """The size of the arena."""
 
     events: int
-    """Asked about, resolved or not."""
+    """Number of events asked about, resolved or not."""
     resolved: int
-    """With at least one outcome."""
+    """Number of events with at least one outcome."""
     moments: int
     moments_scored: int
     markets_scored: int
-    """Single outcomes, once for every moment they were asked at."""
+    """Number of single outcomes, counted once for every moment they were asked at."""
     forecasts: int
-    """Said by entries, scored or not; every trial counts."""
+    """Number of forecasts by entries, scored or not; every trial counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,22 +162,22 @@ class ArenaLeaderboard:
     arena: str
     counts: ArenaCounts
     first: str
-    """The first and the last moment that are scored, UTC."""
+    """The first scored moment, UTC; `last` is the last one."""
     last: str
     lines: tuple[ArenaLeaderboardRow, ...]
-    """Best Brier score first, yardsticks among the entries."""
+    """Rows with the best Brier score first; baselines are listed among the entries."""
     versus_crowd: Mapping[str, Comparison]
-    """Paired difference with the market, on the markets both answered; below 0 the entry is better."""
+    """Paired difference with the market, on the markets both answered; if negative, the entry is better."""
     pairs: ArenaPairs
     groups: Mapping[str, tuple[ArenaLeaderboardGroup, ...]]
-    """By category and platform, and whatever else was asked for."""
+    """Groups by category and platform, and by any other grouping requested."""
     rebalanced: tuple[RebalancedScores, ...]
     lead_times: LeadTimeCurve
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; numbers that do not exist are null."""
+        """Return plain data for JSON; missing numbers are null."""
         measures = [
             {
                 "name": one.name,
@@ -197,12 +197,12 @@ def arena_view(
     by: Sequence[str] = (),
     resampling: Resampling = SCORE_RESAMPLING,
 ) -> ArenaLeaderboard:
-    """Everything that the page of an arena shows; `by` names further groupings, shown with more numbers."""
+    """Compute everything an arena's page shows; `by` names further groupings, shown with more metrics."""
     return view_of_scored(arena, ScoredArena.of(arena, resampling), by=by)
 
 
 def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] = ()) -> ArenaLeaderboard:
-    """The same of an arena that has been scored."""
+    """Compute the view of an arena that is already scored."""
     with ThreadPoolExecutor() as threads:  # Most of the time is numpy's, which lets other threads compute.
         versus_crowd = threads.submit(_versus, scored)
         curve = threads.submit(lead_time_curve, scored)
@@ -226,7 +226,7 @@ def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] 
 
 
 def first_view(arena: ArenaTable) -> ArenaLeaderboard:
-    """Who leads by the Brier score, without intervals, groups or pairs: what can be shown while those are computed."""
+    """Rank by Brier score without intervals, groups or pairs, to show while those are computed."""
     scored, none = resolved_with_anchors(arena), np.empty((0, 0))
     nobody = PairwiseMatrix(diff=none, se=none, low=none, high=none, p=none, n=none.astype(np.int64))
     return ArenaLeaderboard(
@@ -258,7 +258,7 @@ def _counts(arena: ArenaTable, scored: ArenaTable) -> ArenaCounts:
 def _groups(
     scored: ScoredArena, by: Sequence[str]
 ) -> tuple[dict[str, tuple[ArenaLeaderboardGroup, ...]], tuple[RebalancedScores, ...]]:
-    """Groups by name of the grouping, and the board with other shares of the categories."""
+    """Return the groups by name of the grouping, and the board with other shares of the categories."""
     groups = {
         name: arena_leaderboard_groups(scored, name, GROUP_PAGE_METRICS)
         for name in ("category", "platform")
@@ -268,13 +268,13 @@ def _groups(
 
 
 def _pairs(scored: ScoredArena, lines: Sequence[ArenaLeaderboardRow]) -> ArenaPairs:
-    """The matrix of the leading pairs, sorted as the board is: of hundreds nobody reads every pair."""
+    """Matrix of the leading pairs, in the order of the board; with hundreds of entries nobody reads every pair."""
     names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
     return ArenaPairs(names=names, matrix=pair_matrix(scored, [scored.arena.names.index(name) for name in names]))
 
 
 def _versus(scored: ScoredArena) -> dict[str, Comparison]:
-    """Everybody against the crowd."""
+    """Compare every entry with the crowd."""
     return compare_with_reference(scored, CROWD) if CROWD in scored.arena.names else {}
 
 
@@ -306,16 +306,16 @@ def _time(moment: np.datetime64) -> str:
 
 
 WINDOW_DAYS = 28
-"""A score at a day is that of the events settled in so many days before it."""
+"""Length in days of the sliding window: the score at a day covers the events settled in this many days before it."""
 MOST_TICKS = 40
 FEWEST = 5
-"""Events in a window below which it has no score."""
+"""A window with fewer events than this has no score."""
 Course = list[tuple[datetime, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventGap:
-    """One event and how much better than the market an entry was on it, in Brier; below 0 it was worse."""
+    """How much better than the market an entry was on one event, in Brier score; negative if it was worse."""
 
     event: str
     gap: float
@@ -323,7 +323,7 @@ class EventGap:
 
 
 def settled_at(scored: ScoredArena) -> Times:
-    """When the last market of each event was known."""
+    """When the last market of each event became known."""
     known = scored.arena.markets.known_at
     first = scored.arena.starts[scored.arena.event_starts]
     # A time that is missing counts as the first there is: it stands before all others.
@@ -332,14 +332,14 @@ def settled_at(scored: ScoredArena) -> Times:
 
 
 def _gaps(scored: ScoredArena, name: str) -> tuple[Floats, Floats]:
-    """By event: the market's weighted Brier score minus the entry's on what both answered, and the weight."""
+    """Per event: the market's weighted Brier score minus the entry's on what both answered, and the weight."""
     names = scored.arena.names
     total, weight = scored.moments.difference(names.index(CROWD), names.index(name))
     return total, weight
 
 
 def scores_over_time(scored: ScoredArena, names: Sequence[str]) -> dict[str, Course]:
-    """By entry: crowd − entry in Brier over the last four weeks, about once a week; above 0 it beats the market."""
+    """Crowd − entry in Brier score over the last four weeks, about weekly; if positive, the entry beats the market."""
     if CROWD not in scored.arena.names or not len(scored.arena.events):
         return {}
     at = settled_at(scored)
@@ -369,7 +369,7 @@ def scores_over_time(scored: ScoredArena, names: Sequence[str]) -> dict[str, Cou
 
 
 def event_gaps(scored: ScoredArena, name: str) -> list[EventGap]:
-    """Every event that the entry and the market both answered, the best for the entry first."""
+    """Return every event that the entry and the market both answered, the entry's best first."""
     if CROWD not in scored.arena.names:
         return []
     total, weight = _gaps(scored, name)

@@ -31,20 +31,20 @@ Key = Callable[[str], tuple[float | str, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelGrouping:
-    """Rows put into at most a dozen or so named groups."""
+    """Rows sorted into at most a dozen or so named groups."""
 
     column: str
     codes: Ints
     names: tuple[str, ...]
     ordered: bool
-    """The groups follow each other (days, sizes), so a line may join them."""
+    """Whether the groups have an order (days, sizes), so that a line may join them."""
 
 
 def group_labels(column: str, labels: Labels, *, most: int = 12) -> LabelGrouping:
     """Group a column in a readable way.
 
-    More than `most` different numbers become fifths of the rows, more than two dozen days become months (or
-    years), and of more than `most` other names the small ones are pooled as "other".
+    More than `most` different numbers become fifths of the rows, more than two dozen days become months (or years), and
+    of more than `most` other names the small ones are pooled as "other".
 
     >>> horizons = Labels(codes=np.array([0, 1, 2, 1]), names=("30", "7", "90"))
     >>> group_labels("horizon", horizons).names
@@ -109,26 +109,26 @@ def _relabelled(column: str, labels: Labels, shown: dict[str, str], *, key: Key,
 
 
 NOT_GROUPS = frozenset({"cluster", "text", "title", "question_text", "url"})
-"""Columns that name single questions; a score by them says nothing."""
+"""Columns that identify single questions, so that a score by them says nothing."""
 READABLE_GROUP = "readable group"
 BRIER_INDEX = ScoringOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Breakdown:
-    """One metric by the groups of one column, for one or several forecasters."""
+    """One metric by the groups of one column, for one or more forecasters."""
 
     column: str
     ordered: bool
     groups: tuple[str, ...]
     n: tuple[int, ...]
-    """Targets in each group, answered or not."""
+    """Number of targets in each group, answered or not."""
     base_rate: tuple[float, ...]
-    """Weighted share of yes in each group; NaN without weight."""
+    """Weighted share of yes in each group; NaN if the group has no weight."""
     scores: Mapping[str, tuple[Interval | None, ...]]
-    """By forecaster, one entry per group; None where it answered nothing."""
+    """Per forecaster, one score per group; None if it answered nothing there."""
     answered: Mapping[str, tuple[int, ...]]
-    """By forecaster, how many of the group's targets stand behind the score."""
+    """Per forecaster, how many of each group's targets the score is based on."""
 
 
 def breakdown(
@@ -178,7 +178,7 @@ def differences(
 
 
 def overall(table: ForecastTable, forecaster: str, scoring: ScoringOptions = BRIER_INDEX) -> Interval | None:
-    """The metric over all targets (the mean over kinds, or that of the only kind answered), None without any."""
+    """The metric over all targets (mean over kinds, or that of the only kind answered); None if there are none."""
     if not len(table.rows_of(forecaster)):
         return None
     board = score_table(table.only(forecaster), replace(scoring, by=(), reference=None, anchors=False))
@@ -203,7 +203,7 @@ def _rates(table: ForecastTable, by: LabelGrouping) -> tuple[float, ...]:
 
 
 def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) -> Scoreboard:
-    """The board by readable groups, under a column name of our own: they are not those of the table's column."""
+    """Score by readable groups, under a separate column name because they differ from the table's own column."""
     labels = Labels(codes=by.codes, names=tuple(str(i) for i in range(len(by.names))))
     targets = replace(table.targets, groups={**table.targets.groups, READABLE_GROUP: labels})
     return score_table(replace(table, targets=targets), replace(scoring, by=(READABLE_GROUP,), anchors=False))
@@ -213,7 +213,7 @@ def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) ->
 
 
 def comparable(metric: str) -> str:
-    """The metric that pairs are compared by: the same, or Brier where it is not a function of a mean score.
+    """Return the metric used to compare pairs: the same, or Brier if it is not a function of a mean score.
 
     >>> comparable("bi"), comparable("log"), comparable("ece")
     ('bi', 'log', 'brier')
@@ -227,7 +227,7 @@ def paired_matrix(
 ) -> PairwiseMatrix:
     """All paired differences of `comparable(scoring.metric)` within a group of the board.
 
-    The overall group of several kinds is the mean over kinds, each resampled apart.
+    The overall group of several kinds is the mean over kinds, each resampled separately.
     """
     targets, metric = table.targets, comparable(scoring.metric)
     rows = np.ones(len(targets), dtype=np.bool_)
@@ -255,7 +255,7 @@ def _pair_clusters(table: ForecastTable, cluster: tuple[str, ...]) -> list[Ints]
 
 
 def _pointwise(table: ForecastTable, forecasters: Sequence[str], metric: str) -> Floats:
-    """Score of every target by every forecaster, NaN where it did not answer."""
+    """Score of every target by every forecaster, NaN if it did not answer."""
     out = np.full((len(table.targets), len(forecasters)), np.nan)
     score = METRICS[metric].per_question
     if score is None:
@@ -277,7 +277,7 @@ NOTABLE_DIFFERENCE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class GroupShare:
-    """One group of one column, in the sample and in the whole."""
+    """The share of one group of one column, in the sample and in the whole."""
 
     column: str
     group: str
@@ -288,7 +288,7 @@ class GroupShare:
 
 
 def standardised_difference(sample: float, whole: float) -> float:
-    """The gap of two shares over their pooled spread; 0 where both are the same certainty.
+    """Difference of two shares over their pooled spread; 0 if both are equal and exactly 0 or 1.
 
     >>> round(standardised_difference(0.6, 0.5), 3), standardised_difference(1.0, 1.0)
     (0.202, 0.0)
@@ -300,7 +300,7 @@ def standardised_difference(sample: float, whole: float) -> float:
 
 
 def representativeness(table: ForecastTable, sample: Bools) -> tuple[GroupShare, ...]:
-    """Share of every group of every readable column among the sampled targets and among all of them."""
+    """Share of every group of every readable column among the sampled targets and among all targets."""
     if not sample.any():
         return ()
     found: list[GroupShare] = []
@@ -328,23 +328,23 @@ WORST_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class WorstForecast:
-    """One target as the forecaster saw it and as it came out."""
+    """One target with its forecast and its outcome."""
 
     question: str
     target: str
     title: str
-    """The question's text where the table has one, else empty."""
+    """The question's text if the table has one, else empty."""
     p: float
     outcome: int
     brier: float
     field: float
-    """Mean Brier score of all forecasters on this target: was it hard for everyone?"""
+    """Mean Brier score of all forecasters on this target, which shows whether it was hard for everyone."""
     price: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationGap:
-    """A range of forecasts and how far it was off."""
+    """A range of forecasts and its calibration error."""
 
     low: float
     high: float
@@ -354,36 +354,36 @@ class CalibrationGap:
     frequency_high: float
     count: int
     share_of_error: float
-    """Part of the calibration error that comes from this bin."""
+    """Share of the calibration error that comes from this bin."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorAnalysis:
-    """Everything the error pages and tables of one forecaster show."""
+    """Everything that the error pages and tables of one forecaster show."""
 
     forecaster: str
     reference: str | None
     scoring: ScoringOptions
     overall: Interval | None
     in_sample: Interval | None
-    """The score within the sample, where one was given."""
+    """The score within the sample, if one was given."""
     breakdowns: tuple[Breakdown, ...]
-    """By every readable column."""
+    """One breakdown per readable column."""
     differences: tuple[Breakdown, ...]
-    """The same for forecaster minus reference on shared targets; empty without a reference."""
+    """Breakdowns of forecaster minus reference on shared targets; empty without a reference."""
     shares: tuple[GroupShare, ...]
-    """The sample (by default: what the forecaster answered) against all targets."""
+    """The sample (by default what the forecaster answered) compared with all targets."""
     p: Floats
-    """Per target, NaN where not answered."""
+    """The probability of each target, NaN if not answered."""
     targets: Targets
     easiest: tuple[WorstForecast, ...]
     hardest: tuple[WorstForecast, ...]
     worst_bins: tuple[CalibrationGap, ...]
-    """Bins of the reliability diagram, the largest part of the calibration error first."""
+    """Bins of the reliability diagram, largest share of the calibration error first."""
 
     @property
     def brier(self) -> Floats:
-        """Brier score of every target, NaN where not answered."""
+        """Brier score of every target, NaN if not answered."""
         return (self.p - self.targets.outcome) ** 2
 
 
@@ -395,10 +395,10 @@ def error_analysis(
     scoring: ScoringOptions = BRIER_INDEX,
     sample: Bools | None = None,
 ) -> ErrorAnalysis:
-    """Take one forecaster's errors apart, beside a reference where one is named.
+    """Break down one forecaster's errors, next to a reference if one is named.
 
-    `sample` marks the targets of a sub-sample (a tranche, a pilot) to be held against the whole; without it the
-    targets the forecaster answered are.
+    `sample` marks the targets of a sub-sample (a tranche, a pilot) to compare with the whole; by default, the targets
+    that the forecaster answered.
     """
     for name in filter(None, (forecaster, reference)):
         table.require(name)
@@ -426,7 +426,7 @@ def error_analysis(
 
 
 def _restricted(table: ForecastTable, sample: Bools) -> ForecastTable:
-    """The table without forecasts outside the sample."""
+    """Return the table without forecasts outside the sample."""
     rows = sample[table.target]
     return replace(table, forecaster=table.forecaster[rows], target=table.target[rows], p=table.p[rows])
 

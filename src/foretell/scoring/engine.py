@@ -1,9 +1,10 @@
-"""The one engine behind every leaderboard: columns of sums by unit → resamples → numbers with their intervals.
+"""The engine behind every leaderboard: sums of columns by unit → resamples → metrics with their intervals.
 
-Every metric is a function of sums (see `metrics.metric`). Whoever has rows, be it a file, a run or a year of an arena,
-sums the columns of each forecaster by the units that are resampled; here the units are drawn, once for all forecasters
-and metrics, and every metric is read off the drawn sums. Files and runs come as a `ForecastTable`, cut into layers and
-blocks of targets; arenas bring sums by event that they can extend as new results come in (`scoring.event_sums`).
+Every metric is a function of sums (see `metrics.metric`). The caller has rows (from a file, a run or a year of an
+arena) and sums the columns of each forecaster by the units to be resampled. The engine draws the units once for all
+forecasters and metrics, and computes every metric from the drawn sums. Files and runs come as a `ForecastTable`, cut
+into layers and blocks of targets; arenas bring sums by event that they can extend as new results come in
+(`scoring.event_sums`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,16 +40,16 @@ from foretell.questions.errors import InputError
 from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets, metric_rows
 
 MAX_CLUSTERS = 500
-"""More clusters than this are merged into as many bundles before resampling, so that draws stay cheap however long the
-table; the standard error itself is then known to about 3 %."""
+"""More clusters than this are merged into this many bundles before resampling, so that draws stay cheap however long
+the table is; the standard error itself is then known to about 3 %."""
 
 
 def bundle_clusters(codes: Ints, *, in_order: bool = False) -> Ints:
     """Codes 0.. of at most `MAX_CLUSTERS` bundles of clusters, given the codes 0.. of the clusters.
 
-    Clusters whose codes follow their time are merged with their neighbours (`in_order`): what makes one week harder
-    than another then stays together. Otherwise they are merged at random: bundles of independent clusters are
-    independent, so intervals stay right, while neighbours in a file that is sorted by source would make them too wide.
+    Clusters whose codes are in time order are merged with their neighbours (`in_order`), which keeps together what
+    makes one week harder than another. Otherwise they are merged at random: bundles of independent clusters are
+    independent, so intervals stay valid, while merging neighbours in a file sorted by source would make them too wide.
     """
     n = int(codes.max()) + 1
     if n <= MAX_CLUSTERS:
@@ -65,7 +66,7 @@ def cached_resample_counts(n: int, resampling: Resampling, stream: int) -> npt.N
 
 
 def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Floats:
-    """Draws × columns: sums over resampled units, from the sums of each unit (units × columns)."""
+    """Sums over resampled units (draws × columns), from the sums of each unit (units × columns)."""
     mean = sums.mean(axis=0)
     # Deviations in single precision: a product of half the time, and what does not vary stays exact.
     gaps = cached_resample_counts(len(sums), resampling, stream) @ (sums - mean).astype(np.float32)
@@ -77,7 +78,7 @@ def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Flo
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """How much stands behind a number."""
+    """The amount of data behind a number."""
 
     n: int
     questions: int
@@ -86,11 +87,11 @@ class Support:
 
     @classmethod
     def of(cls, parts: Sequence["Support"], variances: Sequence[float]) -> "Support":
-        """What stands behind a sum of independent parts, given the variance of each.
+        """Combine the support of independent parts of a sum, given the variance of each.
 
-        The sum is as well known as its least certain parts are: Satterthwaite's degrees of freedom (1946), which lie
-        between those of the smallest part and their total. If one part has a single cluster, the uncertainty of the
-        sum is as unknown as that of the part.
+        The sum is only as certain as its least certain parts: Satterthwaite's degrees of freedom (1946), which lie
+        between those of the smallest part and their total. If one part has a single cluster, the uncertainty of the sum
+        is as unknown as that of the part.
         """
         counts = [part.n_clusters for part in parts]
         n_clusters = sum(counts)
@@ -110,18 +111,18 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricDraws:
-    """One statistic of several forecasters on one group: the numbers, their replicates, and what they rest on."""
+    """One statistic of several forecasters on one group: estimates, replicates, and the data behind them."""
 
     names: tuple[str, ...]
     estimate: Floats
-    """NaN where the statistic does not exist."""
+    """The estimates; NaN if the statistic is undefined."""
     replicates: Floats
-    """Draws × forecasters."""
+    """Replicates, draws × forecasters."""
     support: tuple[Support, ...]
     bounds: Bounds = UNBOUNDED
 
     def intervals(self, resampling: Resampling) -> dict[str, Interval]:
-        """Each number that exists, with its uncertainty."""
+        """Return each defined estimate with its interval."""
         exists = np.flatnonzero(np.isfinite(self.estimate))
         replicates = self.replicates[:, exists]
         if resampling.interval != "percentile" or not np.isfinite(replicates).all():
@@ -158,7 +159,7 @@ class MetricDraws:
         }
 
     def comparisons(self, resampling: Resampling) -> dict[str, Comparison]:
-        """The same for statistics that are differences, with their p values."""
+        """Return comparisons with p-values, for statistics that are differences."""
         intervals = self.intervals(resampling)
         return {
             name: comparison_of(intervals[name], self.replicates[:, i], self.support[i].n, resampling)
@@ -168,7 +169,7 @@ class MetricDraws:
 
 
 def _percentiles(replicates: Floats, counts: Ints, resampling: Resampling) -> tuple[Floats, Floats]:
-    """Low and high ends of every column, those of few clusters at an expanded level."""
+    """Lower and upper bounds of every column, at an expanded level if there are few clusters."""
     low, high = (np.empty(replicates.shape[1]) for _ in range(2))
     for n in np.unique(counts) if resampling.expanded else (None,):
         at = np.flatnonzero(counts == n) if n is not None else np.arange(len(counts))
@@ -178,7 +179,7 @@ def _percentiles(replicates: Floats, counts: Ints, resampling: Resampling) -> tu
 
 
 def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None = None) -> MetricDraws:
-    """The mean of a statistic over groups, for the forecasters that answered all of them; equal shares by default."""
+    """Mean of a statistic over groups, for forecasters that answered all of them; equal shares by default."""
     weight = np.asarray(shares or [1.0] * len(parts)) / (sum(shares) if shares else len(parts))
     shared = [name for name in parts[0].names if all(name in part.names for part in parts)]
     places = [[part.names.index(name) for name in shared] for part in parts]
@@ -200,20 +201,20 @@ def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None =
 
 @dataclass(frozen=True, kw_only=True)
 class ResampledSums:
-    """Sums of the columns of several forecasters, over all units and over resampled ones."""
+    """Column sums of several forecasters, over all units and over resampled units."""
 
     names: tuple[str, ...]
     columns: tuple[str, ...]
     total: Floats
-    """Forecasters × columns."""
+    """Sums over all units, forecasters × columns."""
     resampled: Floats
-    """Draws × forecasters × columns."""
+    """Sums over resampled units, draws × forecasters × columns."""
     support: tuple[Support, ...]
     crossed: tuple[Floats, Floats] | None = None
-    """Where two margins are crossed: the same over resamples of the second margin, and of their cells."""
+    """If two margins are crossed: the same over resamples of the second margin, and of their cells."""
 
     def draws_of(self, metric: Metric) -> MetricDraws:
-        """One metric of every forecaster, with its replicates."""
+        """Compute one metric of every forecaster, with its replicates."""
         at = [self.columns.index(name) for name in metric.column_names]
         estimate, replicates = metric.from_sums(self.total[:, at]), metric.from_sums(self.resampled[:, :, at])
         if self.crossed is not None:
@@ -225,9 +226,9 @@ class ResampledSums:
 
 
 def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
-    """Replicates whose variance is that of both margins less that of their cells (Cameron, Gelbach & Miller 2011).
+    """Replicates whose variance is that of both margins minus that of their cells (Cameron, Gelbach & Miller 2011).
 
-    They are those of the margin that varies more, widened about the estimate; never narrower than that.
+    They are those of the margin that varies more, widened around the estimate and never narrowed.
     """
     spread = [_spread(one) for one in (first, second, cells)]
     wider, most = np.where(spread[0] >= spread[1], first, second), np.maximum(spread[0], spread[1])
@@ -237,7 +238,7 @@ def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: F
 
 
 def _spread(replicates: Floats) -> Floats:
-    """The variance of every column, draws without a value left out; 0 where there is none."""
+    """Variance of every column, ignoring draws without a value; 0 if there are none."""
     known = np.isfinite(replicates)
     n = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, replicates, 0.0).sum(axis=0) / n
@@ -249,30 +250,30 @@ def _spread(replicates: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBundles:
-    """Units (events) in the order and portions in which they are resampled."""
+    """Units (events), ordered and bundled for resampling."""
 
     order: Ints
-    """Units, bundle after bundle."""
+    """Indices of the units, bundle after bundle."""
     starts: Ints
     cluster: Ints
-    """Of every unit, as codes 0.. ."""
+    """Cluster of every unit, as codes 0.. ."""
 
     @classmethod
     def of(cls, cluster: Ints) -> "ClusterBundles":
-        """Bundles of the clusters of units, whose codes follow the order of time."""
+        """Bundle the clusters of units, whose codes must be in time order."""
         codes = np.unique(cluster, return_inverse=True)[1]
         bundle = bundle_clusters(codes, in_order=True)
         order = np.argsort(bundle, kind="stable")
         return cls(order=order, starts=np.searchsorted(bundle[order], np.arange(int(bundle.max()) + 1)), cluster=codes)
 
     def resample(self, columns: Floats, resampling: Resampling, stream: int = 0) -> Floats:
-        """Draws × columns out of columns × units: sums over resampled bundles."""
+        """Sums over resampled bundles (draws × columns), from columns × units."""
         sorted_already = bool((np.diff(self.order) == 1).all())
         sums = np.add.reduceat(columns if sorted_already else columns[:, self.order], self.starts, axis=1).T
         return resample_units(sums, resampling, stream)
 
     def support(self, answered: Bools) -> tuple[Support, ...]:
-        """What stands behind the numbers of each line of forecasters × units; a unit is a question."""
+        """Support of each forecaster's numbers, from forecasters × units; each unit counts as a question."""
         n = int(self.cluster.max()) + 1
         found: list[Support] = []
         for one in answered:
@@ -282,7 +283,7 @@ class ClusterBundles:
         return tuple(found)
 
     def means(self, names: Sequence[str], sums: Floats, weights: Floats, resampling: Resampling) -> MetricDraws:
-        """Weighted means of lines of numbers (lines × units, weights inside), with one row of weights or one each."""
+        """Weighted means of lines × units (already weighted), with one row of weights for all lines or one for each."""
         weights = np.broadcast_to(weights, sums.shape)
         drawn = self.resample(np.vstack([sums, weights]), resampling)
         return MetricDraws(
@@ -323,17 +324,17 @@ class TargetBlock:
 
     group: Mapping[str, str]
     rows: Ints
-    """Indices of its targets."""
+    """Indices of the block's targets."""
     stratum: ResamplingStratum
     margins: Mapping[str, Ints]
-    """The true clusters of the rows as codes 0.., by the column they come from; two where margins are crossed."""
+    """The original clusters of the rows as codes 0.., by the column they come from; two if margins are crossed."""
     questions: Ints
-    """The askings of the rows as codes 0.. ."""
+    """The asking (question and round) of each row, as codes 0.. ."""
     stream: int
-    """Blocks with different streams are resampled independently."""
+    """Random stream; blocks with different streams are resampled independently."""
 
     def draw(self, sums: Floats, resampling: Resampling) -> list[Floats]:
-        """Sums over resamples, the same for every forecaster: of the clusters, or of both margins and their cells."""
+        """Sums over resamples, the same for every forecaster: of clusters, or of both margins and their cells."""
         if self.stratum.margins is None:
             return [resample_units(sums, resampling, self.stream)]
         by_margin = [margin.sums(sums) for margin in self.stratum.margins]
@@ -344,11 +345,11 @@ class TargetBlock:
 
     @cached_property
     def whole(self) -> Support:
-        """What a number of somebody who answered everything rests on."""
+        """Support of a number of a forecaster that answered everything."""
         return self.support(np.arange(len(self.rows)))
 
     def support(self, at: Ints) -> Support:
-        """What a number computed from the rows at these places of the block rests on."""
+        """Support of a number computed from the rows at these positions in the block."""
         sizes = {name: np.bincount(codes[at]) for name, codes in self.margins.items()}
         fewest = min(sizes, key=lambda name: np.count_nonzero(sizes[name]))
         n_clusters = int(np.count_nonzero(sizes[fewest]))
@@ -362,18 +363,18 @@ class TargetBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetLayer:
-    """Blocks that together hold every target once, with one table of sums for all of them."""
+    """Blocks that together hold every target exactly once, with one table of sums for all of them."""
 
     blocks: tuple[TargetBlock, ...]
 
     @cached_property
     def starts(self) -> Ints:
-        """Where each block's units begin in the table of sums; one more at the end."""
+        """Index at which each block's units start in the table of sums, plus the total at the end."""
         return np.cumsum([0, *(block.stratum.units.n for block in self.blocks)])
 
     @cached_property
     def places(self) -> tuple[Ints, Ints, Ints]:
-        """For each target: its block, its place in the block, and its unit in the table of sums."""
+        """For each target: its block, its position in the block, and its unit in the table of sums."""
         n = sum(len(block.rows) for block in self.blocks)
         block_of, place, unit = (np.empty(n, np.int64) for _ in range(3))
         for i, block in enumerate(self.blocks):
@@ -383,7 +384,7 @@ class TargetLayer:
 
     @cached_property
     def _membership(self) -> Any:
-        """Units × targets, one where a target belongs to a unit."""
+        """Sparse units × targets matrix, 1 if a target belongs to a unit."""
         from scipy.sparse import csr_matrix
 
         unit = self.places[2]
@@ -391,7 +392,7 @@ class TargetLayer:
         return csr_matrix((np.ones(len(unit)), (unit, np.arange(len(unit)))), shape=shape)
 
     def sums(self, columns: Floats, targets: Ints) -> Floats:
-        """Column sums within each unit, for one row per given target."""
+        """Sum the columns, one row per given target, within each unit."""
         if len(targets) < len(self.places[2]):
             everything = np.zeros((len(self.places[2]), columns.shape[1]))
             everything[targets] = columns
@@ -399,7 +400,7 @@ class TargetLayer:
         return self._membership @ columns
 
     def supports(self, targets: Ints) -> list[Support | None]:
-        """What the numbers of somebody who answered these targets rest on, block by block; None for nothing."""
+        """Support per block for a forecaster that answered these targets; None for blocks without any."""
         block_of, place, _ = self.places
         if len(targets) == len(block_of):
             return [block.whole for block in self.blocks]
@@ -413,7 +414,7 @@ class TargetLayer:
 
 
 def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -> list[TargetLayer]:
-    """The layer of the kinds (one block named overall where there is one kind), and that of `by`, if any."""
+    """The layer of kinds (a single block named overall if there is one kind), and the layer of `by`, if any."""
     ways = cluster_columns(targets, cluster)
     kinds = TargetLayer(blocks=tuple(_kinds(targets, ways)))
     if not by or (tuple(by) == ("kind",) and len(kinds.blocks) > 1):  # asked for by name they would be listed twice
@@ -440,7 +441,7 @@ def _parts(targets: Targets, by: tuple[str, ...], ways: dict[str, Labels]) -> It
 
 
 def cluster_columns(targets: Targets, cluster: tuple[str, ...] = ()) -> dict[str, Labels]:
-    """The columns whose values are resampled as wholes, one or two; unless told, the clusters and days they share."""
+    """One or two columns whose values are resampled as wholes; by default clusters, and days that they share."""
     if not cluster:
         first = "cluster" if "cluster" in targets.groups else "question"
         day = _shared_days(targets, _column(targets, first))
@@ -451,10 +452,10 @@ def cluster_columns(targets: Targets, cluster: tuple[str, ...] = ()) -> dict[str
 
 
 def _shared_days(targets: Targets, cluster: Labels) -> str | None:
-    """The column of days on which targets of several clusters resolve, or were asked; None without enough of them.
+    """Find the column of days on which targets of several clusters resolve, or were asked; None if there are too few.
 
-    What happens on one day moves all questions that resolve on it: clusters by question alone would take them for
-    independent. Of fewer than ten days nobody can tell how much they differ.
+    What happens on one day moves all questions that resolve on it, but clusters by question alone would treat them as
+    independent. With fewer than ten days, their variation cannot be estimated.
     """
     for name in ("resolved_on", "due"):
         days = targets.groups.get(name)
@@ -496,29 +497,29 @@ def _dense(codes: Ints) -> Ints:
 
 
 LEAST_DAYS = 10
-"""Days below which they are not resampled beside the clusters."""
+"""With fewer days than this, days are not resampled in addition to the clusters."""
 MARGIN_STREAM = 1 << 16
-"""Between the streams of the margins of one block, whose draws must not go together."""
+"""Offset between the streams of the margins of one block, whose draws must be independent."""
 CHUNK = 1 << 23
-"""Elements of the largest table of sums held at once (64 MB)."""
+"""Number of elements of the largest table of sums held at once (64 MB)."""
 
 Answers = tuple[str, Ints, tuple[tuple[str, Floats], ...]]
-"""A forecaster, the targets it answered, and the probabilities there: its own and, in a comparison, the reference's."""
+"""A forecaster, the targets it answered, and its probabilities there; in a comparison, also the reference's."""
 REFERENCE = "reference "
-"""Begins the names of the columns that hold the reference's sums in a comparison."""
+"""Prefix of the names of columns that hold the reference's sums in a comparison."""
 
 
 def draw_metrics(
     table: ForecastTable, layers: Sequence[TargetLayer], metrics: Sequence[Metric], resampling: Resampling
 ) -> list[list[dict[str, MetricDraws]]]:
-    """Every metric of every forecaster, layer by layer and block by block."""
+    """Compute every metric of every forecaster, by layer and block."""
     return _draw(table, layers, [_answers(table, name) for name in table.forecasters], metrics, resampling)
 
 
 def draw_differences(
     table: ForecastTable, layers: Sequence[TargetLayer], reference: str, metric: Metric, resampling: Resampling
 ) -> list[list[MetricDraws]]:
-    """Metric of each forecaster minus that of the reference, on common targets and common resamples."""
+    """Metric of each forecaster minus that of the reference, on shared targets and shared resamples."""
     others = [_answers(table, name, reference) for name in table.forecasters if name != reference]
     half = len(metric.column_names)
 
@@ -531,7 +532,7 @@ def draw_differences(
 
 
 def _answers(table: ForecastTable, forecaster: str, reference: str | None = None) -> Answers:
-    """The targets a forecaster answered (with a reference: that both answered) and the probabilities there."""
+    """The targets a forecaster answered (with a reference: that both answered), and the probabilities there."""
     rows = table.rows_of(forecaster)
     targets, p = table.target[rows], table.p[rows]
     if reference is None:
@@ -548,7 +549,7 @@ def _draw(
     metrics: Sequence[Metric],
     resampling: Resampling,
 ) -> list[list[dict[str, MetricDraws]]]:
-    """Layer by layer and block by block, the draws of every metric of those who answered something there."""
+    """Compute the draws of every metric by layer and block, for forecasters that answered something there."""
     answers = [answer for answer in answers if len(answer[1])]
     if not answers:
         return [[] for _ in layers]
@@ -573,7 +574,7 @@ def _draw(
 
 
 def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
-    """The draws of several chunks of forecasters as one."""
+    """Join the draws of several chunks of forecasters."""
     if len(parts) == 1:
         return parts[0]
     return MetricDraws(
@@ -588,7 +589,7 @@ def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
 def _draw_layer(
     layer: TargetLayer, answers: Sequence[Answers], sums: Floats, columns: tuple[str, ...], resampling: Resampling
 ) -> Iterator[ResampledSums]:
-    """The sums of those who answered something in each block; `sums` is units × forecasters × columns."""
+    """Yield, per block, the sums of forecasters with answers there; `sums` is units × forecasters × columns."""
     supports = [layer.supports(targets) for _, targets, _ in answers]
     for b, block in enumerate(layer.blocks):
         present = {i: found for i, one in enumerate(supports) if (found := one[b]) is not None}

@@ -1,7 +1,7 @@
 """The sums by event behind every number of an arena's leaderboard, so that one resampling of events serves them all.
 
-Events are weighed in two ways. By event (Prophet Arena C.1), a market counts 1/m of its event and an event counts once.
-By market (the paper's calibration error and average return), an event counts as often as it has markets. An event
+Events are weighted in two ways. By event (Prophet Arena C.1), a market counts 1/m of its event and an event counts
+once. By market (the paper's calibration error and average return), an event counts as often as it has markets. An event
 that was asked at several moments still counts once: its numbers are the mean over the moments that were answered.
 """
 
@@ -33,22 +33,22 @@ RISK_NEUTRAL = 0.0
 
 @dataclass(frozen=True, kw_only=True)
 class BetPrices:
-    """The prices of both contracts of every market; markets without prices have price 1 on either side."""
+    """Prices of both contracts of every market; markets without prices have price 1 on both sides."""
 
     hit: Floats
     """The price of the side that came true."""
     miss: Floats
     """The price of the other side, shifted slightly so that ties go to Yes."""
     worth: Floats
-    """What a dollar on the side that came true came to; 0 where nobody offered it."""
+    """Payoff of a dollar bet on the side that came true; 0 if nobody offered it."""
     one_sided: Floats
-    """What a dollar came to where at most one side was on offer; NaN elsewhere."""
+    """Payoff of a dollar if at most one side was on offer; NaN otherwise."""
     odd: bool
     """Whether any market had at most one side on offer."""
 
 
 def bet_prices(arena: ArenaTable, *, fees: bool = False) -> BetPrices:
-    """The prices of the resolved markets, with the platforms' fees if `fees` is set."""
+    """Return the prices of the resolved markets, including the platforms' fees if `fees` is set."""
     yes, no = asks(arena, fees=fees)
     there = np.isfinite(yes) & np.isfinite(no)
     yes, no = np.where(there, yes, 1.0), np.where(there, no, 1.0)
@@ -67,14 +67,14 @@ def bet_prices(arena: ArenaTable, *, fees: bool = False) -> BetPrices:
 
 
 def has_prices(arena: ArenaTable) -> Bools:
-    """Which markets could be bet on."""
+    """Whether each market could be bet on."""
     return np.isfinite(asks(arena)[0]) & np.isfinite(asks(arena)[1])
 
 
 def asks(arena: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
-    """The prices of Yes and No: both asks where the market had them, else the last price and its complement.
+    """Prices of Yes and No: both asks if the market had them, else the last price and its complement.
 
-    NaN without a market, 0 where nobody offers the contract.
+    NaN without a market, 0 if nobody offers the contract.
     """
     markets = arena.markets
     quoted = np.isfinite(markets.yes_ask) & np.isfinite(markets.no_ask)
@@ -90,7 +90,7 @@ def asks(arena: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
 
 
 def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
-    """What a dollar came to for every risk aversion in `GAMMAS`; `h` is the probability given to what happened."""
+    """Payoff of a dollar for every risk aversion in `GAMMAS`; `h` is the probability given to what happened."""
     ours, theirs = h * prices.miss, (1 - h) * prices.hit
     found: dict[float, Floats] = {}
     for gamma in GAMMAS:
@@ -110,13 +110,13 @@ def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
 EventWeighing = Literal["event", "market"]
 BIN_EDGES = np.arange(CALIBRATION_BINS + 1) / CALIBRATION_BINS
 SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "weight")
-"""Columns of every forecast; the last one is the weight."""
+"""Columns computed for every forecast; the last one is the weight."""
 BET_COLUMNS = (*(f"return{g:g}" for g in GAMMAS), *(f"net{g:g}" for g in GAMMAS), "yes", "won_yes", "priced")
-"""Columns of forecasts with a price: payoffs without and with fees, the risk-neutral bettor's dollars on Yes, what
-those came to, and the weight."""
+"""Columns of forecasts with a price: payoffs before and after fees, the risk-neutral bettor's dollars on Yes, their
+payoff, and the weight."""
 SUM_COLUMNS = (*SCORE_COLUMNS, *BET_COLUMNS, "excess", "excess_square", "priced_square")
-"""Named as in `metrics.metric`. The last three are for the Sharpe ratio: the risk-neutral bettor's gain beyond the
-dollar, its square, and the square of the weight."""
+"""Column names, as in `metrics.metric`. The last three are for the Sharpe ratio: the risk-neutral bettor's gain beyond
+the dollar, its square, and the square of the weight."""
 COLUMN_INDEX = {name: place for place, name in enumerate(SUM_COLUMNS)}
 
 
@@ -125,20 +125,20 @@ class EventSums:
     """Weighted sums by entry and event."""
 
     table: Floats
-    """Entries × columns × events, weighed by event."""
+    """Sums, entries × columns × events, weighted by event."""
     squares: Floats
-    """Entries × events: weighted squares of the gains of single markets."""
+    """Entries × events: weighted squared gains of single markets."""
     markets: Floats
-    """Entries × events: markets answered, averaged over the moments."""
+    """Entries × events: number of markets answered, averaged over the moments."""
     priced: Floats
-    """The same for markets with a price."""
+    """Entries × events: number of markets with a price answered, averaged over the moments."""
     moments: Ints
-    """Entries × events: moments answered."""
+    """Entries × events: number of moments answered."""
 
     def of(self, weighing: EventWeighing) -> Floats:
-        """Entries × columns × events, weighed by event or by market.
+        """Return entries × columns × events, weighted by event or by market.
 
-        The weighing also decides whether the unit of a return, and so its square, is an event or a market.
+        The weighting also decides whether the unit of a return, and so its square, is an event or a market.
         """
         if weighing == "event":
             return self.table
@@ -152,7 +152,7 @@ class EventSums:
 
 
 def event_sums(arena: ArenaTable) -> EventSums:
-    """The sums of a resolved arena."""
+    """Compute the sums of a resolved arena."""
     summing = _EventSummer(arena)
     shape = (len(arena.entries), len(arena.events))
     out = EventSums(
@@ -169,11 +169,11 @@ def event_sums(arena: ArenaTable) -> EventSums:
 
 @dataclass(frozen=True, kw_only=True)
 class _Weights:
-    """The weights of markets and events for one set of answered markets."""
+    """Weights of markets and events for one set of answered markets."""
 
     market: Floats
     event: Floats
-    """Sum over the event's markets: 1 where it was answered, else 0."""
+    """Sum over the event's markets: 1 if it was answered, else 0."""
     moments: Ints
     markets: Floats
 
@@ -193,7 +193,7 @@ class _EventSummer:
         self._whole_priced = self._whole if self._priced.all() else self._weights(self._priced)
 
     def fill(self, out: EventSums, i: int) -> None:
-        """Compute the sums of one entry."""
+        """Compute the sums of one entry and store them in `out`."""
         p = self._arena.p[i]
         answered = np.isfinite(p)
         if answered.all():
@@ -218,7 +218,7 @@ class _EventSummer:
         table[COLUMN_INDEX["weight"]] = weights.event
 
     def _bet(self, table: Floats, h: Floats, weights: _Weights) -> Floats:
-        """Fill the columns of bets and return the weighted squares of the gains of single markets."""
+        """Fill the betting columns, and return the weighted squared gains of single markets."""
         w = weights.market
         gross, net = bet_payoffs(h, self._gross), bet_payoffs(h, self._net)
         for gamma in GAMMAS:
@@ -238,7 +238,7 @@ class _EventSummer:
         return np.add.reduceat(column, self._starts)
 
     def _weights(self, answered: Bools) -> _Weights:
-        """A market counts one over the markets answered at its moment and over the moments answered of its event."""
+        """Weight of a market: 1 / markets answered at its moment / moments answered of its event."""
         arena = self._arena
         counted = answered.astype(np.float64)
         by_moment = group_sums(arena.markets.moment, counted, len(arena.moments))
@@ -254,7 +254,7 @@ class _EventSummer:
 
 
 def bins_of(p: Floats) -> Ints:
-    """The bin of each p among ten bins (low, high], the same as `metrics.calibration.bin_codes`.
+    """Bin of each p among ten bins (low, high], the same as `metrics.calibration.bin_codes`.
 
     >>> bins_of(np.array([0.0, 0.1, 0.3, 0.30000001, 1.0])).tolist()
     [0, 0, 2, 3, 9]

@@ -40,32 +40,32 @@ from foretell.scoring.table_input import (
 PRICE_COLUMNS = ("price", "yes_ask", "no_ask")
 MOMENT_COLUMNS = ("due", "resolved_on")
 RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", QUARANTINED, *PRICE_COLUMNS}
-"""Columns with a meaning of their own; all others are labels to group by."""
+"""Columns with a fixed meaning; all others are labels to group by."""
 HORIZON_EDGES = (7, 30, 90, 180, 365, 1095, 1825, 3650)
 TRIAL_MARK = " · trial "
-"""Between a forecaster and the trial, where every trial is a forecaster of its own."""
+"""Separates forecaster and trial if every trial is a forecaster of its own."""
 FLOOR = 1e-9
-"""Keeps the log-odds of a certain trial finite."""
+"""Lower bound on p and 1 − p that keeps the log-odds of a certain trial finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read the two tables."""
+    """Options for reading the two tables."""
 
     trials: Literal["mean", "logit-mean", "separate"] = "mean"
-    """Several trials of one forecaster on one target: averaged, averaged as log-odds, or kept as forecasters."""
+    """How to treat several trials of a forecaster on a target: average, average log-odds, or keep as forecasters."""
     weights: Literal["equal", "question"] = "equal"
-    """Without a weight column: every target counts once, or every question once (its targets 1/m each)."""
+    """Weights if there is no weight column: every target counts once, or every question once (its targets 1/m each)."""
     drop_unknown: bool = False
-    """Leave out forecasts of targets that the outcomes do not mention, instead of refusing the file."""
+    """Drop forecasts of targets that the outcomes do not mention, instead of rejecting the file."""
 
 
 def read_table(
     forecasts: TableSource, outcomes: TableSource | None = None, reading: ReadOptions | None = None
 ) -> ForecastTable:
-    """Read, check and join. The first problem raises an `InputError` that names file, row and column.
+    """Read, check and join both tables. The first problem raises an `InputError` that names file, row and column.
 
-    Without a table of outcomes, the forecasts must carry a column `outcome`, and columns such as price or source.
+    Without a table of outcomes, the forecasts must have a column `outcome`, and columns such as price or source.
     """
     reading = reading or ReadOptions()
     with (
@@ -96,7 +96,7 @@ def _forecasts(n: int) -> str:
 
 
 def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, float]:
-    """Dollars per forecast by forecaster, for the frontier of score against money."""
+    """Read the dollars per forecast by forecaster, for the frontier of score against cost."""
     with open_duckdb() as con, open_table(source, "costs", con) as table:
         table.require("forecaster", "dollars")
         number = table.number("dollars")
@@ -111,7 +111,7 @@ def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, flo
 
 
 def _outcomes_within(f: InputTable) -> InputTable:
-    """The outcomes that stand beside the forecasts, every target once."""
+    """Extract the outcomes from the table of forecasts, with every target once."""
     f.require("question", "target", "outcome")
     columns = [c for c in f.columns if c not in ("forecaster", "p", "trial")]
     key = ", ".join(quoted(c) for c in ("question", "target", "due") if c in f.types)
@@ -135,14 +135,14 @@ def _check_outcomes(o: InputTable) -> None:
 
 
 def check_forecasts(f: InputTable) -> None:
-    """Every row names a forecaster, a question and a target, and has a probability."""
+    """Check that every row names a forecaster, a question and a target, and has a probability."""
     f.require("forecaster", "question", "target", "p")
     rules = [*text_rules(f, "forecaster", "question", "target"), *unit_rules(f, "p", optional=False)]
     check_rules(f, [*rules, *(moment_rules(f, "due") if "due" in f.types else ())])
 
 
 def check_table(forecasts: TableSource, name: str) -> None:
-    """Refuse a table of forecasts with a problem, by the name it goes by."""
+    """Check a table of forecasts; problems are reported under its name."""
     with open_duckdb() as con, open_table(forecasts, "forecasts", con) as table:
         check_forecasts(replace(table, name=name))
 
@@ -159,17 +159,17 @@ def match_forecasts(
     resolved: bool = True,
     once: bool = False,
 ) -> ColumnArrays:
-    """Every forecast with the code of its forecaster and the place of its target: −1 is open, masked is unknown.
+    """Match every forecast to its forecaster's code and its target's index; −1 is open, masked is unknown.
 
-    Leaves two tables behind: `targets`, with clean columns and every target's place, and `names` of forecasters.
+    Leaves two tables behind: `targets`, with clean columns and every target's index, and `names` of forecasters.
 
     Args:
         f: The forecasts.
         o: The targets with their outcomes.
         separate: Whether every trial is a forecaster of its own.
-        drop_unknown: Whether a forecast of an unknown target is let pass.
-        resolved: Whether only targets with an outcome have a place.
-        once: Whether a target that stands in several rows of `o` is taken from the first.
+        drop_unknown: Whether to allow a forecast of an unknown target.
+        resolved: Whether only targets with an outcome have an index.
+        once: Whether to take a target with several rows in `o` from the first.
     """
     rounds = "due" in f.types and "due" in o.types
     _index_targets(o, rounds=rounds, resolved=resolved, once=once)
@@ -232,7 +232,7 @@ def _is_quarantined(o: InputTable) -> str:
 
 
 def _quarantined(o: InputTable) -> int:
-    """How many questions the outcomes mark as left out."""
+    """Number of questions that the outcomes mark as left out."""
     if QUARANTINED not in o.types:
         return 0
     due = o.text("due") if "due" in o.types else "''"
@@ -241,7 +241,7 @@ def _quarantined(o: InputTable) -> int:
 
 
 def on_known_targets(f: InputTable, matched: ColumnArrays) -> ColumnArrays:
-    """The matched forecasts whose target has a place, as plain arrays."""
+    """Return the matched forecasts whose target has an index, as plain arrays."""
     kept = np.ma.filled(matched["place"], -1) >= 0
     if not kept.any():
         raise InputError("no forecast belongs to a resolved target", path=f.name, hint="are the question ids the same?")
@@ -252,7 +252,7 @@ def on_known_targets(f: InputTable, matched: ColumnArrays) -> ColumnArrays:
 
 
 def _pooled(f: InputTable, matched: ColumnArrays, *, as_odds: bool) -> dict[str, Any]:
-    """One probability per forecaster and resolved target, in their order; trials averaged, if wanted as log-odds."""
+    """One probability per forecaster and resolved target, in order; trials are averaged, as log-odds if `as_odds`."""
     found = on_known_targets(f, matched)
     code, place, p, row = (found[c] for c in ("code", "place", "p", "_row"))
     pair = code.astype(np.int64) * (int(place.max()) + 1) + place
@@ -274,12 +274,12 @@ def _pooled(f: InputTable, matched: ColumnArrays, *, as_odds: bool) -> dict[str,
 
 
 def forecaster_names(f: InputTable) -> tuple[str, ...]:
-    """The forecasters of a join in the order of their codes."""
+    """Return the forecasters of a join in the order of their codes."""
     return tuple(name for (name,) in f.con.execute("select name from names order by code").fetchall())
 
 
 def _refuse_same_trial(f: InputTable, row: ColumnArray, pair: ColumnArray, trial: ColumnArray | None) -> None:
-    """Several forecasts of one target by one forecaster must be told apart by their trials."""
+    """Raise if several forecasts of one target by one forecaster have the same trial."""
     seen: dict[tuple[int, str], int] = {}
     repeats: list[tuple[int, int]] = []
     several = np.isin(pair, np.flatnonzero(np.bincount(pair) > 1))
@@ -297,7 +297,7 @@ def _refuse_same_trial(f: InputTable, row: ColumnArray, pair: ColumnArray, trial
 
 
 def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
-    """The resolved targets; without a weight column each counts once, or each question once if `by_question`."""
+    """Read the resolved targets; without a weight column each counts once, or each question once if `by_question`."""
     texts = [c for c in o.columns if c not in RESERVED_COLUMNS - {"question", "target"}]
     numbers = [c for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
     where = "from targets where outcome is not null order by _row"
@@ -326,7 +326,7 @@ def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
 
 
 def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
-    """Text columns as codes; DuckDB's enums number the names in order of first appearance."""
+    """Encode text columns as codes; DuckDB's enums number the names in order of first appearance."""
     codes: list[str] = []
     names: dict[str, tuple[str, ...]] = {}
     for i, column in enumerate(columns):
@@ -342,7 +342,7 @@ def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
 
 
 def _horizons(written: Labels) -> Labels:
-    """Exact days where there are few, else the benchmark's usual edges."""
+    """Label horizons by exact days if there are few, else by the benchmark's usual bins."""
     days = np.array([float(name) if name else np.nan for name in written.names])
     if len(days) <= 12:
         return Labels(codes=written.codes, names=tuple(f"{d:g}" if np.isfinite(d) else "" for d in days))
@@ -364,10 +364,10 @@ T = TypeVar("T", TrialRows, Examples)
 
 
 def read_examples(forecasts: TableSource, outcomes: TableSource, *, drop_unknown: bool = False) -> dict[str, Examples]:
-    """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN where it gave no answer.
+    """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN if it gave no answer.
 
     The outcomes need `due` and `resolved_on`; source, subtype, kind, price, prior, horizon, liquidity, cluster and
-    weight are used where they are there.
+    weight are used if present.
     """
     with _opened(forecasts, outcomes) as (f, o):
         _check_answers(o)
@@ -388,10 +388,10 @@ def read_examples(forecasts: TableSource, outcomes: TableSource, *, drop_unknown
 def read_rows(
     forecasts: TableSource, facts: TableSource | None = None, *, drop_unknown: bool = False
 ) -> dict[str, TrialRows]:
-    """Every forecaster's trials on all targets, resolved or not, for a rule that is to be applied.
+    """Every forecaster's trials on all targets, resolved or not, to apply a rule to them.
 
-    What tells targets apart (due, source, kind, price, …) is read from `facts`, a table like the outcomes whose
-    outcome may be empty or absent; without one, from the columns of the forecasts.
+    The attributes of targets (due, source, kind, price, …) are read from `facts`, a table like the outcomes whose
+    outcome may be empty or absent; without it, from the columns of the forecasts.
     """
     with _opened(forecasts, facts) as (f, o):
         matched = match_forecasts(f, o, drop_unknown=drop_unknown, resolved=False, once=facts is None)
@@ -399,7 +399,7 @@ def read_rows(
 
 
 def choose_forecaster(tables: Mapping[str, T], forecaster: str | None) -> tuple[str, T]:
-    """The forecaster of that name; without a name, the only one there is."""
+    """Return the forecaster of that name; without a name, the only one."""
     if forecaster is None:
         if len(tables) == 1:
             return next(iter(tables.items()))
@@ -413,14 +413,14 @@ def choose_forecaster(tables: Mapping[str, T], forecaster: str | None) -> tuple[
 
 
 def answered_rows(examples: T) -> T:
-    """Only the targets on which at least one trial gave an answer: what can be fitted on and judged."""
+    """Return only the targets that at least one trial answered: those that can be fitted on and scored."""
     rows = examples if isinstance(examples, TrialRows) else examples.rows
     return examples.take(~np.isnan(rows.raw))
 
 
 @contextmanager
 def _opened(forecasts: TableSource, targets: TableSource | None) -> Generator[tuple[InputTable, InputTable]]:
-    """Both tables, checked; without one of targets the forecasts are both."""
+    """Open and check both tables; without a table of targets, the forecasts serve as both."""
     with (
         open_duckdb() as con,
         open_table(forecasts, "forecasts", con) as f,
@@ -453,7 +453,7 @@ def _check_answers(o: InputTable) -> None:
 
 
 def _facts(o: InputTable) -> ColumnArrays:
-    """What is known about the targets that have a place, in their order; a column that is not there is all empty."""
+    """Columns of the targets that have an index, in order; a column that does not exist is all null."""
     there = {*o.types, "outcome"}
     columns = [quoted(c) if c in there else f"null::varchar as {quoted(c)}" for c in TEXTS]
     columns += [
@@ -463,7 +463,7 @@ def _facts(o: InputTable) -> ColumnArrays:
 
 
 def _by_forecaster(f: InputTable, facts: ColumnArrays, matched: ColumnArrays) -> dict[str, TrialRows]:
-    """Rows of every forecaster over all targets, in the order of first appearance; NaN where it gave no answer."""
+    """Rows of every forecaster over all targets, in the order of first appearance; NaN if it gave no answer."""
     answers = on_known_targets(f, matched)
     question, price = _texts(facts["question"]), _numbers(facts["price"])
     kind, cluster = _texts(facts["kind"]), _texts(facts["cluster"])
@@ -494,7 +494,7 @@ def _by_forecaster(f: InputTable, facts: ColumnArrays, matched: ColumnArrays) ->
 
 
 def _numbered(trial: Strings) -> Ints:
-    """Each forecast's trial as 0.., in the order of the trials' numbers, or of their names where they have none."""
+    """Number each forecast's trial from 0, in the order of the trials' numbers, or of their names if not numeric."""
     names, code = np.unique(trial, return_inverse=True)
     place = np.empty(len(names), np.int64)
     place[np.argsort(_order(names.tolist()), kind="stable")] = np.arange(len(names))
@@ -517,5 +517,5 @@ def _numbers(column: ColumnArray) -> Floats:
 
 
 def _days(column: ColumnArray) -> Days:
-    """The calendar days (UTC) of canonical moments."""
+    """Calendar days (UTC) of times in canonical text."""
     return np.array([str(value)[:10] for value in np.ma.getdata(column)], dtype="M8[D]")

@@ -1,4 +1,4 @@
-"""Questions, resolutions and forecasts as long tables, and how good a stored run was by them."""
+"""Questions, resolutions and forecasts as long tables, and the scores of stored runs."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,10 +41,10 @@ Row = dict[str, Any]
 def outcome_rows(
     questions: Iterable[Question], resolutions: Iterable[Resolution], quarantined: Iterable[Question] = ()
 ) -> list[Row]:
-    """One row per target; a target without resolution keeps an empty outcome and is never scored.
+    """One row per target; a target without a resolution has an empty outcome and is never scored.
 
-    Questions that were left out follow, so that whoever scores the table can say how many there are. Where any
-    option has dollars, there is a column `payoff`.
+    Questions that were left out follow, so that scoring can report their number. If any option has a payoff in dollars,
+    there is a column `payoff`.
     """
     late = {asked_key(one): one for one in quarantined}
     if late:
@@ -116,9 +116,10 @@ def failure_rows(failures: Iterable[Failure]) -> list[Row]:
 
 
 def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: Path) -> dict[str, Path]:
-    """forecasts.csv, outcomes.csv and, if any, failures.csv in a folder that may not hold them yet.
+    """Write forecasts.csv, outcomes.csv and, if any, failures.csv to a folder that must not contain them yet.
 
-    A forecast that rests on a failure is listed with the failures: scores must not mistake it for one that does not.
+    A forecast that is based on a failure is also listed with the failures, so that scores do not mistake it for a
+    normal one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     degraded = [
@@ -141,7 +142,7 @@ def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: 
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
-    """CSV or JSONL by ending; the file appears whole or not at all."""
+    """Write CSV or JSONL, depending on the suffix; the file appears complete or not at all."""
     if path.suffix == ".jsonl":
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     elif path.suffix == ".csv":
@@ -153,7 +154,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
 
 
 def day_text(moment: Any) -> str:
-    """A question due on a whole day is written as that day, so that the files of one round agree."""
+    """Write a question due on a whole day as that day, so that the files of one round agree."""
     at = instant(moment)
     return at.date().isoformat() if at == instant(at.date()) else at.isoformat(timespec="seconds")
 
@@ -170,15 +171,16 @@ class RunRows:
     combined: list[Row]
     """Answers of runs whose trials were combined with price and base rate by a tested rule."""
     names: tuple[str, ...]
-    """Of the forecasters, in the order of the runs."""
+    """Names of the forecasters, in the order of the runs."""
     texts: Mapping[str, str]
-    """What was asked, by question."""
+    """Question texts, by question id."""
 
 
 def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True) -> RunRows:
-    """The runs whose ids begin so, one forecast per question, with the outcomes of their question sets.
+    """Load the runs with these id prefixes: one forecast per question, with the outcomes of their question sets.
 
-    Runs whose forecasters have one name are told apart by their ids. With `decided`, some outcome must be known.
+    Runs whose forecasters have the same name are distinguished by their ids. With `decided`, at least one outcome must
+    be known.
     """
     found: list[RunRow] = []
     forecasts: list[Row] = []
@@ -207,11 +209,11 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
 
 
 def add_tables(found: RunRows, forecasts: TableSource | None, outcomes: TableSource | None) -> RunRows:
-    """Stored runs with tables of one's own beside them: one, or several by their names.
+    """Add the user's own tables to stored runs: a single table, or several by name.
 
-    A table of forecasts may leave out what is settled elsewhere: the target of a question that has one, and the date of
-    a question that was asked once. Without a column `forecaster` it is called by its name. Outcomes, also those in a
-    column of the forecasts, add to what is known.
+    A table of forecasts may leave out what is clear anyway: the target of a question that has only one, and the date of
+    a question that was asked once. Without a column `forecaster`, the forecaster is called by the table's name.
+    Outcomes, also those in a column of the forecasts, add to what is known.
     """
     told = {(row["question"], row["target"], row["due"]): row for row in found.outcomes}
     asked: dict[str, list[Row]] = {}
@@ -252,7 +254,7 @@ def _named_tables(forecasts: Any) -> Sequence[tuple[str, TableSource]]:
 
 
 def _filled(row: Mapping[str, Any], asked: Mapping[str, Sequence[Row]]) -> Row:
-    """A row with the target and the date of its question, where it says none and there is only one."""
+    """Fill in the target and the date of a row's question, if they are missing and there is only one."""
     known = asked.get(str(row.get("question")), ())
     full = dict(row)
     for column in ("target", "due"):
@@ -264,7 +266,7 @@ def _filled(row: Mapping[str, Any], asked: Mapping[str, Sequence[Row]]) -> Row:
 
 
 def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:
-    """What people call it, else its forecaster."""
+    """Return the run's own name, or else the name of its forecaster."""
     names = (one.forecaster for one in answers if isinstance(one, Forecast) and one.forecaster != PANEL)
     forecaster = next(names, None)
     if forecaster is None:
@@ -275,18 +277,18 @@ def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:
 def final_forecasts(
     store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
 ) -> list[Forecast]:
-    """One forecast per question of a run, its trials combined as its spec says: the number that every door shows."""
+    """One forecast per question of a run, with trials combined as its spec says: the number shown everywhere."""
     return combine_trials(answers, questions, combining_of_row(store, row))
 
 
 COMBINED = ", combined"
-"""Marks the row of a run's answers where they differ from its trials alone."""
+"""Suffix for the row of a run's answers if they differ from its trials alone."""
 
 
 def scored_forecasts(
     store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
 ) -> tuple[list[Forecast], list[Forecast]]:
-    """What a run is scored by, and its answers where these are something else: see `scored_by`."""
+    """The forecasts a run is scored by, and its answers if they differ from those: see `scored_by`."""
     how = combining_of_row(store, row)
     finals = combine_trials(answers, questions, how)
     if (plain := scored_by(row, how)) is how:
@@ -296,7 +298,7 @@ def scored_forecasts(
 
 
 def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
-    """The questions of all runs, each once, and their targets with outcomes."""
+    """The distinct questions of all runs, and their targets with outcomes."""
     from foretell.runs.question_sets import questions_of_run
 
     rows: dict[tuple[str, str, str], Row] = {}
@@ -325,17 +327,17 @@ def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Questi
 THIS_RUN = "this run"
 THIS_RUN_COMBINED = f"{THIS_RUN}{COMBINED}"
 FEWEST_OUTCOMES = 2
-"""Decided questions that a score with an interval takes at least."""
+"""Fewest decided questions for a score with an interval."""
 RUN_DRAWS = 500
 SUMMARY_VERSION = 1
-"""Of what is kept: raised where the summary says something else than before."""
+"""Version of the stored summary; raised if its content changes."""
 MOST_PARTS = 12
-"""Categories or sources that are listed."""
+"""Most categories or sources that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetAnswer:
-    """One outcome of a question: what the run said, what the market said, what happened."""
+    """One target of a question: the run's forecast, the market's price and the outcome."""
 
     id: str
     label: str
@@ -346,42 +348,42 @@ class TargetAnswer:
 
     @property
     def brier(self) -> float | None:
-        """Squared error of the answer."""
+        """Squared error of the answer; None if answer or outcome is missing."""
         return None if self.p is None or self.outcome is None else (self.p - self.outcome) ** 2
 
     @property
     def price_brier(self) -> float | None:
-        """Squared error of the price."""
+        """Squared error of the price; None if price or outcome is missing."""
         return None if self.price is None or self.outcome is None else (self.price - self.outcome) ** 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionAnswer:
-    """One question of a run with what became of it."""
+    """One question of a run with its answers and outcomes."""
 
     question: Question
     targets: tuple[TargetAnswer, ...]
     failed: int
-    """Trials without an answer."""
+    """Number of trials without an answer."""
     degraded: int
-    """Trials whose answer rests on a failure."""
+    """Number of trials whose answer is based on a failure."""
     final: Forecast | None = None
-    """Its trials as one forecast; None where none of them can be used."""
+    """The combined forecast of its trials; None if none of them can be used."""
 
     @cached_property
     def leading(self) -> TargetAnswer:
-        """The outcome that is shown where there is room for one: what happened, else what was thought likeliest."""
+        """The target shown if there is room for only one: what happened, or else the likeliest."""
         happened = [one for one in self.targets if one.outcome == 1]
         return happened[0] if len(happened) == 1 else max(self.targets, key=lambda one: one.p or 0.0)
 
     @property
     def brier(self) -> float | None:
-        """Mean over its outcomes that were answered and are decided."""
+        """Mean over its targets that are answered and decided."""
         return _mean([one.brier for one in self.targets])
 
     @property
     def gap(self) -> float | None:
-        """Brier score of the price less that of the answer, on the outcomes that have both: above 0 is better."""
+        """Brier score of the price minus that of the answer, on targets with both; positive if the answer is better."""
         return _mean([
             None if one.brier is None or one.price_brier is None else one.price_brier - one.brier
             for one in self.targets
@@ -389,7 +391,7 @@ class QuestionAnswer:
 
     @property
     def decided(self) -> bool:
-        """Whether something has come out."""
+        """Whether any of its outcomes is known."""
         return any(one.outcome is not None for one in self.targets)
 
 
@@ -400,42 +402,42 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPart:
-    """A part of a run's questions, and how far the run is ahead of a reference on it."""
+    """One group of a run's questions, and how far the run is ahead of a reference on it."""
 
     column: str
-    """category or source."""
+    """Either category or source."""
     name: str
     reference: str
     difference: Comparison
-    """In points of the Brier index."""
+    """Difference in points of the Brier index."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunScores:
-    """A run's answers beside what happened."""
+    """A run's answers compared with the outcomes."""
 
     run: str
     answers: tuple[QuestionAnswer, ...]
     rule: str = ""
-    """How its answers are made from the trials, in a sentence."""
+    """How its answers are made from the trials, in one sentence."""
     board: Scoreboard | None = None
-    """The run, its answers where they are more than its trials, and its anchors, compared with the base rate; None
-    where too little has come out."""
+    """The run, its answers if they are more than its trials, and its anchors, compared with the base rate; None if too
+    few outcomes are known."""
     table: ForecastTable | None = None
     against_price: Comparison | None = None
-    """Brier index of the run less that of the market's price, on the targets that have both."""
+    """Brier index of the run minus that of the market's price, on the targets that have both."""
     against_rate: Comparison | None = None
-    """The same against the base rate."""
+    """Brier index of the run minus that of the base rate."""
     parts: tuple[RunPart, ...] = ()
-    """Where it was won and lost: the difference to the market, else to the base rate, by category or source."""
+    """Difference to the market, or else to the base rate, by category or source: where the run won and lost."""
 
     @property
     def decided(self) -> int:
-        """Questions of which something has come out."""
+        """Number of questions with a known outcome."""
         return sum(one.decided for one in self.answers)
 
     def metric(self, name: str, who: str = THIS_RUN) -> Interval | None:
-        """A metric of the run or one of its anchors over everything that is decided."""
+        """Return a metric of the run or one of its anchors over everything that is decided."""
         if self.board is None:
             return None
         rows = self.board.section(self.board.groups()[0]).rows
@@ -443,19 +445,19 @@ class RunScores:
 
     @property
     def index(self) -> Interval | None:
-        """The Brier index."""
+        """The Brier index of the run."""
         return self.metric("bi")
 
     @property
     def combined(self) -> dict[str, float] | None:
-        """The Brier index of the answers where they are more than the trials; None where they are not.
+        """The Brier index of the answers if they are more than the trials, else None.
 
-        It is no part of the summary, which is kept: outcomes of other runs may change it.
+        It is not part of the stored summary, because outcomes of other runs may change it.
         """
         return _plain(self.metric("bi", THIS_RUN_COMBINED))
 
     def base_rates(self, question: Question) -> dict[str, float]:
-        """By target of a question that is decided, the base rate that the run is held against."""
+        """The base rate that the run is compared with, by target of a decided question."""
         if self.table is None:
             return {}
         targets = self.table.targets
@@ -464,7 +466,7 @@ class RunScores:
         return {targets.target.names[targets.target.codes[i]]: float(p) for i, p in zip(mine, rates, strict=True)}
 
     def summary(self) -> dict[str, Any]:
-        """The run's scores as plain data: what lists show. None for what cannot be said yet."""
+        """Return the run's scores as plain data, for lists; None for what is not yet known."""
         found = {
             "bi": self.index,
             "price": self.metric("bi", CROWD),
@@ -493,14 +495,14 @@ on conflict (run) do update set seen = excluded.seen, summary = excluded.summary
 
 
 class StoredScores:
-    """The summaries of runs' scores, computed again only where an answer or an outcome came in."""
+    """Stored summaries of runs' scores, recomputed only if an answer or an outcome has come in."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._outcomes = RunOutcomes(store)
 
     def of(self, rows: Sequence[RunRow]) -> dict[str, dict[str, Any]]:
-        """By run: what `RunScores.summary` says."""
+        """Return `RunScores.summary` by run."""
         told, database = self._outcomes.count(), self._store.database
         kept = {run: (seen, text) for run, seen, text in database.read("select run, seen, summary from run_score")}
         found: dict[str, dict[str, Any]] = {}
@@ -523,7 +525,7 @@ class StoredScores:
 
 
 def _kept_summary(text: str) -> dict[str, Any] | None:
-    """What is kept of a run's scores; None where that cannot be read, and is made anew."""
+    """Parse a stored summary; None if it cannot be read and must be recomputed."""
     try:
         found = json.loads(text)
     except (ValueError, TypeError):
@@ -532,7 +534,7 @@ def _kept_summary(text: str) -> dict[str, Any] | None:
 
 
 def score_run(store: RunStore, row: RunRow) -> RunScores:
-    """A run's answers beside the outcomes that are known, and the scores of its trials and of its answers."""
+    """Compare a run's answers with the known outcomes, and score its trials and its answers."""
     questions = store.questions(row.id)
     answers = list(store.answers(row.id))
     own, combined = scored_forecasts(store, row, answers, questions)
@@ -578,7 +580,7 @@ def _distinct(table: ForecastTable, column: str) -> int:
 
 
 def _parts(board: Scoreboard, column: str) -> tuple[RunPart, ...]:
-    """By category or source, best first; the largest that there is room for."""
+    """Differences by category or source, best first, limited to the largest ones."""
     found = [
         RunPart(column=column, name=one.group[column], reference=one.reference, difference=one.comparison)
         for one in board.differences
@@ -589,7 +591,7 @@ def _parts(board: Scoreboard, column: str) -> tuple[RunPart, ...]:
 
 
 def _against(board: Scoreboard) -> Comparison | None:
-    """How the run compares with the board's reference over everything."""
+    """How the run compares with the board's reference overall."""
     rows = board.section(board.groups()[0]).rows
     return next((row.difference for row in rows if row.name == THIS_RUN), None)
 

@@ -1,4 +1,4 @@
-"""From a joined table to a scoreboard: every number with its interval, every gap with its completion rate."""
+"""From a joined table to a scoreboard: every metric with its interval, every difference, and completion rates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -39,28 +39,28 @@ from foretell.scoring.table import ANCHORS, OVERALL, ForecastTable, with_anchors
 from foretell.scoring.table_input import TableSource
 
 SCORE_RESAMPLING = Resampling(draws=2000, expanded=True)
-"""How leaderboards are resampled unless told otherwise, those of files, runs and arenas alike."""
+"""Default resampling of leaderboards, for files, runs and arenas alike."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """What to compute and how sure to be of it."""
+    """Which metrics to compute, and how."""
 
     by: tuple[str, ...] = ()
-    """Columns of the outcomes whose combinations are scored apart, besides the kinds and the overall number."""
+    """Columns of the outcomes whose combinations are scored separately, besides the kinds and the overall number."""
     metric: str = "bi"
-    """Ranks the board and is compared with the reference."""
+    """The metric that ranks the board and is compared with the reference."""
     metrics: tuple[str, ...] = ()
-    """Further metrics to compute besides the standard ones, e.g. peer, abi, accuracy, resolution."""
+    """Metrics to compute besides the standard ones, e.g. peer, abi, accuracy, resolution."""
     reference: str | None = None
-    """Whom the others are compared with; None takes the leader."""
+    """The forecaster that the others are compared with; None means the leader."""
     cluster: tuple[str, ...] = ()
-    """Column whose values are resampled as wholes: `cluster` if there is one, else `question`. Two columns, such
-    as question and resolved_on, are resampled crosswise."""
+    """Column whose values are resampled as wholes: `cluster` if there is one, else `question`. Two columns, such as
+    question and resolved_on, are crossed."""
     missing: float | None = None
-    """A probability put in for every target a forecaster left out; None scores only what was answered."""
+    """Probability filled in for every target a forecaster left out; None scores only what was answered."""
     anchors: bool = True
-    """Add the rows 0.5, base rate and crowd price."""
+    """Whether to add the rows 0.5, base rate and crowd price."""
     bettor: Bettor = RISK_NEUTRAL_BETTOR
     resampling: Resampling = SCORE_RESAMPLING
 
@@ -77,7 +77,7 @@ def score(
 
     Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
     a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
-    for a run, for a backtest of a named question set, and where the forecasts have a column `outcome`. `options` are
+    for a run, for a backtest of a named question set, and if the forecasts have a column `outcome`. `options` are
     the fields of `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
 
     >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
@@ -93,7 +93,7 @@ def score(
 def _sources(
     forecasts: TableSource, outcomes: TableSource | None
 ) -> tuple[TableSource, TableSource | None, ReadOptions | None]:
-    """Runs, backtests and resolutions as long tables, everything else as it is; and how to read them."""
+    """Turn runs, backtests and resolutions into long tables, and say how to read them; keep other inputs."""
     from foretell.runs.backtest import Backtest
 
     if isinstance(forecasts, Backtest):
@@ -118,7 +118,7 @@ def _all_are(values: object, kind: type) -> bool:
 
 
 def add_metrics() -> None:
-    """Put the metrics of other packages beside the built-in ones."""
+    """Register metrics of other packages next to the built-in ones."""
     for name in names("metrics"):
         METRICS.setdefault(name, load("metrics", name))
 
@@ -154,7 +154,7 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
 
 
 def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
-    """The metrics of the board, with the bettor's own returns; those that need prices only where there are any."""
+    """The metrics of the board, including the bettor's own returns; those that need prices only if there are any."""
     own = {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
     pays = bool(table.targets.options.any())
     decisions = DECISION_METRICS if pays else ()
@@ -256,25 +256,25 @@ def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class PairComparison:
-    """What is known about first − second, group by group, the overall one first."""
+    """The comparison first − second by group, the overall one first."""
 
     first: str
     second: str
     scores: tuple[Score, ...]
     differences: tuple[ScoreDifference, ...]
     level: float
-    """Of the intervals."""
+    """Level of the intervals."""
     pilot: PilotStudy | None
-    """Spread of their Brier differences, from which to plan the next comparison; None where they never differ."""
+    """Spread of their Brier differences, for planning the next comparison; None if they never differ."""
     mcnemar: McNemarTest | None = None
-    """Which of the two is right where the other is wrong, for the metrics accuracy and choice."""
+    """How often one is right while the other is wrong, for the metrics accuracy and choice."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return asdict(self)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per group: the difference, its interval and its two-sided p-value."""
+        """Return a row per group: the difference, its interval and its two-sided p-value."""
         return [
             {
                 **one.group,
@@ -287,7 +287,7 @@ class PairComparison:
         ]
 
     def to_frame(self) -> Any:
-        """The rows as a pandas data frame."""
+        """Return the rows as a pandas data frame."""
         return rows_as_frame(self.rows())
 
     def __str__(self) -> str:
@@ -324,7 +324,7 @@ def compare(
 def compare_pair(
     table: ForecastTable, first: str, second: str, scoring: ScoringOptions | None = None
 ) -> PairComparison:
-    """The paired comparison of two forecasters of a table."""
+    """Compare two forecasters of a table on the targets both answered."""
     for name in (first, second):
         table.require(name)
     both = table.only(first, second)
@@ -363,7 +363,7 @@ def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
 
 
 def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None:
-    """What the pair says about how many questions the next comparison needs; None where they never differ."""
+    """How many questions the next comparison of this pair needs; None if they never differ."""
     targets = table.targets
     scores = np.stack([(table.p_of(name) - targets.outcome) ** 2 for name in (first, second)])
     common = np.flatnonzero(np.isfinite(scores.sum(axis=0)))

@@ -1,4 +1,4 @@
-"""The result of scoring: numbers with their intervals, who ranks where, and their plain forms."""
+"""The result of scoring: metrics with their intervals, rankings, and conversions to plain data."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ from foretell.scoring.table import ANCHORS, OVERALL
 
 SCHEMA = "foretell/score/1"
 Group = Mapping[str, str]
-"""Which targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
+"""Selects targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +25,12 @@ class Score:
     forecaster: str
     group: Group
     n: int
-    """Targets scored."""
+    """Number of targets scored."""
     questions: int
     completion: float
     """Share of the group's resolved targets that the forecaster answered."""
     metrics: Mapping[str, Interval]
-    """By metric name: brier, bi, ms, log, ece, return, sharpe; a metric that cannot be computed is absent."""
+    """Metrics by name: brier, bi, ms, log, ece, return, sharpe; a metric that cannot be computed is absent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class ScoreDifference:
     metric: str
     comparison: Comparison
     p: float = float("nan")
-    """Two-sided, corrected for the number of forecasters compared in the group (Holm); its stars go by it."""
+    """Two-sided p-value, corrected for the number of forecasters compared in the group (Holm); stars use it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +51,20 @@ class LeaderboardRow:
     """One forecaster in one group."""
 
     place: int | None
-    """Rank among forecasters; None for an anchor or where there is no score."""
+    """Rank among forecasters; None for an anchor or if there is no score."""
     score: Score
     difference: Comparison | None
-    """Against the reference, in the metric the board is ranked by."""
+    """Difference to the reference, in the metric that ranks the board."""
     anchor: bool
     reference: bool
 
     @property
     def name(self) -> str:
-        """The forecaster."""
+        """Name of the forecaster."""
         return self.score.forecaster
 
     def metric(self, name: str) -> Interval | None:
-        """A metric of this row, None where it could not be computed."""
+        """Return a metric of this row; None if it could not be computed."""
         return self.score.metrics.get(name)
 
 
@@ -77,42 +77,42 @@ class LeaderboardSection:
 
     @property
     def title(self) -> str:
-        """What the group is called."""
+        """Title of the group."""
         return group_title(self.group)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoreboard:
-    """Everything `foretell score` knows about a set of forecasts."""
+    """Everything that `foretell score` computes for a set of forecasts."""
 
     scores: tuple[Score, ...]
     differences: tuple[ScoreDifference, ...]
     reference: str
     metric: str
-    """The metric the board is ranked by."""
+    """The metric that ranks the board."""
     settings: Mapping[str, Any]
-    """What it takes to reproduce the numbers: draws, seed, clusters, weights, treatment of trials and gaps."""
+    """Settings needed to reproduce the numbers: draws, seed, clusters, weights, treatment of trials and gaps."""
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; numbers that do not exist are null."""
+        """Return plain data for JSON; missing numbers are null."""
         return {"schema": SCHEMA, **plain_data(self)}
 
     def group(self, **group: str) -> tuple[Score, ...]:
-        """The scores of one group, best first; those without the board's metric are left out."""
+        """Return the scores of one group, best first, without those that lack the board's metric."""
         return tuple(row.score for row in self.section(group).rows if self.metric in row.score.metrics)
 
     def groups(self) -> tuple[dict[str, str], ...]:
-        """Every group once, the overall one first."""
+        """Return every group once, the overall one first."""
         seen = {tuple(sorted(s.group.items())): dict(s.group) for s in self.scores}
         return tuple(sorted(seen.values(), key=lambda g: (g.get("kind") != OVERALL, len(g))))
 
     def sections(self, anchors: Collection[str] = ANCHORS) -> tuple[LeaderboardSection, ...]:
-        """Every group, the overall one first."""
+        """Return a section per group, the overall one first."""
         return tuple(self.section(group, anchors) for group in self.groups())
 
     def section(self, group: Group, anchors: Collection[str] = ANCHORS) -> LeaderboardSection:
-        """One group, best first by the board's metric; rows without a score come last."""
+        """Return one group, best first by the board's metric; rows without a score come last."""
         sign = 1 if low_is_better(self.metric) else -1
         scores = {s.forecaster: s for s in self.scores if dict(s.group) == dict(group)}
         known = {
@@ -141,12 +141,12 @@ class Scoreboard:
         return LeaderboardSection(group=group, rows=tuple(rows))
 
     def shown_metrics(self) -> tuple[str, ...]:
-        """The metrics worth a column: the board's own first, then all that any row has, in the order of the table."""
+        """Metrics to show as columns: the board's own first, then all that any row has, in the order of the table."""
         present = {name for score in self.scores for name in score.metrics} - {self.metric}
         return (self.metric, *(name for name in METRICS if name in present))
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per forecaster and group, best first: the group, the counts, and every metric with its interval."""
+        """Return a row per forecaster and group, best first, with group, counts and metrics with intervals."""
         found: list[dict[str, Any]] = []
         for section in self.sections():
             for row in section.rows:
@@ -159,7 +159,7 @@ class Scoreboard:
         return found
 
     def to_frame(self) -> Any:
-        """The rows as a pandas data frame."""
+        """Return the rows as a pandas data frame."""
         return rows_as_frame(self.rows())
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ class Scoreboard:
         return rows_as_html(self._brief())
 
     def _brief(self) -> list[dict[str, Any]]:
-        """The rows without what a reader of a first table can miss: intervals only of the board's own metric."""
+        """Return the rows for a first, short table, with an interval only for the board's own metric."""
         ends = (f"{self.metric}_low", f"{self.metric}_high")
         return [
             {key: value for key, value in row.items() if not key.endswith(("_low", "_high")) or key in ends}
@@ -178,7 +178,7 @@ class Scoreboard:
 
 
 def group_title(group: Group) -> str:
-    """A group in words.
+    """Describe a group in words.
 
     >>> group_title({"kind": "overall"}), group_title({"kind": "market", "source": "infer"})
     ('Overall', 'Market · infer')
@@ -190,7 +190,7 @@ def group_title(group: Group) -> str:
 
 
 def low_is_better(metric: str) -> bool:
-    """Whether small values of the metric are good."""
+    """Whether low values of the metric are good."""
     return metric in METRICS and METRICS[metric].better == "low"
 
 
@@ -198,7 +198,7 @@ def low_is_better(metric: str) -> bool:
 
 
 def rows_as_frame(rows: list[dict[str, Any]]) -> Any:
-    """A pandas data frame; without pandas an error says what to install."""
+    """Return a pandas data frame; without pandas, raise an error that says what to install."""
     try:
         import pandas
     except ImportError:
@@ -207,7 +207,7 @@ def rows_as_frame(rows: list[dict[str, Any]]) -> Any:
 
 
 def rows_as_text(rows: list[dict[str, Any]]) -> str:
-    """Columns of text, numbers to the right.
+    """Format rows as aligned text, with numbers to the right.
 
     >>> print(rows_as_text([{"forecaster": "A", "brier": 0.04}, {"forecaster": "B", "brier": 0.25}]))
     forecaster  brier
@@ -228,7 +228,7 @@ def rows_as_text(rows: list[dict[str, Any]]) -> str:
 
 
 def rows_as_html(rows: list[dict[str, Any]]) -> str:
-    """A plain table; every text is escaped."""
+    """Format rows as a plain HTML table; all text is escaped."""
     from jinja2 import Environment
 
     names, cells = _cells(rows)

@@ -1,4 +1,4 @@
-"""Forecasts joined with outcomes: the only place where an answer meets a probability."""
+"""Forecasts joined with outcomes: the only place where forecasts and answers meet."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,9 @@ from foretell.metrics.returns import FEES, Bettor
 from foretell.questions.errors import InputError
 
 OVERALL = "overall"
-"""The group of all kinds together."""
+"""Name of the group of all kinds together."""
 Weighing = Literal["given", "question"]
-"""How rows count: by the weight of their target, or every question once, whatever part of it was answered."""
+"""How rows count: by the weight of their target, or every question once, however much of it was answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +30,18 @@ class Labels:
     names: tuple[str, ...]
 
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
-        """Rows that carry the name."""
+        """Whether each row has this name."""
         return self.codes == self.names.index(name) if name in self.names else np.zeros(len(self.codes), bool)
 
     def take(self, rows: npt.NDArray[np.bool_] | Ints) -> "Labels":
-        """The same column restricted to some rows, names kept."""
+        """Return the column restricted to some rows, with the same names."""
         return Labels(codes=self.codes[rows], names=self.names)
 
 
 def options_of_tasks(task: Ints, payoff: Floats) -> Ints:
-    """For each option how many its task has, where all of them have a value and not all the same; else 0.
+    """Number of options of each option's task, if all of them have a value and the values differ; else 0.
 
-    A market whose options were settled without dollars is no task.
+    A market whose options were settled without dollars is not a task.
 
     >>> options_of_tasks(np.array([0, 0, 1, 1]), np.array([1.2, 0.8, np.nan, 1.0])).tolist()
     [2, 2, 0, 0]
@@ -56,22 +56,22 @@ def options_of_tasks(task: Ints, payoff: Floats) -> Ints:
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """Every resolved target once: what happened, what the market showed, and how to group it."""
+    """Every resolved target once: its outcome, its market prices, and the columns to group it by."""
 
     outcome: Floats
     weight: Floats
     question: Labels
     target: Labels
     price: Floats
-    """Implied probability at forecast time; NaN where there was no market."""
+    """Implied probability at forecast time; NaN if there was no market."""
     yes_ask: Floats
     no_ask: Floats
     payoff: Floats | None = None
-    """What a dollar on each option returned, NaN where unknown; None where nothing is chosen between."""
+    """What a dollar on each option returned, NaN if unknown; None if there is no choice between options."""
     groups: Mapping[str, Labels] = field(default_factory=dict[str, Labels])
     """Columns to group and cluster by: kind, source, horizon, cluster, resolved_on, due and the user's own."""
     round: Ints | None = None
-    """Which asking of its question a target belongs to, where that is not said by the column `due`."""
+    """The round (time of asking) of its question that a target belongs to, if the column `due` does not give it."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -83,7 +83,7 @@ class Targets:
 
     @cached_property
     def options(self) -> Ints:
-        """For each target how many options its task has, an asking; 0 where it is not an option of a task."""
+        """Number of options of each target's task (an asking); 0 if it is not an option of a task."""
         if self.payoff is None:
             return np.zeros(len(self), np.int64)
         return options_of_tasks(np.unique(self.askings, return_inverse=True)[1], self.payoff)
@@ -99,13 +99,13 @@ class Targets:
 
     @cached_property
     def asks(self) -> tuple[Floats, Floats]:
-        """What Yes and No cost: both asks where the market had them, else the price and what it leaves of a dollar."""
+        """Cost of Yes and No: both asks if the market had them, else the price and its complement to a dollar."""
         quoted = np.isfinite(self.yes_ask) & np.isfinite(self.no_ask)
         return np.where(quoted, self.yes_ask, self.price), np.where(quoted, self.no_ask, 1 - self.price)
 
     @cached_property
     def costs(self) -> tuple[Floats, Floats]:
-        """The same with the fee of the platform (column platform, else source)."""
+        """Cost of Yes and No including the platform's fee (column platform, else source)."""
         yes, no = (side.copy() for side in self.asks)
         platform = self.groups.get("platform") or self.groups.get("source")
         if platform is not None:
@@ -122,9 +122,9 @@ class ForecastTable:
     targets: Targets
     forecasters: tuple[str, ...]
     forecaster: Ints
-    """For each forecast, its place in `forecasters`."""
+    """Index into `forecasters` for each forecast."""
     target: Ints
-    """For each forecast, its place in `targets`."""
+    """Index into `targets` for each forecast."""
     p: Floats
     notes: tuple[str, ...] = ()
     """What was left out of the scores, and why."""
@@ -136,20 +136,20 @@ class ForecastTable:
         return order, np.searchsorted(self.forecaster[order], np.arange(len(self.forecasters) + 1))
 
     def rows_of(self, forecaster: str) -> Ints:
-        """Indices of a forecaster's forecasts."""
+        """Return the indices of a forecaster's forecasts."""
         order, starts = self._by_forecaster
         code = self.forecasters.index(forecaster)
         return order[starts[code] : starts[code + 1]]
 
     def p_of(self, forecaster: str) -> Floats:
-        """The forecaster's probability for every target, NaN where it gave none."""
+        """Return the forecaster's probability for every target, NaN if it gave none."""
         rows = self.rows_of(forecaster)
         p = np.full(len(self.targets), np.nan)
         p[self.target[rows]] = self.p[rows]
         return p
 
     def filled(self, value: float) -> "ForecastTable":
-        """Every forecaster answers everything: `value` stands where it had left a gap."""
+        """Return a table in which every forecaster answers every target, with `value` in place of missing forecasts."""
         n, m = len(self.targets), len(self.forecasters)
         p = np.full((m, n), value)
         p[self.forecaster, self.target] = self.p
@@ -163,14 +163,14 @@ class ForecastTable:
         )
 
     def require(self, forecaster: str) -> None:
-        """Refuse a name that is not in the table."""
+        """Raise if the name is not in the table."""
         if forecaster not in self.forecasters:
             near = get_close_matches(forecaster, self.forecasters, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.forecasters[:12])}"
             raise InputError(f"no forecaster is called {forecaster!r}", hint=hint)
 
     def only(self, *forecasters: str) -> "ForecastTable":
-        """The same targets with some of the forecasters, in the given order."""
+        """Return the table with only these forecasters, in the given order."""
         rows = [self.rows_of(name) for name in forecasters]
         chosen = np.concatenate(rows)
         return replace(
@@ -182,10 +182,10 @@ class ForecastTable:
         )
 
     def weights(self, targets: Ints) -> Floats:
-        """What each of the targets that somebody answered counts.
+        """Weight of each of the targets that a forecaster answered.
 
-        By question, a target counts one over the targets answered at its asking and over the askings answered of its
-        question: every question that was answered at all counts once.
+        By question, the weight of a target is 1 / (targets answered at its asking × askings answered of its question),
+        so that every question that was answered at all counts once.
         """
         if self.weighing == "given":
             return self.targets.weight[targets]
@@ -197,21 +197,21 @@ class ForecastTable:
 
     @cached_property
     def _log_sums(self) -> tuple[Floats, Ints]:
-        """By target: the sum of the forecasters' logs of the probability given to what happened, and their number."""
+        """Per target: sum over forecasters of the log probability given to what happened, and their number."""
         own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
         n = len(self.targets)
         logs = _log_given(self.p[own], self.targets.outcome[self.target[own]])
         return group_sums(self.target[own], logs, n), np.bincount(self.target[own], minlength=n).astype(np.int64)
 
     def peers(self, targets: Ints, p: Floats, forecaster: str) -> Floats:
-        """Mean log score of the other forecasters (no baselines) on each target; NaN where nobody else answered."""
+        """Mean log score of the other forecasters (no baselines) on each target; NaN if nobody else answered."""
         total, n = (part[targets] for part in self._log_sums)
         if forecaster not in ANCHORS:
             total, n = total - _log_given(p, self.targets.outcome[targets]), n - 1
         return np.divide(total, n, out=np.full(len(targets), np.nan), where=n > 0)
 
     def decisions(self, targets: Ints, p: Floats) -> DecisionRows:
-        """What probabilities of targets choose in every task of which all options are there."""
+        """The choices that the probabilities imply in every task of which all options are answered."""
         known, found = self.targets, DecisionRows.empty(len(targets))
         task, n = known.askings[targets], known.options[targets]
         answered = np.bincount(task, minlength=int(known.askings.max(initial=0)) + 1)[task]
@@ -222,10 +222,10 @@ class ForecastTable:
 
     @cached_property
     def difficulty(self) -> Floats:
-        """Difficulty of each target less the constant that puts always-0.5 at 0.25; NaN where it is unknown.
+        """Difficulty of each target minus the constant that puts always-0.5 at 0.25; NaN if unknown.
 
-        A market is as hard as its price was wrong; any other target as hard as it was for the forecasters, whose own
-        skill is taken out. The constant is one for each kind of question, as on ForecastBench.
+        The difficulty of a market is the error of its price; that of any other target is its difficulty for the
+        forecasters, adjusted for their skill. There is one constant for each kind of question, as on ForecastBench.
         """
         targets, n = self.targets, len(self.targets)
         own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
@@ -251,7 +251,7 @@ def _log_given(p: Floats, outcome: Floats) -> Floats:
 def metric_rows(
     table: ForecastTable, targets: Ints, p: Floats, forecaster: str, needs: Collection[str] = ()
 ) -> MetricRows:
-    """The rows of one forecaster on the targets it answered, with what some metrics need besides."""
+    """Rows of one forecaster on the targets it answered, with the extra columns that some metrics need."""
     known = table.targets
     rows = MetricRows(p=p, outcome=known.outcome[targets], weight=table.weights(targets))
     if "peers" in needs:
@@ -289,7 +289,7 @@ ANCHORS = (CROWD, BASE_RATE, ALWAYS_HALF)
 
 
 def with_anchors(table: ForecastTable) -> ForecastTable:
-    """The table with its anchors added; a forecaster that already has an anchor's name is left alone."""
+    """Add the anchors to the table; a forecaster that already has an anchor's name is left unchanged."""
     half = np.full(len(table.targets), 0.5)
     columns = {ALWAYS_HALF: half, BASE_RATE: base_rate(table.targets), CROWD: table.targets.price}
     new = {name: p for name, p in columns.items() if name not in table.forecasters and np.isfinite(p).any()}
@@ -312,7 +312,7 @@ def base_rate(targets: Targets) -> Floats:
     """The frequency of yes among other targets of the same source, out of sample.
 
     With due and resolution dates: only what had resolved before the target's due date. Without them: all targets
-    outside the target's own cluster. Either way smoothed by two pseudo-observations at one half.
+    outside the target's own cluster. Both are smoothed by two pseudo-observations at one half.
     """
     groups = targets.groups
     by = groups.get("source") or groups.get("kind") or Labels(codes=np.zeros(len(targets), np.int64), names=("",))
@@ -334,7 +334,7 @@ def _past_rate(targets: Targets, source: Ints) -> Floats:
 
 
 def _days(labels: Labels) -> np.ndarray:
-    """Calendar days; an unknown day sorts last, so that it is never taken for the past."""
+    """Parse calendar days; an unknown day sorts last, so that it never counts as past."""
     unknown = np.datetime64("9999-12-31")
     return np.array([np.datetime64(name[:10], "D") if name else unknown for name in labels.names])[labels.codes]
 

@@ -1,4 +1,4 @@
-"""What each column of the long tables must hold, as SQL conditions that find the rows which do not."""
+"""The rules for each column of the long tables, as SQL conditions that find rows which break them."""
 
 import gzip
 import json
@@ -40,22 +40,22 @@ READERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class InputTable:
-    """A table inside DuckDB, every row with its number in the source, and what to call it in errors."""
+    """A table in DuckDB, with each row's number in the source and the name to use in errors."""
 
     con: "DuckDBPyConnection"
     table: str
     name: str
     types: Mapping[str, str]
     padded: bool = False
-    """Text may carry blanks around it, as in hand-written CSV."""
+    """Whether text may be surrounded by blanks, as in hand-written CSV."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The source's own columns."""
+        """The columns of the source."""
         return tuple(c for c in self.types if c != "_row")
 
     def require(self, *columns: str) -> None:
-        """Refuse a table that lacks a column."""
+        """Raise if a column is missing."""
         for column in columns:
             if column not in self.types:
                 near = get_close_matches(column, self.columns, n=1)
@@ -63,7 +63,7 @@ class InputTable:
                 raise InputError(f"column {column!r} is missing", path=self.name, column=column, hint=found)
 
     def text(self, column: str) -> str:
-        """SQL for the column as trimmed text, empty read as NULL."""
+        """Return SQL for the column as trimmed text, with empty read as NULL."""
         kind, name = self.types[column], quoted(column)
         if kind not in ("JSON", "VARCHAR"):
             return f"{name}::varchar"
@@ -71,13 +71,13 @@ class InputTable:
         return f"nullif(trim({inner}), '')" if self.padded else f"nullif({inner}, '')"
 
     def number(self, column: str) -> str:
-        """SQL for the column as a number, NULL where it is none."""
+        """Return SQL for the column as a number, NULL if it is not one."""
         if self.types[column] in ("JSON", "VARCHAR"):
             return f"try_cast({self.text(column)} as double)"
         return f"{quoted(column)}::double"
 
     def fetch(self, query: str) -> ColumnArrays:
-        """The result as numpy columns; masked where NULL."""
+        """Return the result of a query as numpy columns, masked if NULL."""
         return {
             name: np.ma.asarray(column)
             for name, column in cast(ColumnArrays, self.con.execute(query).fetchnumpy()).items()
@@ -107,7 +107,7 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
 
 
 def table_rows(source: TableSource, name: str) -> list[dict[str, str | None]]:
-    """The rows of a table, every value as text, empty as None; problems go by the given name."""
+    """Return the rows of a table, with every value as text and empty as None; errors use the given name."""
     try:
         with open_duckdb() as con, open_table(source, "given", con) as table:
             columns = ", ".join(table.text(column) for column in table.columns)
@@ -118,7 +118,7 @@ def table_rows(source: TableSource, name: str) -> list[dict[str, str | None]]:
 
 
 def table_columns(source: TableSource) -> set[str]:
-    """The names of a table's columns, without reading its rows."""
+    """Return the names of a table's columns, without reading its rows."""
     if isinstance(source, str | Path):
         import duckdb
 
@@ -181,7 +181,7 @@ def _column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
 
 
 def _unreadable(error: Exception, shown: str) -> InputError:
-    """What is wrong with a file that DuckDB cannot read."""
+    """Explain why DuckDB cannot read a file."""
     text = str(error)
     if "utf-8" in text.lower() or "unicode" in text.lower():
         return InputError("the file is not encoded in UTF-8", path=shown, hint="save it again as UTF-8")
@@ -190,7 +190,7 @@ def _unreadable(error: Exception, shown: str) -> InputError:
 
 
 def _refuse_repeated_columns(path: Path) -> None:
-    """DuckDB renames the second column of a name; which of the two is meant, only the author of the file knows."""
+    """Reject repeated column names: DuckDB renames the second one, and only the file's author knows which is meant."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
         header = file.readline().rstrip("\r\n")
@@ -201,7 +201,7 @@ def _refuse_repeated_columns(path: Path) -> None:
 
 
 def quoted(column: str) -> str:
-    """A column name as an SQL identifier."""
+    """Quote a column name as an SQL identifier."""
     return '"' + column.replace('"', '""') + '"'
 
 
@@ -212,17 +212,17 @@ ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRule:
-    """A condition that no row may meet, and what to tell the person whose row does."""
+    """A condition that no row may meet, and the message for a row that does."""
 
     column: str
     bad: str
     problem: str
-    """May show the offending value as {value}."""
+    """Message; {value} is replaced by the offending value."""
     hint: str
 
 
 def check_rules(table: InputTable, rules: list[ColumnRule]) -> None:
-    """Check all rules in one pass; the first that is broken raises, naming its first bad row."""
+    """Check all rules in one pass; raise for the first that is broken, naming its first bad row."""
     firsts = ", ".join(f"min(_row) filter (where {rule.bad})" for rule in rules)
     found = table.con.execute(f"select {firsts} from {table.table}").fetchall()[0]
     for rule, row in zip(rules, found, strict=True):
@@ -234,14 +234,14 @@ def check_rules(table: InputTable, rules: list[ColumnRule]) -> None:
 
 
 def text_rules(table: InputTable, *columns: str) -> Iterator[ColumnRule]:
-    """Every row names something."""
+    """Require a value in every row."""
     for column in columns:
         bad = f"{table.text(column)} is null"
         yield ColumnRule(column=column, bad=bad, problem="the value is missing", hint="every row needs one")
 
 
 def unit_rules(table: InputTable, column: str, *, optional: bool) -> Iterator[ColumnRule]:
-    """A number in [0, 1]; empty only where the column may be unknown."""
+    """Require a number in [0, 1]; it may be empty only if `optional`."""
     number, present = table.number(column), f"{table.text(column)} is not null and " if optional else ""
     missing, nan = f"{present}{number} is null", f"isnan({number})"
     beyond = f"{number} < 0 or {number} > 1"
@@ -256,7 +256,7 @@ def unit_rules(table: InputTable, column: str, *, optional: bool) -> Iterator[Co
 
 
 def outcome_rule(table: InputTable) -> ColumnRule:
-    """0 or 1, or empty for what is known to be unresolved."""
+    """Require 0 or 1, or empty for a target known to be unresolved."""
     number, text = table.number("outcome"), table.text("outcome")
     return ColumnRule(
         column="outcome",
@@ -267,7 +267,7 @@ def outcome_rule(table: InputTable) -> ColumnRule:
 
 
 def optional_rules(table: InputTable) -> Iterator[ColumnRule]:
-    """The rules of the outcome columns that need not be there."""
+    """Return the rules of the optional outcome columns."""
     for column in ("price", "yes_ask", "no_ask"):
         if column in table.types:
             yield from unit_rules(table, column, optional=True)
@@ -292,7 +292,7 @@ def optional_rules(table: InputTable) -> Iterator[ColumnRule]:
 
 
 def moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
-    """Days, or moments that all name the same time zone."""
+    """Require days, or times that all name the same time zone."""
     kind = table.types[column]
     if kind in ("VARCHAR", "JSON"):
         yield from _written_moment_rules(table, column)
@@ -328,7 +328,7 @@ def _written_moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule
 
 
 def moment_sql(table: InputTable, column: str) -> str:
-    """SQL for the column in canonical text: UTC, and a day's first moment written as the day."""
+    """Return SQL for the column in canonical text: UTC, with a day's first moment written as the day."""
     kind, text = table.types[column], table.text(column)
     if kind == "DATE":
         return text
@@ -343,7 +343,7 @@ def _canonical(at: str) -> str:
 
 
 def refuse_repeats(table: InputTable, key: dict[str, str]) -> None:
-    """No two rows may be about the same thing; `key` maps shown column names to SQL."""
+    """Raise if two rows are about the same thing; `key` maps shown column names to SQL."""
     parts = ", ".join(key.values())
     query = f"select min(_row), max(_row) from {table.table} group by {parts} having count(*) > 1 order by 1 limit 1"
     for first, again in table.con.execute(query).fetchall():
@@ -351,6 +351,6 @@ def refuse_repeats(table: InputTable, key: dict[str, str]) -> None:
 
 
 def repeated(table: InputTable, first: int, again: int, key: dict[str, str]) -> InputError:
-    """The error for a row that says again what an earlier one said."""
+    """Return the error for a row that repeats an earlier one."""
     hint = f"each ({', '.join(key)}) may appear once"
     return InputError(f"repeats row {first}", path=table.name, row=again, column="target", hint=hint)

@@ -1,4 +1,4 @@
-"""Forecasters for questions about time series; they ask no model."""
+"""Forecasters for questions about time series. They call no language model."""
 
 from foretell.interface import offer
 
@@ -8,6 +8,6 @@ HOMES = {
     "foretell.forecasters.series.history": "AskedSeries SeriesChances",
     "foretell.forecasters.series.typed_question": "TOUCH price_answer price_question weather_answer weather_question",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages import from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

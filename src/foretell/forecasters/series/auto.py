@@ -1,4 +1,4 @@
-"""`auto`: every model is tried on the series' own past, at the very horizon asked, and weighed by how it did."""
+"""`auto`: backtests every model on the series' own past, at the horizon asked, and weights it by its results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ from foretell.forecasters.series.history import AskedSeries, SeriesChances, Seri
 from foretell.metrics.arrays import Bools, Floats
 
 TRUST: Mapping[str, float] = {"walk": 0.31, "joint": 0.61, "season": 0.08}
-"""What each model is trusted with before a series has spoken."""
+"""Prior weight of each model, before it is backtested on the series."""
 TRUST_OF_PRICES: Mapping[str, float] = {"walk": 0.87, "joint": 0.12, "season": 0.01}
-"""Whoever could foretell a traded price has already moved it."""
+"""Prior weights for traded prices: if anyone could predict a price, their trades have already moved it."""
 CHANGE_MODELS = {"walk": WALK_MODEL, "joint": JOINT_MODEL}
 LEARNING_RATE = 1.0
-"""A Brier difference d near p = ½ is a log-likelihood difference of about 2 d: half of Bayes' rule."""
+"""A Brier difference d near p = ½ is a log-likelihood difference of about 2 d, so this rate is half of Bayes' rule."""
 SEASON_RATE = 2.0
-"""Whether a series has seasons is a plain question of kind: Bayes' rule in full."""
+"""Whether a series is seasonal is a yes-or-no property, so its evidence counts by Bayes' rule in full."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """What is believed of a series before it is seen."""
+    """Prior beliefs about a series."""
 
     drift: float = 0.0
     """Yearly drift per unit of yearly spread."""
@@ -45,24 +45,24 @@ NOTHING_KNOWN = Expectation()
 
 @dataclass(frozen=True, kw_only=True)
 class AutoChoice:
-    """What `auto` says about one resolution day, and whom it listened to."""
+    """The forecast of `auto` for one resolution day, with the weight of each model."""
 
     above: float
     below: float
     weights: dict[str, float]
     chances: dict[str, float]
-    """P(above) by each candidate."""
+    """P(above) according to each candidate."""
     evidence: dict[str, float]
-    """Log-odds the past gives each candidate over the walk."""
+    """Log-odds that the backtest gives each candidate over the random walk."""
 
 
 def choices(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> list[AutoChoice]:
-    """P(y(r) > v) by the models that foretold this series best at this horizon, for each resolution day.
+    """Forecast P(y(r) > v) for each resolution day by the models that predicted this series best at this horizon.
 
-    Each candidate predicts, at every past origin, whether the series would be higher after the same time, from what
-    was known then. Weights are prior · exp(−η · n_eff · mean Brier), n_eff counting overlapping origins once, so a
-    short or unpredictable series keeps to the prior mixture around a random walk. They do not depend on the
-    threshold: P(y > v) never rises with v.
+    At every past origin, each candidate predicts from what was known then whether the series would be higher after the
+    same time. Weights are prior · exp(−η · n_eff · mean Brier), where n_eff counts overlapping origins once, so a short
+    or unpredictable series keeps the prior mixture around a random walk. The weights do not depend on the threshold, so
+    P(y > v) never rises with v.
     """
     past = history(asked)
     trials = BacktestedModels(past=past, threshold=asked.threshold, expected=expected)
@@ -71,13 +71,13 @@ def choices(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> list[A
 
 
 def auto(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> SeriesChances:
-    """The chances of `choices` alone."""
+    """Return only the probabilities of `choices`."""
     return SeriesChances.of([(one.above, one.below) for one in choices(asked, expected)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class BacktestedModels:
-    """The candidates on one series: what they say now, and how they did at its past origins."""
+    """The candidate models on one series: their current forecasts and their results at past origins."""
 
     past: SeriesHistory
     threshold: float | None
@@ -85,11 +85,11 @@ class BacktestedModels:
 
     @cached_property
     def offset(self) -> float:
-        """The change to exceed."""
+        """The change that the question asks to exceed."""
         return offset(self._motion, self.past, self.threshold)
 
     def choose(self, horizon: int) -> AutoChoice:
-        """The weighted forecast at one horizon."""
+        """Return the weighted forecast at one horizon."""
         change = from_motion(self._motion, self.past, horizon, drift=self.expected.drift)
         tried: dict[str, Floats] = {}
         said: dict[str, tuple[float, float]] = {}
@@ -116,7 +116,7 @@ class BacktestedModels:
         )
 
     def stand(self, surprise: float) -> AutoChoice:
-        """The last value where no new one is due, but for the chance that one comes all the same."""
+        """Forecast that the last value stays, since no new one is due, apart from the chance that one comes anyway."""
         above, below = float(self.offset < 0), float(self.offset > 0)
         if surprise:
             moved = self.choose(1)
@@ -137,7 +137,7 @@ class BacktestedModels:
 
     @cached_property
     def _quarter(self) -> int:
-        """The horizon at which seasons show themselves with many independent looks; longer ones lean on it too."""
+        """A quarter, in steps: it shows seasons and allows many independent tests, so longer horizons use it too."""
         return max(1, round(self.past.per_year / 4))
 
     @cached_property
@@ -176,13 +176,13 @@ def _gain(p: Floats, walk: Floats, change: Changes, *, usable: Bools | None = No
 
 
 def _rows(past: SeriesHistory, change: Changes) -> slice:
-    """Which of all origins the change over a horizon is tried at."""
+    """Select the origins at which the change over this horizon is tested."""
     hop = change.apart // change.stride
     return slice((len(past.origins) - 1) % hop, None, hop)
 
 
 def _weights(evidence: dict[str, float], trust: Mapping[str, float]) -> dict[str, float]:
-    """Prior trust times what the past says, summing to one."""
+    """Multiply the prior weights by the evidence and normalize them to sum to one."""
     top = max(evidence.values())
     share = {name: trust[name] * float(np.exp(e - top)) for name, e in evidence.items()}
     total = sum(share.values())

@@ -1,4 +1,4 @@
-"""The change of a series over a horizon: how large, how often none, and what was known that might foretell it."""
+"""Changes of a series over a horizon: their size, how often there is none, and predictors known at the time."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,14 +18,14 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 # Regression along the past: every origin is predicted from what had already come out by then.
 
 REFITS = 24
-"""How often the coefficients are fitted anew along the past; the last fit uses everything known now."""
+"""How many times the coefficients are refitted along the past; the last fit uses everything known now."""
 SCALE_PRIOR = 5.0
-"""Weight, in independent outcomes, of the belief that outcomes are scaled to spread one."""
+"""Weight, in independent outcomes, of the prior belief that scaled outcomes have a spread of one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OriginOutcomes:
-    """What followed each origin, known `lead` origins later: the newest origins have none yet."""
+    """The outcome after each origin. It is known `lead` origins later, so the newest origins have none yet."""
 
     y: Floats
     """One value per origin whose outcome is known, scaled to a spread near one."""
@@ -33,7 +33,7 @@ class OriginOutcomes:
     n_origins: int
     lead: int
     share: float
-    """Independent outcomes per origin: overlapping ones tell the same story more than once."""
+    """Independent outcomes per origin: less than one if outcomes overlap, because they repeat the same information."""
 
     @cached_property
     def known(self) -> Ints:
@@ -43,7 +43,7 @@ class OriginOutcomes:
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionFit:
-    """Predicted mean of the outcome at each origin, and the spread around it."""
+    """The predicted mean of the outcome at each origin, and the spread around it."""
 
     mean: Floats
     spread: Floats
@@ -51,7 +51,7 @@ class RegressionFit:
 
 @dataclass(frozen=True, kw_only=True)
 class OriginRegression:
-    """Columns known at each origin, outcomes, and what is believed of the coefficients before seeing the series."""
+    """A regression of outcomes on columns known at each origin, with a prior on the coefficients."""
 
     x: Floats
     outcomes: OriginOutcomes
@@ -60,10 +60,10 @@ class OriginRegression:
     """Precision of the prior per column, in independent outcomes."""
 
     def using(self, columns: list[int]) -> RegressionFit:
-        """Ridge regression on some columns, refitted along the past.
+        """Fit a ridge regression on some of the columns, refitted along the past.
 
-        With the outcomes known at a refit: b = (w Σ x xᵀ + Λ)⁻¹ (w Σ x y + Λ b₀), w the independent share
-        (ridge regression, Hoerl & Kennard 1970, shrunk to b₀ instead of nothing).
+        With the outcomes known at a refit: b = (w Σ x xᵀ + Λ)⁻¹ (w Σ x y + Λ b₀), where w is the independent share
+        (ridge regression, Hoerl & Kennard 1970, shrunk to b₀ instead of zero).
         """
         j = self.x.shape[1]
         strength, prior = self.strength[columns], self.prior[columns]
@@ -79,7 +79,7 @@ class OriginRegression:
 
     @cached_property
     def _refits(self) -> tuple[Ints, Floats]:
-        """For each origin the last refit before it, and the products of [x, y, 1] over valid outcomes at each refit."""
+        """The last refit before each origin, and the summed products of [x, y, 1] over valid outcomes at each refit."""
         known = len(self.outcomes.y)
         table = np.concatenate([self.x[:known], self.outcomes.y[:, None], np.ones((known, 1))], axis=1)
         edges, sums = running_products(table * self.outcomes.valid[:, None], max(1, -(-known // REFITS)))
@@ -87,7 +87,7 @@ class OriginRegression:
 
 
 def independent_share(y: Floats, valid: Bools, *, least: float) -> float:
-    """Independent values per value of an autocorrelated sequence: 2 (1−ρ)/(1+ρ), at most 1, at least `least`.
+    """Independent values per value of an autocorrelated sequence: 2 (1−ρ)/(1+ρ), between `least` and 1.
 
     For sums over k overlapping steps ρ = 1 − 1/k, which gives about 1/k.
 
@@ -107,28 +107,29 @@ def independent_share(y: Floats, valid: Bools, *, least: float) -> float:
 
 
 DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON, CALENDAR = COLUMNS = range(9)
-"""Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the same season before;
-the same days of earlier months."""
+"""Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the change in the same
+season of earlier years; the change between the same days of earlier months."""
 MOMENTUM = {STEP: 1, MONTH: 4, QUARTER: 13, YEAR: 52}
 DISTANCE = {OFF_YEAR: 52, OFF_LONG: 260}
 PRIOR_MOMENTUM = {MONTH: 0.05, QUARTER: 0.08, YEAR: 0.13}
-"""Pooled over series: changes continue a little. Chosen on early years of the raw series (docs/studies/series.md)."""
+"""Prior slopes, pooled over series: changes continue a little. Chosen on early years of the raw series
+(docs/studies/series.md)."""
 COEFFICIENT_STRENGTH = 30.0
 SEASON_STRENGTH = 10.0
 CALENDAR_PRIOR, CALENDAR_STRENGTH = 0.5, 10.0
-"""A pattern of earlier months is expected to come again by half, until the series says otherwise."""
+"""Half of the pattern of earlier months is expected to repeat, until the series shows otherwise."""
 DRIFT_YEARS = 40.0
-"""Drift per unit of spread differs between series by about 0.16 a year: worth 1/0.16² years of data."""
+"""Drift per unit of spread varies between series by about 0.16 a year, so its prior is worth 1/0.16² years of data."""
 CLIP = 3.0
 STILLNESS_PRIOR = 6.0
-"""Independent moves imagined before seeing any, so that a quiet past does not make a move impossible."""
+"""Prior count of independent moves, so that a quiet past does not make a move impossible."""
 RECENT = 104
 SEASONS_BACK = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Changes of a (perhaps logarithmic) series over `horizon` steps, scaled by its recent spread."""
+    """Changes of a series (or of its logarithm) over `horizon` steps, scaled by its recent spread."""
 
     level: Floats
     origins: Ints
@@ -138,26 +139,26 @@ class Changes:
     fresh: Bools
     stride: int
     apart: int
-    """Steps between origins: a few strides where the horizon is long, for they overlap anyway."""
+    """Steps between origins: several strides if the horizon is long, because its changes overlap anyway."""
     per_year: float
     horizon: int
     drift: float
-    """Expected drift per unit of yearly spread before seeing the series."""
+    """Prior drift per unit of yearly spread."""
     wait: int = 0
     """Steps from an origin to the value that the change starts from."""
     by_month: Floats | None = None
-    """What `month_profile` says at each origin; None for a series of months."""
+    """The result of `month_profile` at each origin; None for a slow series."""
     first_day: int = 0
-    """Days since 1970 of the first step."""
+    """The date of the first step, in days since 1970."""
 
     @cached_property
     def lead(self) -> int:
-        """Origins until an outcome is known."""
+        """Number of origins until an outcome is known."""
         return max(1, -(-(self.wait + self.horizon) // self.apart))
 
     @cached_property
     def spread(self) -> Floats:
-        """Spread of a change over the horizon if steps were independent."""
+        """Spread of a change over the horizon, if steps were independent."""
         return self.scale * np.sqrt(self.horizon / self.stride)
 
     @cached_property
@@ -168,20 +169,20 @@ class Changes:
 
     @cached_property
     def valid(self) -> Bools:
-        """Origins and outcomes that were read from fresh values."""
+        """Whether both the start and the end of each change were read from fresh values."""
         start = self._started + self.wait
         return self.fresh[start] & self.fresh[start + self.horizon]
 
     @cached_property
     def outcomes(self) -> OriginOutcomes:
-        """Changes in units of their expected spread."""
+        """The changes in units of their expected spread."""
         y = np.clip(self.moved / self.spread[: len(self.moved)], -CLIP, CLIP)
         share = min(1.0, self.apart / self.horizon)
         return OriginOutcomes(y=y, valid=self.valid, n_origins=len(self.origins), lead=self.lead, share=share)
 
     @cached_property
     def stillness(self) -> Floats:
-        """P(no change at all) at each origin: half from the whole past, half from the last two years of weeks."""
+        """P(no change at all) at each origin: half from the whole past, half from the last 104 strides."""
         still = np.concatenate([[0.0], np.cumsum((self.moved == 0) & self.valid)])
         valid = np.concatenate([[0.0], np.cumsum(self.valid)])
         known = np.minimum(self.outcomes.known, len(self.moved))
@@ -193,7 +194,7 @@ class Changes:
 
     @cached_property
     def regression(self) -> OriginRegression:
-        """The scaled change on everything known at its origin; models use some of the columns."""
+        """Regression of the scaled change on everything known at its origin; each model uses some of the columns."""
         x = self.predictors.copy()
         x[:, SEASON] = self._same_season
         x[:, CALENDAR] = self._same_days_of_month
@@ -208,13 +209,13 @@ class Changes:
         return OriginRegression(x=x, outcomes=self.outcomes, prior=prior, strength=strength)
 
     def rises(self, fitted: RegressionFit) -> Floats:
-        """P(change > 0) at each origin: a normal change, or none at all."""
+        """P(change > 0) at each origin: the change is either normally distributed or exactly zero."""
         from scipy.special import ndtr
 
         return (1.0 - self.stillness) * ndtr(fitted.mean / fitted.spread)
 
     def beyond(self, fitted: RegressionFit, offset: float) -> tuple[float, float]:
-        """P(change > offset) and P(change < offset) from now on."""
+        """P(change > offset) and P(change < offset) for the change that starts now."""
         from scipy.special import ndtr
 
         z = (fitted.mean[-1] - offset / self.spread[-1]) / fitted.spread[-1]
@@ -229,7 +230,7 @@ class Changes:
 
     @cached_property
     def _same_days_of_month(self) -> Floats:
-        """What the calendar alone would move the series by, from where in a month it starts to where it ends."""
+        """The scaled change expected from the calendar alone, from the start's day of the month to the end's."""
         if self.by_month is None:
             return np.zeros(len(self.origins))
         row, start = np.arange(len(self.origins)), self.first_day + self.origins + self.wait
@@ -238,7 +239,7 @@ class Changes:
 
     @cached_property
     def _same_season(self) -> Floats:
-        """Mean change over the horizon around the same date of earlier years, as far as known by then."""
+        """Mean change over the horizon around the same date of earlier years, as far as known at each origin."""
         n, period = len(self.origins), self.per_year / self.apart
         total, count = np.zeros(n), np.zeros(n)
         if period < 2 or not len(self.moved):
@@ -259,7 +260,7 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Motion:
-    """What the models of change share over all horizons: level, recent spread and predictors at each origin."""
+    """What the models of change share across all horizons: level, recent spread and predictors at each origin."""
 
     level: Floats
     logarithmic: bool
@@ -269,7 +270,7 @@ class Motion:
 
 
 def motion(history: SeriesHistory) -> Motion:
-    """Measure how a series moves. Series whose moves grow with their level are taken by logarithm."""
+    """Measure how a series moves, on a log scale if its moves grow with its level."""
     logarithmic = _moves_in_proportion(history)
     level = np.log(history.values) if logarithmic else history.values
     origins, stride = history.origins, history.stride
@@ -294,7 +295,7 @@ def motion(history: SeriesHistory) -> Motion:
 
 
 def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: float) -> Changes:
-    """Changes over one horizon of a series already measured."""
+    """Return the changes over one horizon of a series that is already measured."""
     # At most a quarter of the horizon, and no more than eight strides.
     hop = int(np.clip(horizon // (4 * history.stride), 1, 8))
     rows = slice((len(history.origins) - 1) % hop, None, hop)
@@ -319,16 +320,16 @@ def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: 
 
 DAYS_OF_MONTH = 31
 AROUND = 30
-"""Days on either side of a day whose mean its value is held against."""
+"""Days on either side of a day over which the mean is taken that its value is compared with."""
 WEEKS_SEEN = 5 * 52
 FEWEST_MONTHS = 12.0
-"""Months imagined without any pattern before one is seen."""
+"""Prior count of months without any pattern."""
 
 
 def month_profile(level: Floats, scale: Floats, history: SeriesHistory) -> Floats:
-    """How far the series stood from the mean around it, by origin and days to the end of the month.
+    """Mean deviation of the series from its surrounding mean, by origin and days to the end of the month.
 
-    In spreads of a stride, over the five years before each origin as far as known then.
+    Measured in spreads of a stride, over the five years before each origin as far as known then.
     """
     n, origins = len(level), history.origins
     total = np.concatenate([[0.0], np.cumsum(level)])
@@ -348,7 +349,7 @@ def month_profile(level: Floats, scale: Floats, history: SeriesHistory) -> Float
 
 
 def _to_month_end(day: Ints) -> Ints:
-    """Days from each day, counted from 1970, to the last of its month.
+    """Days from each day (in days since 1970) to the last day of its month.
 
     >>> _to_month_end(np.array([0, 30, 31])).tolist()
     [30, 0, 27]
@@ -358,7 +359,7 @@ def _to_month_end(day: Ints) -> Ints:
 
 
 def _around(y: Floats, near: int) -> Floats:
-    """Mean over the neighbours within `near` places, fewer at the ends."""
+    """Mean over the neighbours within `near` places, with missing neighbours at the ends counted as zero."""
     if not near:
         return y
     total = np.concatenate([[0.0], np.cumsum(y)])
@@ -368,7 +369,7 @@ def _around(y: Floats, near: int) -> Floats:
 
 
 def _recent_spread(level: Floats, origins: Ints, stride: int) -> Floats:
-    """Root mean square change over one stride: the last 13, the last 52, and with a tenth the whole past."""
+    """Root mean square change over one stride: 45 % the last 13 strides, 45 % the last 52, 10 % the whole past."""
     if len(level) <= stride:
         moves = np.diff(level)
         guess = float(np.sqrt((moves**2).mean() * stride)) if len(moves) else 0.05 * float(np.abs(level[0]))
@@ -384,12 +385,12 @@ def _recent_spread(level: Floats, origins: Ints, stride: int) -> Floats:
 
 
 def _tiny(level: Floats) -> Floats:
-    """Keeps a series that never moved from dividing by nothing."""
+    """A tiny offset that avoids a division by zero for a series that never moved."""
     return 1e-9 * (np.abs(level) + 1e-9)
 
 
 def _moves_in_proportion(history: SeriesHistory) -> bool:
-    """Whether the spread of moves is steadier on the logarithmic scale, comparing eighths of the record."""
+    """Whether the spread of moves is steadier on the log scale, comparing eighths of the record."""
     if history.values.min() <= 0 or len(history.origins) < 64:
         return bool(history.values.min() > 0)
 
@@ -411,8 +412,8 @@ JOINT_MODEL = list(COLUMNS)
 def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:
     """P(y(r) > v) for a random walk: y(r) − y(f) is 0 with P(no change), else normal with spread ∝ √h.
 
-    P(no change) is how often the series stood still over that horizon; the drift is shrunk hard to `drift` (per
-    unit of yearly spread), since even a decade of data says little about it.
+    P(no change) is how often the series stood still over that horizon. The drift is shrunk strongly to `drift` (per
+    unit of yearly spread), because even a decade of data says little about it.
     """
     past = history(asked)
     measured = motion(past)
@@ -428,7 +429,7 @@ def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:
 
 
 def offset(measured: Motion, past: SeriesHistory, threshold: float | None) -> float:
-    """The change the question asks to exceed, on the scale on which the series moves."""
+    """The change that the question asks to exceed, on the scale on which the series moves."""
     if threshold is None or threshold == past.last:
         return 0.0
     if not measured.logarithmic:

@@ -1,4 +1,4 @@
-"""A seasonal normal and the anomaly around it: mean and spread by time of year, anomalies that fade with the lag."""
+"""Seasonal normals: mean and spread by time of year, and anomalies around them that fade with the lag."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,18 +20,18 @@ YEARS_NEEDED = 3.0
 HARMONICS = 3
 SPREAD_HARMONICS = 2
 WINDOWS = (4, 52)
-"""Strides over which past anomalies are averaged, besides the last value and the last stride."""
+"""Windows, in strides, over which past anomalies are averaged, besides the last value and the last stride."""
 ANOMALY_STRENGTH = 100.0
-"""Weight, in outcomes, of the belief that anomalies are gone by the end of the horizon."""
+"""Weight, in outcomes, of the prior belief that anomalies are gone by the end of the horizon."""
 CLIP = 4.0
 SHAPE_WINDOW = 30
-"""Days around the resolution's day of year whose past anomalies give the shape of the distribution."""
+"""Days on either side of the resolution's day of year whose past anomalies give the shape of the distribution."""
 KERNEL = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Normals:
-    """Seasonal mean and spread as fitted on everything known now, and the anomalies of the past around them."""
+    """Seasonal mean and spread fitted on everything known now, and the past anomalies around them."""
 
     past: SeriesHistory
     waves: Floats
@@ -42,7 +42,7 @@ class Normals:
     """Per origin: the last value, the last stride, and longer averages, each as a scaled anomaly."""
 
     def ahead(self, horizon: int, rows: slice) -> tuple[Floats, Floats]:
-        """Seasonal mean and spread some steps after some of the origins."""
+        """Return the seasonal mean and spread `horizon` steps after the selected origins."""
         years = horizon / self.past.per_year
         return _normal(self.waves[rows], ahead_by(self.mean, years), ahead_by(self.spread, years))
 
@@ -58,7 +58,7 @@ class SeasonalNormal:
     def remainder(self) -> tuple[float, float]:
         """What is left of today's anomaly at the end of the horizon, and the spread around it, both scaled.
 
-        Ridge regression of past scaled anomalies on those one horizon earlier.
+        Fitted by ridge regression of past scaled anomalies on those one horizon earlier.
         """
         past, x = self.normals.past, self.normals.anomalies
         lead = -(-self.horizon // past.stride)
@@ -73,7 +73,7 @@ class SeasonalNormal:
         return float(now @ b), float(np.sqrt((rest @ rest + ANOMALY_STRENGTH) / (len(y) + ANOMALY_STRENGTH)))
 
     def chances(self, threshold: float) -> tuple[float, float]:
-        """P(above) and P(below): half by the normal distribution, half by the shape of past anomalies."""
+        """P(above) and P(below): half from the normal distribution, half from the shape of past anomalies."""
         from scipy.special import ndtr
 
         mean, spread = self.normals.ahead(self.horizon, slice(-1, None))
@@ -86,7 +86,7 @@ class SeasonalNormal:
 
     @cached_property
     def _shape(self) -> tuple[Floats, Floats]:
-        """Past scaled anomalies of the season the horizon ends in, and their weights."""
+        """Past scaled anomalies of the season in which the horizon ends, and their weights."""
         past = self.normals.past
         end = float(past.day[-1]) + self.horizon * DAYS_PER_YEAR / past.per_year
         apart = (past.day[past.origins] - end + DAYS_PER_YEAR / 2) % DAYS_PER_YEAR - DAYS_PER_YEAR / 2
@@ -95,7 +95,7 @@ class SeasonalNormal:
 
 
 def normals(past: SeriesHistory) -> Normals | None:
-    """Seasonal normals; None where the record is too short or too coarse to have a season."""
+    """Fit seasonal normals; None if the record is too short or too coarse to show a season."""
     columns = _columns(past)
     if not columns:
         return None
@@ -117,9 +117,9 @@ def normals(past: SeriesHistory) -> Normals | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningNormals:
-    """Seasonal normals as they stood at each origin, refitted once a year and without anomalies.
+    """Seasonal normals as known at each origin, refitted once a year, without anomalies.
 
-    Just enough to see on the past whether a series keeps to its seasons.
+    Just enough to test on the past whether a series follows its seasons.
     """
 
     past: SeriesHistory
@@ -128,10 +128,10 @@ class RunningNormals:
     mean: Floats
     spread: Floats
     usable: Bools
-    """Origins that had two years behind them."""
+    """Whether each origin has two years of data before it and a fresh value."""
 
     def rises(self, horizon: int, rows: slice) -> Floats:
-        """P(y(t+h) > y(t)) at some of the origins."""
+        """P(y(t+h) > y(t)) at the selected origins."""
         from scipy.special import ndtr
 
         ahead = ahead_by(self.mean[rows], horizon / self.past.per_year)
@@ -140,7 +140,7 @@ class RunningNormals:
 
 
 def running_normals(past: SeriesHistory) -> RunningNormals | None:
-    """Seasonal normals along the past; None where the record is too short or too coarse to have a season."""
+    """Fit seasonal normals along the past; None if the record is too short or too coarse to show a season."""
     columns = _columns(past)
     if not columns:
         return None
@@ -156,10 +156,10 @@ def running_normals(past: SeriesHistory) -> RunningNormals | None:
 
 
 def climatology(asked: AskedSeries) -> SeriesChances:
-    """P(y(r) > v) from the seasonal mean and spread and the anomaly that is left of today's after the lag.
+    """P(y(r) > v) from the seasonal mean and spread and what is left of today's anomaly after the lag.
 
-    y(r) = μ(r) + σ(r)·(b·a(f) + s·ε): harmonics for μ and σ, anomalies a of the last value, week, month and year,
-    b and s by ridge regression at that lag. Raises ValueError where the record is shorter than three years.
+    y(r) = μ(r) + σ(r)·(b·a(f) + s·ε): harmonics for μ and σ, anomalies a of the last value, week, month and year, b and
+    s by ridge regression at that lag. Raises ValueError if the record is shorter than three years.
     """
     past = history(asked)
     fitted = normals(past)
@@ -173,7 +173,7 @@ def climatology(asked: AskedSeries) -> SeriesChances:
 
 
 def harmonics(day: Floats, columns: int) -> Floats:
-    """1, cos, sin, cos 2, sin 2, … of the time of year."""
+    """Return the columns 1, cos, sin, cos 2, sin 2, … of the time of year."""
     angle = 2 * np.pi * day / DAYS_PER_YEAR
     waves = [np.ones_like(day)]
     for k in range(1, columns // 2 + 1):
@@ -182,7 +182,7 @@ def harmonics(day: Floats, columns: int) -> Floats:
 
 
 def ahead_by(coefficients: Floats, years: float) -> Floats:
-    """Coefficients that give, from the harmonics of a day, the value some years (or a part of one) later."""
+    """Shift harmonic coefficients, so that the harmonics of a day give the value `years` (or a fraction) later."""
     turned = coefficients.copy()
     for k in range(1, coefficients.shape[-1] // 2 + 1):
         cos, sin = np.cos(2 * np.pi * k * years), np.sin(2 * np.pi * k * years)
@@ -193,7 +193,7 @@ def ahead_by(coefficients: Floats, years: float) -> Floats:
 
 
 def _columns(past: SeriesHistory) -> int:
-    """How many harmonic columns the record can bear; none where it has no season to show."""
+    """How many harmonic columns the record can support; 0 if it cannot show a season."""
     per_year = past.per_year / past.stride
     if per_year < 3.5 or len(past.values) < YEARS_NEEDED * past.per_year:
         return 0
@@ -201,7 +201,7 @@ def _columns(past: SeriesHistory) -> int:
 
 
 def _levels(past: SeriesHistory) -> tuple[Floats, Floats]:
-    """Mean over the stride that ends at each origin, and the day in its middle."""
+    """Mean over the stride that ends at each origin, and the day in the middle of that stride."""
     origins = past.origins
     middle = np.minimum(past.stride - 1, origins) / 2 * (DAYS_PER_YEAR / past.per_year)
     return trailing_mean(past.values, past.stride)[origins], past.day[origins] - middle
@@ -213,13 +213,13 @@ def _normal(waves: Floats, mean: Floats, spread: Floats) -> tuple[Floats, Floats
 
 
 def least_squares(x: Floats, y: Floats) -> Floats:
-    """The coefficients that fit best, with a trace of a ridge so that there always are some."""
+    """Return the least-squares coefficients, with a tiny ridge so that a solution always exists."""
     solved: Floats = np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y).astype(np.float64)
     return solved
 
 
 def _along(x: Floats, y: Floats, used: Bools, per_year: float) -> Floats:
-    """Least squares refitted once a year along the past: coefficients as known at each origin."""
+    """Refit least squares once a year along the past; return the coefficients as known at each origin."""
     table = np.concatenate([x, y[:, None]], axis=1) * used[:, None]
     edges, sums = running_products(table, max(1, round(per_year)))
     fitted = np.linalg.solve(sums[:, :-1, :-1] + 1e-3 * np.eye(x.shape[1]), sums[:, :-1, -1:])[:, :, 0]

@@ -1,4 +1,4 @@
-"""Time-series models as forecasters: from a question about a series to one probability per date."""
+"""Time-series models as forecasters: turn a question about a series into one probability per date."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ PRICE_PROVIDERS = frozenset({"yfinance", "yahoo"})
 
 
 async def read_series_question(question: Question, context: Context) -> AskedSeries:
-    """What a question asks of its series, as of the cutoff, or why it cannot be forecast."""
+    """Return what a question asks of its series as of the cutoff; raise CannotForecast if it cannot be forecast."""
     series = await context.series_of(question)
     assert question.series is not None
     horizons: list[int] = []
@@ -38,7 +38,7 @@ async def read_series_question(question: Question, context: Context) -> AskedSer
 def _forecast(
     question: Question, context: Context, name: str, asked: AskedSeries, chances: SeriesChances, more: str = ""
 ) -> Forecast:
-    """P(yes) by target: the side of the threshold the question asks about."""
+    """Build the forecast: P(yes) by target, from the side of the threshold that the question asks about."""
     assert question.series is not None
     p = np.clip(chances.above if question.series.comparison == "above" else chances.below, 0.0, 1.0)
     days = int((asked.due - asked.days[-1]).astype("m8[D]").astype(int))
@@ -51,16 +51,16 @@ def _forecast(
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesForecaster:
-    """One model of a series; each kind says how it computes the chances of both sides of the threshold."""
+    """Base of forecasters that use one model; a subclass computes the probabilities on both sides of the threshold."""
 
     name: str = "series"
 
     def chances(self, asked: AskedSeries) -> SeriesChances:
-        """The chances by date."""
+        """Return the probabilities above and below the threshold by date."""
         raise NotImplementedError
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date."""
+        """Forecast one probability per date."""
         asked = await read_series_question(question, context)
         try:
             chances = self.chances(asked)
@@ -71,15 +71,15 @@ class SeriesForecaster:
 
 @dataclass(frozen=True, kw_only=True)
 class SeasonalKnn(SeriesForecaster):
-    """Exceedance among past values of the same time of year."""
+    """Share of past values at the same time of year that exceed the threshold."""
 
     window: int = 10
     years: float | None = None
-    """How far back to look; None for the whole record."""
+    """How many years to look back; None for the whole record."""
     name: str = "knn"
 
     def chances(self, asked: AskedSeries) -> SeriesChances:
-        """From the neighbours in the season."""
+        """Compute the probabilities from past values of the same season."""
         near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
         return knn(asked, near)
 
@@ -91,26 +91,26 @@ class Climatology(SeriesForecaster):
     name: str = "climatology"
 
     def chances(self, asked: AskedSeries) -> SeriesChances:
-        """From the seasonal distribution."""
+        """Compute the probabilities from the seasonal distribution."""
         return climatology(asked)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearTrend(SeriesForecaster):
-    """A line through the last observations, trusted by a share `alpha`."""
+    """A line through the last observations, given the weight `alpha` against one half."""
 
     window: int = 30
     alpha: float = 0.5
     name: str = "linear"
 
     def chances(self, asked: AskedSeries) -> SeriesChances:
-        """From the trend, pulled towards one half."""
+        """Compute the probabilities from the trend, pulled towards one half."""
         return safe(linear(asked, self.window), self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(SeriesForecaster):
-    """Half trend, half the same time of year in the last five years."""
+    """A weighted mean (by default half and half) of the trend and the same time of year in the last five years."""
 
     window: int = 30
     alpha: float = 0.5
@@ -118,34 +118,34 @@ class Hybrid(SeriesForecaster):
     name: str = "hybrid"
 
     def chances(self, asked: AskedSeries) -> SeriesChances:
-        """From both."""
+        """Compute the probabilities from both models."""
         return hybrid(asked, self.window, self.alpha, self.beta)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Walk(SeriesForecaster):
-    """A random walk with a chance of standing still."""
+    """A random walk with a chance of no change."""
 
     drift: float = 0.0
     name: str = "walk"
 
     def chances(self, asked: AskedSeries) -> SeriesChances:
-        """From the distribution of past changes."""
+        """Compute the probabilities from the distribution of past changes."""
         return walk(asked, self.drift)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto:
-    """The models that foretold this series best at each horizon asked; for prices, a walk that drifts upward.
+    """Weights the models by how well they predicted this series at each horizon; for prices, a walk that drifts upward.
 
-    It takes no base rates of past questions: for prices they lag behind the market and did harm when tried
+    It uses no base rates of past questions, because for prices they lag behind the market and did harm when tried
     (docs/studies/series.md).
     """
 
     name: str = "auto"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date, with the weights of the models in the rationale."""
+        """Forecast one probability per date, with the weights of the models in the rationale."""
         asked = await read_series_question(question, context)
         prices = question.series is not None and question.series.provider in PRICE_PROVIDERS
         chosen = choices(asked, PRICES if prices else NOTHING_KNOWN)

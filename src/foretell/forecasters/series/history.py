@@ -1,4 +1,4 @@
-"""The past of a series as equally spaced steps, and the origins from which its models are tried."""
+"""The past of a series in equally spaced steps, and the origins at which its models are tested."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,28 +13,28 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 DAYS_PER_YEAR = 365.2425
 WEEK = 7
 SLOWEST_DAILY_GAP = 8.0
-"""Median days between observations up to which a series is laid out by calendar day, not by observation."""
+"""Largest median gap, in days, at which a series is laid out by calendar day rather than by observation."""
 WEEKLY_GAP = 5.0
-"""Median days between observations from which each of them counts: with daily ones a missing day changes little."""
+"""Median gap, in days, from which every observation counts. In a daily series, a missing day changes little."""
 STALE_AFTER = 10.0
 LONGEST_DAYS = 25 * 365
-"""A daily record is read no further back: older days cost time and describe another climate or market."""
+"""Most days of a daily record that are read: older days cost time and describe a different climate or market."""
 
 
 @dataclass(frozen=True)
 class AskedSeries:
-    """What is asked of a series: to stand above a threshold on some days, or below it."""
+    """The question asked of a series: whether it stands above or below a threshold on some days."""
 
     days: Days
     values: Values
     due: np.datetime64
     resolution: Days
     threshold: float | None = None
-    """None: the last value on or before the due day."""
+    """None means the last value on or before the due day."""
 
     @cached_property
     def known(self) -> int:
-        """How many observations are dated on or before the due day."""
+        """Number of observations dated on or before the due day."""
         known = int(np.searchsorted(self.days, np.asarray(self.due, "M8[D]"), side="right"))
         if known == 0:
             raise ValueError("days: nothing of the series was known on the due day")
@@ -48,55 +48,55 @@ class AskedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesChances:
-    """P(y > v) and P(y < v) per resolution day; what is missing to one is P(y = v)."""
+    """P(y > v) and P(y < v) per resolution day; they sum to 1 − P(y = v)."""
 
     above: Floats
     below: Floats
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[float, float]]) -> "SeriesChances":
-        """From pairs of both."""
+        """Build it from pairs (above, below)."""
         table: Floats = np.asarray(pairs, np.float64).reshape(len(pairs), 2)
         return cls(above=table[:, 0], below=table[:, 1])
 
     @property
     def atom(self) -> Floats:
-        """P(y = v): series that move in steps often stay where they are."""
+        """P(y = v), which matters because series that move in steps often stay where they are."""
         return np.clip(1.0 - self.above - self.below, 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesHistory:
-    """A series until its due day on an index of equal steps.
+    """A series up to its due day, on an index of equal steps.
 
-    A daily, business-daily or weekly series is laid out by calendar day, each day holding the last value on or
-    before it: exactly how a question reads it. Slower series are laid out by observation. Origins are the past
-    moments at which the same question could have been asked, `stride` steps apart, the last one being now.
+    A daily, business-daily or weekly series is laid out by calendar day, and each day holds the last value on or before
+    it, exactly as a question reads it. Slower series are laid out by observation. Origins are the past moments at which
+    the same question could have been asked, `stride` steps apart; the last one is now.
     """
 
     values: Values
     day: Floats
-    """Days since 1970 of each step; for a slow series of each observation."""
+    """The date of each step (for a slow series: of each observation), in days since 1970."""
     fresh: Bools
-    """Whether the value of the step is recent, not carried over a hole in the record."""
+    """Whether the value of each step is recent, rather than carried across a gap in the record."""
     stride: int
     due: int
-    """Due day, counted from 1970."""
+    """The due day, in days since 1970."""
     slow: bool
     months: int
-    """Months between observations of a slow series that keeps to the calendar, else 0."""
+    """Months between observations of a slow series that follows the calendar, else 0."""
     gap: float
     wait: int = 0
-    """Steps from the last known value to the reference value: values dated before the due day may come out after it."""
+    """Steps from the last known value to the reference value, which may be published only after the due day."""
 
     @cached_property
     def per_year(self) -> float:
-        """Steps in a year."""
+        """Number of steps in a year."""
         return DAYS_PER_YEAR / self.gap if self.slow else DAYS_PER_YEAR
 
     @cached_property
     def origins(self) -> Ints:
-        """Step numbers of the origins, ascending, the last one now."""
+        """Indices of the origins' steps, ascending; the last one is now."""
         last = len(self.values) - 1
         return np.arange(last % self.stride, last + 1, self.stride, dtype=np.int64)
 
@@ -106,10 +106,10 @@ class SeriesHistory:
         return float(self.values[-1])
 
     def steps(self, asked: AskedSeries) -> Ints:
-        """Steps from now to each resolution day.
+        """Number of steps from now to each resolution day.
 
-        With a fixed threshold the value moves from the last observation on; otherwise what counts is the change
-        between the due day and the resolution day, however late the last observation is.
+        With a fixed threshold, the value moves from the last observation on. Otherwise what counts is the change
+        between the due day and the resolution day, however old the last observation is.
         """
         resolution, from_last = asked.resolution.astype("M8[D]").astype(np.int64), asked.threshold is not None
         if not self.slow:
@@ -120,13 +120,13 @@ class SeriesHistory:
 
     @property
     def unseen(self) -> int:
-        """How many observations of a slow series are dated on or before the due day and not out yet."""
+        """Number of observations of a slow series that are dated on or before the due day but not yet published."""
         return max(0, int(self._observations_until(np.array([self.due]))[0]))
 
     def surprise(self, resolution: Days) -> Floats:
-        """Chance of a new observation by each day though none is due: as often as one had come by then after others.
+        """Chance of a new observation by each day although none is due, as often as past ones had come by then.
 
-        A series that is always dated on the same day of its months has no surprises.
+        A series that is always dated on the same day of the month has no surprises.
         """
         dates = self.day.astype(np.int64).astype("M8[D]")
         day_of_month = dates - dates.astype("M8[M]").astype("M8[D]")
@@ -138,7 +138,7 @@ class SeriesHistory:
         return (apart[None, :] <= until[:, None]).sum(axis=1) / (len(apart) + 1)
 
     def _observations_until(self, day: Ints) -> Ints:
-        """How many observations after the last one are to be expected on or before a day."""
+        """Number of observations after the last one that are expected on or before each day."""
         if not self.months:
             return np.floor((day - self.day[-1]) / self.gap + 1e-9).astype(np.int64)
         last = np.datetime64(int(self.day[-1]), "D")
@@ -154,7 +154,7 @@ class SeriesHistory:
 
 
 def history(asked: AskedSeries) -> SeriesHistory:
-    """Lay out what is known of a series on its due day; later observations are dropped."""
+    """Lay out what is known of a series on its due day, dropping later observations."""
     number, values = asked.days[: asked.known].astype("M8[D]").astype(np.int64), asked.values[: asked.known]
     today = int(np.asarray(asked.due, "M8[D]").astype(np.int64))
     gap = float(np.median(np.diff(number))) if len(number) > 1 else 1.0
@@ -194,7 +194,7 @@ def history(asked: AskedSeries) -> SeriesHistory:
 
 
 def trailing_mean(y: Floats, width: int) -> Floats:
-    """Mean of the last `width` values at each place, fewer at the start."""
+    """Mean of the last `width` values at each position, or of fewer at the start."""
     total = np.concatenate([[0.0], np.cumsum(y)])
     place = np.arange(len(y))
     start = np.maximum(place - width + 1, 0)
@@ -202,9 +202,9 @@ def trailing_mean(y: Floats, width: int) -> Floats:
 
 
 def running_products(table: Floats, size: int) -> tuple[Ints, Floats]:
-    """Numbers of rows at which to fit again, and the products of all columns summed over as many rows.
+    """Row counts at which to refit, and the products of all columns summed over that many rows.
 
-    The first is none, then comes one every `size` rows, and the last is all of them.
+    The first count is zero, then there is one every `size` rows, and the last covers all rows.
     """
     n, width = table.shape
     edges = np.unique(np.concatenate([[0], np.arange(n % size, n + 1, size)])).astype(np.int64)

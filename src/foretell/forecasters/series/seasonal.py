@@ -1,4 +1,4 @@
-"""What the same time of year was like before, a line through the last observations, and half of each."""
+"""Baselines: past values of the same time of year, a line through the last observations, and a mixture of both."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ YEAR = 365
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbourhood:
-    """Which past values count as neighbours of a resolution day."""
+    """Defines which past values count as neighbours of a resolution day."""
 
     window: int = 10
-    """Days of the year to either side."""
+    """Days of the year on either side."""
     age: int | None = None
     """Days before the due day to look back; None for the whole record."""
 
@@ -26,7 +26,7 @@ PRIOR_YEARS = Neighbourhood(window=7, age=5 * YEAR)
 
 
 def day_of_year(days: Days) -> Ints:
-    """1 for the first of January; 31 December of a leap year is folded onto 365.
+    """Day of the year, starting at 1; 31 December of a leap year also counts as 365.
 
     >>> day_of_year(np.array(["2023-12-31", "2024-12-31", "2024-01-01"], "M8[D]")).tolist()
     [365, 365, 1]
@@ -36,13 +36,13 @@ def day_of_year(days: Days) -> Ints:
 
 
 def cyclic_distance(a: Ints, b: Ints) -> Ints:
-    """Days between two days of the year, across New Year where that is shorter: min(|a−b|, 365−|a−b|)."""
+    """Days between two days of the year, across New Year if that is shorter: min(|a−b|, 365−|a−b|)."""
     apart = np.abs(a - b)
     return np.minimum(apart, YEAR - apart)
 
 
 def neighbours(asked: AskedSeries, resolution: np.datetime64, near: Neighbourhood) -> Values:
-    """Values before the due day that lie in the neighbourhood of a resolution day."""
+    """Return the values before the due day that lie in the neighbourhood of a resolution day."""
     due, days = asked.due.astype("M8[D]"), asked.days
     first = 0 if near.age is None else int(np.searchsorted(days, due - np.timedelta64(near.age, "D"), side="right"))
     last = int(np.searchsorted(days, due, side="left"))
@@ -63,11 +63,11 @@ def knn(asked: AskedSeries, near: Neighbourhood = WHOLE_RECORD) -> SeriesChances
 
 
 def linear(asked: AskedSeries, window: int = 30) -> SeriesChances:
-    """P(y(r) > v) = Φᶜ((v − ŷ(r)) / σ̂), ŷ the least-squares line through the last `window` observations.
+    """P(y(r) > v) = Φᶜ((v − ŷ(r)) / σ̂), where ŷ is the least-squares line through the last `window` observations.
 
-    σ̂ is the residual standard deviation (n − 2 degrees of freedom) and does not grow with the horizon, which
-    makes the model far too sure of distant days: it is here to be compared with (BLF 2026, eq. 21; window 30
-    for FRED, 60 for stocks).
+    σ̂ is the residual standard deviation (n − 2 degrees of freedom). It does not grow with the horizon, which makes the
+    model far too confident about distant days: it serves only as a baseline (BLF 2026, eq. 21; window 30 for FRED, 60
+    for stocks).
     """
     from scipy.special import ndtr
 
@@ -79,12 +79,12 @@ def linear(asked: AskedSeries, window: int = 30) -> SeriesChances:
 
 
 def safe(chances: SeriesChances, alpha: float) -> SeriesChances:
-    """α·p + (1−α)·½: a forecast that trusts its model by a share α (BLF 2026, eq. 20; 0.5 for FRED, 0.1 for stocks)."""
+    """α·p + (1−α)·½: shrink a forecast towards one half (BLF 2026, eq. 20; α is 0.5 for FRED, 0.1 for stocks)."""
     return SeriesChances(above=alpha * chances.above + (1 - alpha) / 2, below=alpha * chances.below + (1 - alpha) / 2)
 
 
 def hybrid(asked: AskedSeries, window: int = 30, alpha: float = 0.5, beta: float = 0.5) -> SeriesChances:
-    """β·safe-linear + (1−β)·prior-year neighbours; safe-linear alone where there are none (BLF 2026, eq. 22).
+    """β·safe-linear + (1−β)·prior-year neighbours; safe-linear alone if there are no neighbours (BLF 2026, eq. 22).
 
     Prior-year neighbours lie within seven days of the resolution's day of year and are at most five years old.
     """
@@ -103,7 +103,7 @@ def _number(days: Days) -> Floats:
 
 
 def _line(x: Floats, y: Floats, at: Floats) -> tuple[Floats, float]:
-    """The fitted line at given places, and the residual standard deviation."""
+    """Return the fitted line at the given positions, and the residual standard deviation."""
     if len(x) < 3:
         return np.full(len(at), y[-1]), 0.0
     centred = x - x.mean()

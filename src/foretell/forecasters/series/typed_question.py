@@ -1,4 +1,4 @@
-"""Typed questions about weather and prices: which public series decides them, and what follows from its past."""
+"""Free-text questions about weather and prices: which public series decides them, and what its past implies."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from foretell.forecasters.base_rates.wording import DateMention, deadline, menti
 from foretell.metrics.arrays import Floats
 
 CENTRAL = 0.8
-"""How much of what may be true a range covers."""
+"""Probability that an interval covers."""
 Interval = tuple[float, float]
 
 
@@ -38,19 +38,19 @@ _TO = re.compile(r"\s*(?:and|to|until|till|through|[-–])\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class AskedSpan:
-    """The days that a question is about."""
+    """The days that a question asks about."""
 
     first: date
     last: date
 
     @property
     def days(self) -> int:
-        """How many."""
+        """Number of days, including both ends."""
         return (self.last - self.first).days + 1
 
 
 def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
-    """The days a question is about: a day or a period it names, or every day up to a deadline; None if it names none.
+    """The days a question asks about: a day or period it names, or every day up to a deadline; None if it names none.
 
     >>> asked_span("Will it snow in Oslo before Christmas?", date(2026, 11, 16), None)
     AskedSpan(first=datetime.date(2026, 11, 16), last=datetime.date(2026, 12, 24))
@@ -80,7 +80,7 @@ def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
 
 
 def _first_day(text: str, due: date, until: date) -> date:
-    """The first day of "in January" or "between 3 and 9 May"; the day of asking for "by" and "before" a day."""
+    """First day of "in January" or "between 3 and 9 May"; for "by" or "before" a day, the day of asking."""
     named = mentions(text, due)
     last = deadline(named, due)
     if last is None or last.deadline != until:
@@ -111,14 +111,14 @@ _MONTHS = word_set(
     "January February March April May June July August September October November December Christmas Halloween"
 )
 LONGEST_WEATHER = 400
-"""How many days ahead a question may reach. Past years say as much about next summer as about tomorrow week."""
+"""How many days ahead a question may reach. Past years say as much about next summer as about a day next week."""
 YEARS = 15
 SNOW_CM, RAIN_MM = 0.1, 1.0
-"""How much counts as a day with snow, and as one with rain."""
+"""Least snowfall of a day with snow, in cm, and least rainfall of a day with rain, in mm."""
 CM_PER_INCH, MM_PER_INCH = 2.54, 25.4
 _SNOW = re.compile(r"^\W*Snow\w*\b(?!\s+[A-Z])|\bsnow(?:s|fall|ing|y)?\b|\b[Ww]hite [Cc]hristmas\b")
 _RAIN = re.compile(r"^\W*Rain\w*\b(?!\s+[A-Z])|\brain(?:s|fall|ing|y)?\b")
-"""In small letters: Snow White is a film, and Jon Snow a man."""
+"""Lower case except at the start of the question, because Snow White is a film and Jon Snow a man."""
 _DEPTH = re.compile(r"\d\s?(?:cm\b|mm\b|centimet|millimet|inch|in\b|\")", re.IGNORECASE)
 _RAIN_OR_SNOW = re.compile(r"\brain\w* or snow|\bsnow\w* or rain", re.IGNORECASE)
 _FROST = re.compile(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", re.IGNORECASE)
@@ -135,33 +135,33 @@ _NO_SINGLE_DAY = re.compile(
     r"|\bno (?:less|fewer)\b|\bnot only\b|\bor\b(?!\s+(?:more|less|above|below|higher|lower|greater|rain|snow))",
     re.IGNORECASE,
 )
-"""What a count of days on which something happens does not answer."""
+"""Matches questions that a count of days on which something happens cannot answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherQuestion:
-    """What a question asks of the weather: how often an event happens in the span, or how large a quantity gets."""
+    """What a question asks of the weather: whether an event happens in the span, or how large a quantity gets."""
 
     place: str
     variable: str
-    """A quantity of one day, as Open-Meteo names it."""
+    """A daily quantity, as Open-Meteo names it."""
     threshold: float
-    """In °C, cm of snow or mm of rain; not a number if the quantity itself is asked for."""
+    """In °C, cm of snow or mm of rain; NaN if the question asks for the quantity itself."""
     above: bool
     summary: Summary
     span: AskedSpan
     unit: str
-    """That of the threshold: °C, cm or mm."""
+    """Unit of the threshold: °C, cm or mm."""
     negated: bool = False
     """Whether the answer is yes if the event does not happen."""
     imperial: bool = False
-    """Whether the question counts in °F or inches."""
+    """Whether the question uses °F or inches."""
     scale_unstated: bool = False
-    """Whether the question says "degrees" without saying of which scale."""
+    """Whether the question says "degrees" without naming the scale."""
 
     @property
     def words(self) -> str:
-        """The event in words."""
+        """Describe the event in words."""
         if self.unit == "°C":
             return f"a temperature of {self.threshold:.4g} °C or {'more' if self.above else 'less'} on a day"
         thing = "snow" if self.variable == "snowfall_sum" else "rain or snow"
@@ -174,22 +174,22 @@ class WeatherQuestion:
         return reached >= self.threshold if self.above else reached <= self.threshold
 
     def quantity(self, values: Sequence[float]) -> float:
-        """The total of a span with these daily values, or its highest or lowest day."""
+        """Return the total of a span with these daily values, or its highest or lowest value."""
         return sum(values) if self.summary == "total" else max(values) if self.above else min(values)
 
     def in_fahrenheit(self) -> "WeatherQuestion":
-        """The same question with its threshold read as °F."""
+        """Return the same question with its threshold read as °F."""
         return replace(self, threshold=_from_fahrenheit(self.threshold), imperial=True, scale_unstated=False)
 
     def in_asked_units(self, value: float) -> float:
-        """A value in °C, cm or mm as the question counts it."""
+        """Convert a value in °C, cm or mm to the units of the question."""
         if not self.imperial:
             return value
         return value * 1.8 + 32 if self.unit == "°C" else value / (CM_PER_INCH if self.unit == "cm" else MM_PER_INCH)
 
 
 def weather_question(text: str, due: date, closes: date | None, *, number: bool = False) -> WeatherQuestion | None:
-    """The weather a question asks about; None if it asks about something else, or names no place or day."""
+    """Parse the weather a question asks about; None if it asks about something else, or names no place or day."""
     text = text[:LONGEST]
     found = sense(text, due, closes)
     place = next((m[1].strip(" .,") for m in _PLACE.finditer(text) if m[1].split()[0] not in _MONTHS), None)
@@ -216,7 +216,7 @@ def weather_question(text: str, due: date, closes: date | None, *, number: bool 
 def _fallen(
     text: str, found: QuestionSense, place: str, span: AskedSpan, level: float | None, *, number: bool
 ) -> WeatherQuestion | None:
-    """Snow or rain: any at all, or a total."""
+    """Parse a question about snow or rain: any at all, or a total."""
     snow, rain = _SNOW.search(text) is not None, _RAIN.search(text) is not None
     if (snow and rain and not _RAIN_OR_SNOW.search(text)) or (level is not None and not _DEPTH.search(text)):
         return None
@@ -246,7 +246,7 @@ def _fallen(
 def _warmth(
     text: str, found: QuestionSense, place: str, span: AskedSpan, level: float | None
 ) -> WeatherQuestion | None:
-    """A temperature that is passed on a day, or the highest or lowest of the span."""
+    """Parse a question about a temperature that is passed on some day, or about the highest or lowest of the span."""
     highest, lowest = _HIGH.search(text) is not None, _LOW.search(text) is not None
     if highest and lowest:
         return None
@@ -274,32 +274,32 @@ def _from_fahrenheit(degrees: float) -> float:
 
 
 HIT_BY_LEAD = (0.85, 0.85, 0.7, 0.7, 0.55, 0.55, 0.55)
-"""How often what is forecast for a day so far ahead comes: rounded rules of thumb, not fitted."""
+"""How often a forecast event happens, by days ahead: rounded rules of thumb, not fitted."""
 SUREST = 0.99
-"""The most that a weather forecast alone is believed."""
+"""Highest probability given on the strength of a weather forecast alone."""
 MISSED = 0.05
-"""How often what is not forecast comes all the same, on a day of the next week."""
+"""How often an event happens that was not forecast, on a day of the next week."""
 LEAST_SPREAD = 0.1
-"""Of past years that are all alike, so that a distribution still has a width."""
+"""Smallest standard deviation, so that a distribution has a width even if past years are all alike."""
 ERROR_FIRST, ERROR_GROWTH = 1.5, 0.3
-"""Standard error of a forecast temperature in °C for tomorrow, and what each day more adds."""
+"""Standard error, in °C, of a temperature forecast for tomorrow, and how much each further day adds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesAnswer:
-    """A probability from a series, and the range that its past leaves open."""
+    """A probability derived from a series, and the range that its past leaves open."""
 
     p: float
     interval: Interval
     n: int
-    """Years, or sessions, that it rests on."""
+    """Number of years, or trading sessions, it is based on."""
     reason: str
 
 
 def weather_answer(
     asked: WeatherQuestion, past: Mapping[int, Sequence[float]], forecast: Mapping[date, float], today: date
 ) -> SeriesAnswer:
-    """From the same days of past years and, for the next days, from a weather forecast.
+    """Answer from the same days of past years and, for the next days, from a weather forecast.
 
     Args:
         asked: What is asked.
@@ -331,7 +331,7 @@ def weather_quantiles(
     today: date,
     levels: Sequence[float],
 ) -> tuple[list[float], str]:
-    """Quantiles of the quantity over the span, and the reason: a forecast of every day, or else past years."""
+    """Quantiles of the quantity over the span, and the reason: a forecast if it covers every day, else past years."""
     from scipy.special import stdtrit
 
     if asked.unit == "°C" and len(forecast) == asked.span.days:
@@ -357,7 +357,7 @@ def weather_quantiles(
 
 
 def _soon(asked: WeatherQuestion, forecast: Mapping[date, float], today: date) -> float:
-    """The chance that it happens on one of the days with a forecast; the days are taken for one story."""
+    """Chance that the event happens on a day with a forecast: that of the likeliest day, as the days go together."""
     chances = [0.0]
     for day, value in forecast.items():
         lead = min(max((day - today).days, 1), len(HIT_BY_LEAD))
@@ -376,7 +376,7 @@ def _normal(z: float) -> float:
 
 
 def share_interval(hits: float, n: float) -> tuple[float, float, float]:
-    """Low end, estimate and high end of a share, with Jeffreys' prior (Brown, Cai & DasGupta 2001)."""
+    """Lower bound, estimate and upper bound of a share, with Jeffreys' prior (Brown, Cai & DasGupta 2001)."""
     from scipy.special import betaincinv
 
     a, b, tail = hits + 0.5, n - hits + 0.5, (1 - CENTRAL) / 2
@@ -398,7 +398,7 @@ _SHARES = {
     "coinbase": "COIN", "microstrategy": "MSTR", "boeing": "BA", "disney": "DIS",
 }  # fmt: skip
 _TICKERS = frozenset({*_SHARES.values(), "SPY", "QQQ"})
-"""Read in capitals alone: Meta and coin are words."""
+"""Matched in capitals only, because "meta" and "coin" are also words."""
 _SHARE_WORDS = re.compile(r"\b(?:shares?|stock|close[sd]?|trad(?:e|es|ing)|price)\b", re.IGNORECASE)
 _NOT_A_PRICE = re.compile(
     r"\b(?:market cap|reserve|hold(?:s|ings?)?|etf|medals?|standard|than(?!\s*[$€£]?\d)|percent|revenue|earnings"
@@ -409,36 +409,36 @@ _AT_END = re.compile(r"\b(?:at|on)\s+(?:the\s+)?(?:very\s+)?(?:end|close)\s+of\b
 _BESIDE = word_set("industrial average index composite price us usd futures spot oil stock")
 ROUND_THE_CLOCK = frozenset({"BTC-USD", "ETH-USD", "SOL-USD", "DOGE-USD", "XRP-USD"})
 LONGEST_PRICE = 400
-"""Days ahead that a walk is believed."""
+"""How many days ahead a random walk is trusted."""
 SESSIONS, RECENT_SESSIONS = 500, 60
 LEAST_MOVE = 0.0005
-"""Spread of a session's logarithm where the price never moved, as of a pegged currency: pegs break."""
+"""Smallest spread of a session's log change, for a price that never moved, such as a pegged currency: pegs break."""
 DEGREES = 4.0
-"""Degrees of freedom of Student's t: daily changes have fat tails."""
+"""Degrees of freedom of Student's t, because daily changes have fat tails."""
 TOUCH = 1.65
-"""How many times as likely a level is touched by some close as it is passed by the last one. In theory 2, by
-reflection; closes are a day apart, and of shares 1.63 times as many touched a level (docs/studies/asking.md)."""
+"""How many times as likely it is that some close touches a level as that the last close is beyond it. In theory 2, by
+reflection; but closes are a day apart, and for shares 1.63 times as many touched a level (docs/studies/asking.md)."""
 UNSURE = 1.3
-"""By how much the spread may be larger or smaller than that of the past."""
+"""Factor by which the spread may be larger or smaller than in the past."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceQuestion:
-    """A threshold that a price has to be beyond, on a day or at any time until then."""
+    """A threshold that a price must pass, on a day or at any time until then."""
 
     name: str
     symbol: str
-    """Yahoo's."""
+    """The ticker symbol on Yahoo."""
     threshold: float | None
-    """None: the price itself is asked for."""
+    """None if the question asks for the price itself."""
     above: bool
     touch: bool
-    """Any time until the last day counts, rather than that day alone."""
+    """Whether any time until the last day counts, rather than that day alone."""
     span: AskedSpan
 
 
 def price_question(text: str, due: date, closes: date | None, *, number: bool = False) -> PriceQuestion | None:
-    """The price that a question asks about; None where it is about none, or not about one threshold and one day."""
+    """Parse the price a question asks about; None if it asks about none, or not about one threshold and one day."""
     text = text[:LONGEST]
     found, lowered = sense(text, due, closes), text.lower()
     names = [name for name in _SYMBOLS if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lowered)]
@@ -469,22 +469,23 @@ def price_question(text: str, due: date, closes: date | None, *, number: bool = 
 
 
 def log_spread(values: Floats, steps: float) -> float:
-    """Spread of the logarithm over so many sessions: recent ones count as much as those of two years."""
+    """Spread of the log price over `steps` sessions, weighting recent sessions as much as the last two years."""
     moves = np.diff(np.log(values[values > 0][-SESSIONS - 1 :]))
     whole, recent = float(np.mean(moves**2)), float(np.mean(moves[-RECENT_SESSIONS:] ** 2))
     return sqrt(max((whole + recent) / 2, LEAST_MOVE**2) * max(steps, 1.0))
 
 
 def sessions_ahead(asked: PriceQuestion, last: date) -> float:
-    """Sessions from the last value to the last day that counts."""
+    """Number of sessions from the last value to the last day that counts."""
     days = max((asked.span.last - last).days, 1)
     return days if asked.symbol in ROUND_THE_CLOCK else max(days * 5 / 7, 1.0)
 
 
 def price_answer(asked: PriceQuestion, values: Floats, last: date) -> SeriesAnswer:
-    """A walk without drift and with fat tails from the last value.
+    """Answer from a random walk with fat tails and no drift, starting at the last value.
 
-    A level may be touched and left again, which makes that `TOUCH` times as likely as being beyond it at the end.
+    A level may be touched and left again, which makes touching it `TOUCH` times as likely as being beyond it at the
+    end.
     """
     assert asked.threshold is not None
     now, steps = float(values[-1]), sessions_ahead(asked, last)
@@ -510,7 +511,7 @@ def price_answer(asked: PriceQuestion, values: Floats, last: date) -> SeriesAnsw
 
 
 def price_quantiles(asked: PriceQuestion, values: Floats, last: date, levels: Sequence[float]) -> list[float]:
-    """Where the price may stand on the last day."""
+    """Quantiles of the price on the last day."""
     from scipy.special import stdtrit
 
     now, spread = float(values[-1]), log_spread(values, sessions_ahead(asked, last))
@@ -519,7 +520,7 @@ def price_quantiles(asked: PriceQuestion, values: Floats, last: date, levels: Se
 
 
 def _student_tail(z: float) -> float:
-    """The chance that Student's t, scaled to spread one, is above z."""
+    """Chance that Student's t, scaled to a spread of one, is above z."""
     from scipy.special import stdtr
 
     return float(stdtr(DEGREES, -z * sqrt(DEGREES / (DEGREES - 2))))

@@ -9,6 +9,6 @@ HOMES = {
     "foretell.forecasters.stack.temperature": "TemperatureModel",
     "foretell.forecasters.stack.wikipedia": "RankModel",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages import from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

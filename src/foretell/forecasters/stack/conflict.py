@@ -1,8 +1,8 @@
-"""Events of a kind in a country: will the next thirty days hold more of them than thirty days of the past year did?
+"""Events of a kind in a country: will there be more in the next thirty days than in an average month of the past year?
 
-The count N of thirty days is a negative binomial with the mean of the past year: chains of events make it spread
-wider than Poisson's. With the reference m, P(N > m) is near 0.42 where there are many events a month, falls where
-there is one in several months (any event then makes it yes), and is small where there was none at all.
+The count N of thirty days is a negative binomial with the mean of the past year: chains of events make its spread wider
+than Poisson's. With the reference m, P(N > m) is near 0.42 if there are many events a month, lower if there is one in
+several months (any event then makes it yes), and small if there was none at all.
 """
 
 import re
@@ -33,13 +33,13 @@ from foretell.questions.question import Question, SeriesRef
 INCREASE, SPIKE = "increase", "10x_spike"
 ABOUT = re.compile(r"(?:more|as many) (?:'(?P<kind>[^']+)'|(?P<deaths>fatalities)) in (?P<place>.+?) for the 30 days")
 FEWEST = 8
-"""A round whose references are all nil, these many at least, was published while the feed was down: about four in
-ten places are quiet, so that eight of eight by chance is one round in a thousand."""
+"""If a round has at least this many references and all are zero, it was published while the feed was down: about four
+in ten places are quiet, so eight out of eight by chance is one round in a thousand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceValue:
-    """The average month of the past year, of one kind of event in one place."""
+    """The average monthly count over the past year of one kind of event in one place."""
 
     kind: str
     place: str
@@ -47,7 +47,7 @@ class ReferenceValue:
 
 
 def reference_of(question: Question) -> ReferenceValue:
-    """What the question compares with; a spike is published as one plus the average."""
+    """Return the value that the question compares with; a spike question publishes one plus the average."""
     value = 0.0 if question.last_value is None else question.last_value.value
     found = ABOUT.search(question.text)
     return ReferenceValue(
@@ -59,14 +59,14 @@ def reference_of(question: Question) -> ReferenceValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceValues:
-    """Every reference of rounds that can be believed, by place, and the days of those that cannot."""
+    """All references of plausible rounds, by place, and the days of the rounds published during an outage."""
 
     seen: Mapping[str, list[tuple[date, ReferenceValue]]]
     outages: frozenset[date]
 
     @classmethod
     def of(cls, questions: Iterable[Question]) -> "ReferenceValues":
-        """From questions that carry a reference."""
+        """Collect the references of questions that have one."""
         rounds: dict[date, list[ReferenceValue]] = {}
         for question in questions:
             rounds.setdefault(question.due.date(), []).append(reference_of(question))
@@ -78,11 +78,11 @@ class ReferenceValues:
         return cls(seen=seen, outages=frozenset(outages))
 
     def before(self, place: str, day: date) -> list[ReferenceValue]:
-        """What was published of a place before a day, the newest last."""
+        """Return the references of a place published before a day, newest last."""
         return [reference for due, reference in self.seen.get(place, []) if due < day]
 
     def chances_by_kind(self, day: date) -> dict[str, float]:
-        """Mean chance by kind of event over all places, from what was published before a day."""
+        """Mean probability by kind of event over all places, from references published before a day."""
         found: dict[str, list[float]] = {}
         for place in self.seen:
             for reference in self.before(place, day):
@@ -91,10 +91,10 @@ class ReferenceValues:
 
 
 SHAPE = {"fatalities": 1.0}
-"""Shape of the count's negative binomial; deaths come in heaps, events less so."""
+"""Shape of the count's negative binomial by kind; deaths cluster more than events do."""
 USUAL_SHAPE = 4.0
 NEVER = 0.02
-"""Events expected in thirty days where a year saw none: once in four years."""
+"""Events expected in thirty days if there were none in a year: one in four years."""
 TIMES = 10.0
 """A spike is more than this many times the reference, which is then one plus the average."""
 NEIGHBOURS = 2.0
@@ -102,7 +102,7 @@ NEIGHBOURS = 2.0
 
 
 def chance(reference: ReferenceValue, *, spike: bool = False) -> float:
-    """P(more than the average), or more than ten times one plus the average, in thirty days.
+    """P(more than the average in thirty days); for a spike, P(more than ten times one plus the average).
 
     >>> [round(chance(ReferenceValue(kind="Battles", place="", average=m)), 2) for m in (0.0, 0.25, 40.0)]
     [0.02, 0.23, 0.42]
@@ -119,26 +119,26 @@ def chance(reference: ReferenceValue, *, spike: bool = False) -> float:
 
 WINDOW, YEAR = 30, 360
 COVERED = 10
-"""Until so many days before the due date a day without an event was quiet; later it may not have been reported yet."""
+"""Until this many days before the due date, a day without an event was quiet; later ones may not be reported yet."""
 LOWER_BOUND = 0.7
-"""A record that counts less than this share of the published average leaves events out, and is not used."""
+"""A record that counts less than this share of the published average leaves out events, so it is not used."""
 RECENT_DAYS, RECENT = 60, 0.5
-"""How far the last two months, beside the past year, tell the pace of the next weeks."""
+"""Weight of the last two months, against the past year, in the rate expected for the next weeks."""
 SUMS = re.compile(r"/\d{1,3} days$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DailyCounts:
-    """Events by day up to the last day that was reported."""
+    """Daily event counts up to the last reported day."""
 
     counts: Floats
-    """Of the year before `until`, the last value being that day's."""
+    """Counts of the year that ends with `until`, one per day; the last value is that day's."""
     until: int
-    """Days since 1970."""
+    """The last reported day, in days since 1970."""
 
     @classmethod
     def of(cls, record: Series, due: date) -> "DailyCounts":
-        """From a series of counts by day; days that it leaves out had no event."""
+        """Build it from a series of daily counts; days that the series leaves out had no event."""
         today = int(np.datetime64(due, "D").astype(np.int64))
         day = record.days.astype("M8[D]").astype(np.int64)
         until = min(max(int(day[-1]), today - COVERED), today)
@@ -149,11 +149,11 @@ class DailyCounts:
 
     @property
     def average(self) -> float:
-        """Of thirty days of the year."""
+        """Mean count per thirty days over the year."""
         return float(self.counts.sum()) * WINDOW / YEAR
 
     def chance(self, kind: str, bar: float, end: date) -> float | None:
-        """P(more than the bar in the thirty days before the end); None where none of them was seen."""
+        """P(more than `bar` in the thirty days before `end`); None if none of those days has been seen yet."""
         from scipy.special import betainc
 
         ahead = int(np.datetime64(end, "D").astype(np.int64)) - 1 - self.until
@@ -173,43 +173,43 @@ class DailyCounts:
 
 
 SETTLED = 0.98
-"""What the days seen decide by themselves: counts are corrected, and seldom by much."""
+"""Probability once the days seen decide the answer: counts are sometimes corrected, though seldom by much."""
 
 
 class ConflictModel(PooledModel):
-    """ACLED's two templates: more than the past year's average, and ten times more."""
+    """ACLED's two question templates: more than the past year's average, and more than ten times as many."""
 
     name = "event counts"
     beliefs = EffectPriors(slope=(0.0, 0.0), slope_sd=(0.5, 0.3), group_sd={"day": 0.3}, shared=frozenset({"day"}))
-    """The past may move quiet and active places apart from the counting model, by about this much in log-odds."""
+    """Past outcomes may shift quiet and active places away from the counting model, by about this much in log-odds."""
     weight = 0.4
-    """The dates of one question look at windows of one story."""
+    """Less than one, because the dates of one question look at overlapping windows of the same events."""
 
     def covers(self, question: Question) -> bool:
-        """Both templates, where the reference value is known."""
+        """Whether the question uses one of the two templates and its reference value is known."""
         known = question.last_value is not None and question.subtype in (INCREASE, SPIKE)
         return question.source == "acled" and known and dated(question)
 
     def record_of(self, question: Question) -> SeriesRef | None:
-        """The counts by day behind the sums that the question names."""
+        """Return the series of daily counts behind the sums that the question names."""
         return None if question.series is None else replace(question.series, id=SUMS.sub("", question.series.id))
 
     def lessons(self, past: Past) -> list[PastTarget]:
-        """Outcomes of 'increase' questions from rounds that can be believed."""
+        """Outcomes of 'increase' questions, without rounds published during an outage."""
         outages = self._references(past).outages
         found = (x for x in past.resolved if x.question.subtype == INCREASE and self.covers(x.question))
         return [x for x in found if x.question.due.date() not in outages]
 
     def cases(self, asked: Sequence[Case]) -> PooledCases:
-        """What the counting model says, and which kind of place it is."""
+        """Build rows from the counting model's log-odds, with columns for quiet and for active places."""
         return _cases([reference_of(question) for question, _, _ in asked], [str(day) for _, _, day in asked])
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """What was counted of a date's thirty days, and the counting model for the rest.
+        """Combine the days already counted in a date's thirty-day window with the counting model for the rest.
 
-        Dates whose thirty days are all to come have the same probability, corrected by what came out before.
+        Dates whose thirty days are all in the future get the same probability, corrected by past outcomes.
         """
         reference = reference_of(question)
         ahead = self._ahead(question, reference, past, day)
@@ -226,7 +226,7 @@ class ConflictModel(PooledModel):
         return Estimate(p=p, rationale=ahead.rationale + words, from_record=True)
 
     def _ahead(self, question: Question, reference: ReferenceValue, past: Past, day: date) -> Estimate:
-        """The counting model corrected by what came out before, the same for every date."""
+        """Return the counting model's probability, corrected by past outcomes; it is the same for every date."""
         n = len(question.targets)
         if question.subtype == SPIKE:
             words = f"Counts around {reference.average:g} a month: ten times as many is next to never."
@@ -248,7 +248,7 @@ class ConflictModel(PooledModel):
         return past.cached((self.name, "references"), lambda: ReferenceValues.of(covered))
 
     def _stand_in(self, asked: ReferenceValue, past: Past, day: date) -> tuple[float, str]:
-        """What earlier rounds said of the place, else of the kind: the round's own references are all nil."""
+        """Estimate from earlier rounds of the place, or else of the kind, if this round's references are all zero."""
         text = "Every reference value of this round is nil, so its feed was down;"
         references = self._references(past)
         place = references.before(asked.place, day)

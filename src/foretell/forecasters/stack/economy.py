@@ -1,7 +1,7 @@
-"""Economic series and share prices where the series itself is not at hand: what kind of series it is says a lot.
+"""Economic series and share prices if the series itself is not available: the kind of series says a lot.
 
 Administered rates stand still for months, amounts and indices grow, market rates and spreads do neither. How often
-series of a kind, and this one, had risen before is learnt by partial pooling.
+series of a kind, and this series, rose before is learnt by partial pooling.
 """
 
 from collections.abc import Sequence
@@ -63,30 +63,30 @@ WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (FLOW, ("amount", "value of", "assets", "money", "deposits", "loans", "balances", "remittance", "repurchase")),
 )
-"""The first wording found in the question tells the kind; anything else moves as a market does."""
+"""The first wording found in the question determines the kind; any other series is treated as a market's."""
 DRIFT = {GROWING: 1.5, INDEX: 0.75, FLOW: 0.0, MARKET: 0.0}
-"""Yearly drift per unit of yearly spread: credit and money grow nearly always, broad indices mostly: since 1950 the
-S&P 500 rose in 56 of 100 weeks, 61 months, 67 quarters and 73 years."""
+"""Yearly drift per unit of yearly spread. Credit and money nearly always grow, and broad indices mostly do: since 1950
+the S&P 500 rose in 56 % of weeks, 61 % of months, 67 % of quarters and 73 % of years."""
 STILL, WEEK = 0.06, 7.0
-"""Chance of a market's quote to stand after a week where it stood, which is no rise; it falls with √horizon."""
+"""Chance that a market quote is unchanged after a week, which is not a rise; it falls as 1/√horizon."""
 RISES = 0.1
-"""Rises a year of administered rates, before anything is seen of them."""
+"""Rises a year of administered rates, before any data."""
 CERTAIN, NIL = 4.0, 3.0
-"""Log-odds: an index that accrues interest rises, an amount of nil stays nil."""
+"""Prior log-odds that an index that accrues interest rises, and that an amount of zero stays zero."""
 WANDERING = (MARKET, INDEX, MONEY)
-"""Kinds whose past rises say little of the next."""
+"""Kinds whose past rises say little about the next."""
 AUTO = {ADMINISTERED: 0.0, MONEY: 0.3}
-"""How far `auto` is believed of kinds that the central bank moves."""
+"""Weight of `auto` for the kinds of series that the central bank moves."""
 
 
 def kind_of(text: str) -> str:
-    """How a series moves, told by its description."""
+    """Classify how a series moves, by its description."""
     lowered = text.lower()
     return next((kind for kind, words in WORDINGS if any(word in lowered for word in words)), MARKET)
 
 
 def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
-    """P(higher) of a walk that gains `drift` of its yearly spread a year: Φ(d·√years).
+    """P(higher) for a random walk that gains `drift` times its yearly spread a year: Φ(d·√years).
 
     >>> drifting(np.array([7.0, 365.0])).round(2).tolist()
     [0.52, 0.62]
@@ -98,46 +98,47 @@ def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ShareModel(ReadsOwnSeries):
-    """Share prices: a walk with the long-run drift; past rises say nothing of the next (docs/studies/series.md)."""
+    """Share prices: a walk with the long-run drift; past rises do not predict the next (docs/studies/series.md)."""
 
     name: str = "drifting walk"
 
     def trust_in_auto(self, question: Question) -> float:
-        """All of it."""
+        """Return full trust: `auto` replaces this model if the series is available."""
         return 1.0
 
     def covers(self, question: Question) -> bool:
-        """Questions about a rise of a price."""
+        """Whether the question asks if a share price will rise."""
         return question.source == "yfinance" and rises(question)
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """A little above even, more so at longer horizons."""
+        """Return probabilities a little above one half, more so at longer horizons."""
         p = drifting(horizons(question))
         words = f"A price without its series: a walk with the usual upward drift, {p[0]:.0%} to {p[-1]:.0%}."
         return Estimate(p=p, rationale=words)
 
 
 class EconomyModel(PooledModel):
-    """FRED series by kind and by their own past rises."""
+    """FRED series, by kind and by their own past rises."""
 
     name = "kind of series"
     beliefs = EffectPriors(
         group_sd={"day": 0.4, "round": 0.4, "kind": 0.5, "market": 0.1, "steady": 0.7, "wandering": 0.2},
         shared=frozenset({"day", "round"}),
     )
-    """Past rises of one series tell much of steady kinds and little of a market's. All series of a kind share what
-    happened between a round and a resolution day, so that a month of falls is one fact and not two hundred."""
+    """Past rises of one series say much about steady kinds and little about a market's. All series of a kind share what
+    happened between a round and a resolution day, so that a month of falls counts as one fact and not as two
+    hundred."""
     weight = 0.6
-    """The dates of one question overlap."""
+    """Less than one, because the dates of one question overlap."""
 
     def trust_in_auto(self, question: Question) -> float:
-        """Little beside what the curve says of the central bank."""
+        """Return a low weight if the central bank moves the series, because the yield curve says more."""
         return AUTO.get(kind_of(question.text), 0.7)
 
     def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
-        """The curve's ends for what the central bank moves, and what an average is of."""
+        """Both ends of the yield curve if the central bank moves the series, and the parent series of an average."""
         ref = question.series
         wanted = (ONE_YEAR, OVERNIGHT) if kind_of(question.text) in (MONEY, ADMINISTERED) else ()
         average = None if ref is None else AVERAGES.get(ref.id)
@@ -145,13 +146,13 @@ class EconomyModel(PooledModel):
         return tuple(SeriesRef(provider="fred", id=id) for id in wanted)
 
     def covers(self, question: Question) -> bool:
-        """Questions about a rise of a series of FRED."""
+        """Whether the question asks if a FRED series will rise."""
         return question.source == "fred" and rises(question)
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """By kind, then by what this series did."""
+        """Estimate from the kind of series, then from this series' own past, then from other series."""
         learnt = self.learnt(past, day)
         p = learnt.pooled.chances(self.cases([(question, target, None) for target in question.targets]))
         kind = kind_of(question.text)
@@ -165,7 +166,7 @@ class EconomyModel(PooledModel):
         return Estimate(p=p, rationale=words + said)
 
     def _told(self, question: Question, kind: str, others: OtherSeries) -> tuple[Floats, str]:
-        """What other series add to the log-odds of a rise, and that in words."""
+        """What other series add to the log-odds of a rise, and a sentence that explains it."""
         horizon, due = horizons(question), question.due.date()
         told, said = np.zeros(len(horizon)), ""
         view = outlook(others, due)
@@ -186,7 +187,7 @@ class EconomyModel(PooledModel):
         return told, said
 
     def cases(self, asked: Sequence[Case]) -> PooledCases:
-        """Series by kind, and by their own name within it."""
+        """Label targets by kind of series and, within it, by the series itself."""
         kind = np.array([kind_of(question.text) for question, _, _ in asked], str)
         id = np.array([question.id for question, _, _ in asked], str)
         day = np.array([f"{(target.resolves_at or question.due).date()} " for question, target, _ in asked], str)
@@ -207,7 +208,7 @@ class EconomyModel(PooledModel):
 
 
 def _before_learning(kind: Strings, horizon: Floats, nil: Bools) -> Floats:
-    """Log-odds of a rise by kind and horizon."""
+    """Prior log-odds of a rise, by kind and horizon."""
     moves = drifting(horizon, np.array([DRIFT.get(str(one), 0.0) for one in kind]))
     moves = np.where(
         np.isin(kind, (MARKET, MONEY)), (1 - STILL * np.sqrt(WEEK / np.maximum(horizon, 1.0))) * moves, moves

@@ -1,7 +1,7 @@
-"""What other series say of one about interest: the central bank's next steps, and averages that lag behind.
+"""What other series say about an interest rate: the central bank's next steps, and averages that lag behind.
 
 A one-year rate below the overnight rate expects cuts, one above it expects rises, and the short end of the curve
-follows (Campbell & Shiller 1991). An average moves on by itself: the days that leave it are known.
+follows (Campbell & Shiller 1991). An average moves predictably, because the days that will leave its window are known.
 """
 
 from collections.abc import Mapping
@@ -16,17 +16,18 @@ from foretell.metrics.arrays import Floats, Ints
 
 ONE_YEAR, OVERNIGHT = "DGS1", "EFFR"
 OLDEST = 30
-"""Days after which a rate says nothing of today's outlook."""
+"""Age, in days, beyond which a rate says nothing about today's outlook."""
 NEUTRAL, SCALE, STRENGTH = 0.03, 0.3, 1.6
 FULL_DAYS, SLOWNESS = 90.0, 0.35
-"""Log-odds of a rise of money-market rates: STRENGTH·tanh((outlook − NEUTRAL)/SCALE), in full after a quarter, less by
-a power of time before. From 2010 to 2024, drawn towards nothing because these years hold few turns of policy."""
+"""Log-odds of a rise of money-market rates: STRENGTH·tanh((outlook − NEUTRAL)/SCALE), in full after a quarter, before
+that reduced by a power of time. Fitted on 2010 to 2024 and shrunk to zero, because policy turned only a few times
+then."""
 RISES, PER_POINT, FEWEST, MOST = 0.4, 5.0, 0.02, 4.0
-"""Rises a year of administered rates at an outlook of nothing, how they grow with it, and their bounds."""
+"""Rises a year of administered rates at an outlook of zero, their growth per point of outlook, and their bounds."""
 
 
 def outlook(others: Mapping[str, Series], day: date) -> float | None:
-    """The one-year rate less the overnight rate in points; None where either is not at hand."""
+    """The one-year rate minus the overnight rate, in percentage points; None if either is unavailable."""
     one_year, overnight = (_newest(others.get(id), day) for id in (ONE_YEAR, OVERNIGHT))
     return None if one_year is None or overnight is None else one_year - overnight
 
@@ -41,7 +42,7 @@ def _newest(series: Series | None, day: date) -> float | None:
 
 
 def money_market(outlook: float, horizon: Floats) -> Floats:
-    """What the outlook adds to the log-odds of a rise of a money-market rate.
+    """What the outlook adds to the log-odds that a money-market rate rises.
 
     >>> money_market(-0.4, np.array([7.0, 90.0])).round(1).tolist()
     [-0.6, -1.4]
@@ -50,7 +51,7 @@ def money_market(outlook: float, horizon: Floats) -> Floats:
 
 
 def administered(outlook: float | None, horizon: Floats, usual: float) -> Floats:
-    """P(a rise within the horizon) of a rate that is set, by the rises a year that the outlook, else the usual, has."""
+    """P(an administered rate rises within the horizon), at the yearly rate the outlook implies, or else `usual`."""
     rate = usual if outlook is None else float(np.clip(RISES * np.exp(PER_POINT * outlook), FEWEST, MOST))
     return 1 - np.exp(-rate * horizon / 365)
 
@@ -62,12 +63,12 @@ class AverageOf:
     parent: str
     window: int
     level: int
-    """Over how many days of the parent its present level is taken: the more, the more it jumps about."""
+    """Number of days of the parent over which its current level is averaged; more if the parent jumps about."""
     lag: int = 0
-    """Days between the end of the window and the value's appearance."""
+    """Days between the end of the window and the publication of the value."""
 
     def rises(self, parent: Series, due: date, horizon: Floats) -> Floats | None:
-        """Log-odds of a rise if the parent stays where it is, doubted by how wrong that was; None if it is short."""
+        """Log-odds of a rise if the parent stays at its level, tempered by past errors; None if its record is short."""
         from scipy.special import ndtr
 
         day = parent.days.astype("M8[D]").astype(np.int64)
@@ -96,7 +97,7 @@ class AverageOf:
         return (total[end] - total[end - self.window]) / self.window
 
     def _mean(self, total: Floats, origin: Ints, level: Floats, ahead: int) -> Floats:
-        """The average `ahead` days after each origin, days after the origin being at the level."""
+        """The average `ahead` days after each origin, assuming the parent stays at `level` after the origin."""
         new = min(max(ahead - self.lag, 0), self.window)
         old_end = np.minimum(origin + 1, origin + 1 + ahead - self.lag)
         known = total[old_end] - total[old_end - (self.window - new)]
@@ -104,7 +105,7 @@ class AverageOf:
 
 
 TRIED, LEAST, DOUBT, EDGE = 3 * 365, 400, 1.2, 0.03
-"""Days of the parent tried; fewest of them; how much worse than there the future is taken for; how sure one may be."""
+"""Days of the parent tested; fewest needed; factor by which errors may exceed the tested ones; limit on confidence."""
 AVERAGES: Mapping[str, AverageOf] = {
     "SOFR30DAYAVG": AverageOf(parent="SOFR", window=30, level=7),
     "SOFR90DAYAVG": AverageOf(parent="SOFR", window=90, level=7),
@@ -116,4 +117,4 @@ AVERAGES: Mapping[str, AverageOf] = {
     "MORTGAGE15US": AverageOf(parent="DGS10", window=7, level=1, lag=3),
     "MORTGAGE30US": AverageOf(parent="DGS10", window=7, level=1, lag=3),
 }
-"""Series of FRED that are averages of others; the mortgage survey of a week follows the bond of the week."""
+"""FRED series that are averages of others; the weekly mortgage survey follows the week's bond yield."""

@@ -1,6 +1,6 @@
-"""What a model of one kind of question offers, and partial pooling of yes/no outcomes, which most of them learn by.
+"""The interface of a model for one kind of question, and partial pooling of yes/no outcomes, which most models use.
 
-Pooling: effects of series, players, days, each shrunk to nothing unless shown.
+Pooling estimates effects of series, players or days, each shrunk to zero unless the data show otherwise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ from foretell.questions.question import Question, SeriesRef, Target
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """One probability per target, and where they come from in words."""
+    """One probability per target, and an explanation of where they come from."""
 
     p: Floats
     rationale: str
     from_record: bool = False
-    """Whether the newest values of the question's own series are in it, beside which a base rate has no say."""
+    """Whether it uses the newest values of the question's own series; a base rate then adds nothing."""
     settled: Bools | None = None
-    """Targets by whose date no new value of the series is due; None where that is not known."""
+    """Whether no new value of the series is due by each target's date; None if unknown."""
 
 
 OtherSeries = Mapping[str, Series]
@@ -39,63 +39,63 @@ class SourceModel(Protocol):
 
     @property
     def name(self) -> str:
-        """As named in rationales."""
+        """The name used in rationales."""
         ...
 
     def trust_in_auto(self, question: Question) -> float:
-        """How far `auto` on the question's series is believed beside this model, where the series is fresh."""
+        """Weight of `auto` on the question's series against this model, if the series is fresh."""
         ...
 
     def record_of(self, question: Question) -> SeriesRef | None:
-        """The series it reads for a question; None where it reads none."""
+        """Return the series that the model reads for a question; None if it reads none."""
         ...
 
     def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
-        """Other series that say something about the question, where they are at hand."""
+        """Return other series that are informative about the question, if they are available."""
         ...
 
     def covers(self, question: Question) -> bool:
-        """Whether it is about questions like this one."""
+        """Whether the model handles questions like this one."""
         ...
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """Probabilities of the targets from what was known before the day.
+        """Estimate the targets' probabilities from what was known before the day.
 
-        `record` is the question's series as far as known, `others` what there is of `others_of`, by id.
+        `record` is the question's series as far as known; `others` holds the available series of `others_of`, by id.
         """
         ...
 
 
 class ReadsOwnSeries:
-    """What most models read: the series of the question itself, by themselves."""
+    """Default for models that read only the question's own series and interpret it themselves."""
 
     def trust_in_auto(self, question: Question) -> float:
-        """None: the model reads the series itself."""
+        """Return 0, because the model reads the series itself."""
         return 0.0
 
     def record_of(self, question: Question) -> SeriesRef | None:
-        """The question's own."""
+        """Return the question's own series."""
         return question.series
 
     def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
-        """None."""
+        """Return no other series."""
         return ()
 
 
 def horizons(question: Question) -> Floats:
-    """Days to each target's resolution; a covered question has them all."""
+    """Days until each target resolves; in a covered question, every target has a date."""
     return np.asarray([question.horizon_days(target) or 0 for target in question.targets], np.float64)
 
 
 def dated(question: Question) -> bool:
-    """Whether every target resolves on a known day after the asking."""
+    """Whether every target resolves on a known day after the due date."""
     return all((question.horizon_days(target) or 0) > 0 for target in question.targets)
 
 
 def rises(question: Question) -> bool:
-    """Whether it asks if a series will stand above its value of the due date."""
+    """Whether the question asks if a series will stand above its value on the due date."""
     ref = question.series
     return ref is not None and ref.comparison == "above" and ref.threshold is None and dated(question)
 
@@ -103,59 +103,59 @@ def rises(question: Question) -> bool:
 # Partial pooling.
 
 NONE = ""
-"""The label of a row that has no effect of a group."""
+"""The label of a row that has no effect in a group."""
 STEPS = 12
 CLOSE = 1e-4
-"""Log-odds by which the last step may move a coefficient."""
+"""Convergence tolerance: largest change of a coefficient, in log-odds, in the last step."""
 LONGEST = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class EffectPriors:
-    """What is believed of the effects before anything is seen: slopes by column, group effects around zero."""
+    """Prior on the effects before any data: slopes by column, group effects around zero."""
 
     slope: tuple[float, ...] = ()
     slope_sd: tuple[float, ...] = ()
     group_sd: Mapping[str, float]
     shared: frozenset[str] = frozenset()
-    """Groups whose labels never come back (days): they soak up what a day did to all and add doubt to a forecast."""
+    """Groups whose labels never recur (days): they absorb what a day did to all rows and widen a forecast's doubt."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PooledCases:
-    """Rows of a pooled regression: a starting log-odds, columns with slopes, and labels of groups."""
+    """Rows of a pooled regression: starting log-odds, columns with slopes, and group labels."""
 
     start: Floats
     columns: Floats
-    """rows × slopes."""
+    """Matrix of rows × slopes."""
     labels: Mapping[str, Strings]
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, rows: Bools) -> "PooledCases":
-        """Some of the rows."""
+        """Return only the selected rows."""
         labels = {name: label[rows] for name, label in self.labels.items()}
         return replace(self, start=self.start[rows], columns=self.columns[rows], labels=labels)
 
     def places(self, index: Mapping[tuple[str, str], int], group: str) -> Ints:
-        """The column of each row's label of a group; −1 where there is none."""
+        """The column of each row's label in a group; −1 if it has none."""
         return np.asarray([index.get((group, str(label)), -1) for label in self.labels[group]], np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PooledEffects:
-    """Fitted effects with their joint doubt."""
+    """Fitted effects with their joint uncertainty."""
 
     beliefs: EffectPriors
     index: Mapping[tuple[str, str], int]
-    """Place of each group's labels behind the slopes."""
+    """Column of each group's labels, after the slopes."""
     effect: Floats
     doubt: Floats
     """Posterior covariance of the effects (Laplace)."""
 
     def chances(self, cases: PooledCases) -> Floats:
-        """P(yes): the mean log-odds, drawn towards one half by its doubt v as σ(m / √(1 + πv/8)) (MacKay 1992)."""
+        """P(yes): the mean log-odds m, drawn towards one half by its variance v as σ(m / √(1 + πv/8)) (MacKay 1992)."""
         rows = np.zeros((len(cases), len(self.effect)))
         rows[:, : cases.columns.shape[1]] = cases.columns
         unseen = np.zeros(len(cases))
@@ -172,10 +172,10 @@ class PooledEffects:
 
 
 def pool(cases: PooledCases, outcome: Floats, weight: float, beliefs: EffectPriors) -> PooledEffects:
-    """The most probable effects given the outcomes: logistic regression with normal priors, by Newton's method.
+    """Fit the most probable effects given the outcomes: logistic regression with normal priors, by Newton's method.
 
-    Equals the mode of a mixed logistic model whose variances are `beliefs` (Breslow & Clayton 1993); with no rows it
-    is the prior itself. Sparse, unlike `combine.logistic`: a row has a few ones among hundreds of labels.
+    Equals the mode of a mixed logistic model whose variances are `beliefs` (Breslow & Clayton 1993); with no rows it is
+    the prior itself. Sparse, unlike `combine.logistic`, because a row has a few ones among hundreds of labels.
 
     >>> one = PooledCases(start=np.zeros(8), columns=np.zeros((8, 0)), labels={"series": np.repeat(["a", "b"], 4)})
     >>> fitted = pool(one, np.repeat([1.0, 0.0], 4), 1.0, EffectPriors(group_sd={"series": 1.0}))
@@ -215,45 +215,45 @@ def pool(cases: PooledCases, outcome: Floats, weight: float, beliefs: EffectPrio
 
 @dataclass(frozen=True, kw_only=True)
 class LearntEffects:
-    """Effects as known on a day, with the cases they come from."""
+    """Effects as known on a day, with the cases they are learnt from."""
 
     cases: PooledCases
     outcome: Floats
     beliefs: EffectPriors
     weight: float = 1.0
-    """What a case is worth beside the others of its asking: their dates overlap."""
+    """Weight of one case; below one if the dates of the same question overlap."""
 
     @cached_property
     def pooled(self) -> PooledEffects:
-        """Fitted when first asked for."""
+        """The fitted effects, computed on first access."""
         return pool(self.cases, self.outcome, self.weight, self.beliefs)
 
 
 Case = tuple[Question, Target, date | None]
-"""A target, and the day on which its answer became known; None for one that is asked about."""
+"""A target, and the day on which its answer became known; None if the target is to be forecast."""
 
 
 class PooledModel(ReadsOwnSeries):
-    """A model whose estimates differ from day to day by the effects learnt until then."""
+    """A model whose estimates depend on the effects learnt up to each day."""
 
     name: str
     beliefs: ClassVar[EffectPriors]
     weight: ClassVar[float] = 1.0
 
     def covers(self, question: Question) -> bool:
-        """Whether it is about questions like this one."""
+        """Whether the model handles questions like this one."""
         raise NotImplementedError
 
     def cases(self, asked: Sequence[Case]) -> PooledCases:
-        """Targets as rows of the regression."""
+        """Turn targets into rows of the regression."""
         raise NotImplementedError
 
     def lessons(self, past: Past) -> list[PastTarget]:
-        """Past outcomes to learn from."""
+        """Return the past outcomes to learn from."""
         return [x for x in past.resolved if self.covers(x.question)]
 
     def learnt(self, past: Past, day: date) -> LearntEffects:
-        """From answers known before the day; laid out once for a past, fitted once a day."""
+        """Effects learnt from answers known before the day; rows are built once per past, effects once a day."""
         return past.cached((self.name, "effects", day), lambda: self._learn(past, day))
 
     def _learn(self, past: Past, day: date) -> LearntEffects:

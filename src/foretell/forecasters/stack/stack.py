@@ -1,4 +1,4 @@
-"""`stack`: the crowd where there is one, else the best estimate from the past, with its reasons in words."""
+"""`stack`: the crowd's forecast if there is one, else the best estimate from the past, with its reasons in words."""
 
 from dataclasses import dataclass, replace
 from datetime import date
@@ -29,17 +29,17 @@ from foretell.questions.question import LastValue, Question, SeriesRef
 # Whom to believe, a model or the plain base rate: by how both did on earlier rounds, each as it stood then.
 
 PRIOR = 1.0
-"""Log-odds for the model before anything is seen of it: 73 %, the rest for the base rate."""
+"""Prior log-odds of the model against the base rate, before any results: 73 %."""
 RATE = 2.0
 """A Brier gain d near p = 1/2 is a log-likelihood gain of about 2 d."""
 CORRELATION = 0.1
-"""Between gains of answers known on one day: m of them are worth m / (1 + (m − 1)·ρ)."""
+"""Correlation between gains of answers known on the same day: m of them are worth m / (1 + (m − 1)·ρ)."""
 ROUNDS = 26
-"""How many rounds back are looked at."""
+"""How many past rounds are used."""
 
 
 def trust_in_model(gain: Floats, known_on: Days) -> float:
-    """The weight of the model: σ(prior + rate · gain in Brier score, days of many answers discounted).
+    """Weight of the model: σ(prior + rate · gain in Brier score), with days that have many answers discounted.
 
     >>> days = np.arange("2025-03-02", "2025-04-11", dtype="M8[D]")
     >>> round(trust_in_model(np.zeros(0), days[:0]), 2), round(trust_in_model(np.full(40, 0.05), days), 2)
@@ -51,7 +51,7 @@ def trust_in_model(gain: Floats, known_on: Days) -> float:
 
 
 def trust_in_family(family: SourceModel, past: Past, rates: Rates, day: date) -> float:
-    """How far to believe a model against the base rate on a day, from answers known before it."""
+    """Weight of a model against the base rate on a day, from answers known before it."""
     rounds = past.cached((family.name, "rounds"), lambda: _rounds(family, past))
     # A past is copied for every question, so that only other rates can be told apart by who they are.
     key = (family.name, "gains", None if rates is past else id(rates))
@@ -67,7 +67,7 @@ NO_GAINS = (np.zeros(0), np.zeros(0, "M8[D]"))
 
 
 def _rounds(family: SourceModel, past: Past) -> dict[date, list[PastTarget]]:
-    """Answers to questions the family covers, by the round they were asked in."""
+    """Answers to questions that the family covers, grouped by the round in which they were asked."""
     rounds: dict[date, list[PastTarget]] = {}
     for lesson in past.resolved:
         if family.covers(lesson.question):
@@ -76,7 +76,7 @@ def _rounds(family: SourceModel, past: Past) -> dict[date, list[PastTarget]]:
 
 
 def _gains(family: SourceModel, past: Past, rates: Rates, due: date) -> tuple[Floats, Days]:
-    """What the family as it stood on the day of a round gained over the base rate, and when that became known."""
+    """Brier gain over the base rate of the family as it stood on the day of a round, and when each became known."""
     p: dict[tuple[str, str], float] = {}
     rows: list[tuple[float, date]] = []
     for lesson in past.cached((family.name, "rounds"), lambda: _rounds(family, past))[due]:
@@ -99,27 +99,27 @@ FAMILIES: tuple[SourceModel, ...] = (
     RareChanges(),
 )
 FRESH_DAYS, FRESH_STEPS = 45, 3
-"""A series is at hand while its last value is not older than this many days, or than so many of its own steps."""
+"""A series counts as fresh until its last value is older than this many days or this many of its own steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """Without a language model: the market's price, series, seasonal normals, counts, and base rates of the past.
+    """Combines market prices, series, seasonal normals, event counts and past base rates, without a language model.
 
-    Every question sees only outcomes known before its due date, and series values dated on or before it. With no past
-    given, the models speak from what they believe beforehand.
+    Each question sees only outcomes known before its due date, and series values dated on or before it. With no past
+    given, the models forecast from their priors.
     """
 
     not_options: ClassVar[tuple[str, ...]] = ("rates",)
 
     rates: Rates | None = None
-    """Other base rates than those of the past, for questions no model covers and for markets without a price."""
+    """Base rates to use instead of those of the past, for questions no model covers and for markets without a price."""
     coherent: bool = True
-    """Make the dates of things that stay changed fit each other: by March never exceeds by June."""
+    """Make the dates of lasting changes consistent: the probability by March never exceeds that by June."""
     name: str = "stack"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per target, with the estimate used and why in the rationale."""
+        """Forecast one probability per target; the rationale names the estimate used and why."""
         if question.kind == "market":
             return await self._market(question, context)
         estimate = await self._dataset(question, context)
@@ -182,7 +182,7 @@ class Stack:
 
 
 def _age(question: Question) -> str:
-    """What the estimate starts from and how old it was, in words."""
+    """Describe the value that the estimate starts from and how old it was."""
     last = question.last_value
     if last is None:
         return ""
@@ -192,7 +192,7 @@ def _age(question: Question) -> str:
 
 
 async def _record(ref: SeriesRef | None, question: Question, context: Context) -> Series | None:
-    """A series as far as known, however old; None where there is none."""
+    """Return a series as far as known, however old; None if there is none."""
     if ref is None:
         return None
     try:
@@ -202,7 +202,7 @@ async def _record(ref: SeriesRef | None, question: Question, context: Context) -
 
 
 def _with_newest(question: Question, record: Series | None) -> Question:
-    """The question with the newest value of its own series, where that is later than the one it came with."""
+    """Return the question with the newest value of its own series, if that is later than the one it came with."""
     last, ref = question.last_value, question.series
     if record is None or ref is None or record.id != ref.id or not fresh(record, question.due.date()):
         return question
@@ -213,7 +213,7 @@ def _with_newest(question: Question, record: Series | None) -> Question:
 
 
 async def _by_series(question: Question, context: Context, record: Series | None) -> Estimate | None:
-    """What `auto` says, while the series is fresh enough to be the one asked about."""
+    """Return the estimate of `auto`, if the series is fresh enough to be the one asked about."""
     if record is None or question.series is None or not fresh(record, question.due.date()):
         return None
     own = Context(as_of=context.as_of, series=SeriesInMemory(series={question.series.id: record}))
@@ -230,7 +230,7 @@ async def _by_series(question: Question, context: Context, record: Series | None
 
 
 def fresh(record: Series, due: date) -> bool:
-    """Whether a series still runs on the due day: its end is no further back than its own pace explains.
+    """Whether a series is still updated on the due day: its last value is no older than its own pace explains.
 
     >>> daily = Series(id="x", days=np.arange("1990-01-01", "1992-01-01", dtype="M8[D]"), values=np.zeros(730))
     >>> fresh(daily, date(1992, 1, 20)), fresh(daily, date(2025, 10, 26))
@@ -243,14 +243,14 @@ def fresh(record: Series, due: date) -> bool:
 
 
 def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
-    """Both, but for dates by which no new number of the series is due: nothing else has a say there."""
+    """Blend two estimates, except for dates by which no new value of the series is due: there only the first counts."""
     share = np.full(len(first.p), weight) if first.settled is None else np.where(first.settled, 1.0, weight)
     words = f"{first.rationale} Blended {weight:.0%} to {1 - weight:.0%} with: {second.rationale}"
     return Estimate(p=share * first.p + (1 - share) * second.p, rationale=words)
 
 
 def _fitting(question: Question, p: Floats) -> Floats:
-    """The nearest probabilities that fit: what has changed stays changed, what still stands may fall later."""
+    """The nearest consistent probabilities: what has changed stays changed, and what still stands may fall later."""
     says = TEMPLATES.get((question.source, question.subtype))
     if says is None or len(p) < 2:
         return p

@@ -1,7 +1,7 @@
-"""Temperatures at a weather station: what the season does is known long before, what the weather does is not.
+"""Temperatures at a weather station: the season is predictable long before, the weather is not.
 
 T(t) = μ(t) + σ(t)·x(t): a yearly normal μ, a spread σ, and weather x whose memory fades within days. Everything is
-normal, so what the station last reported is taken in by conditioning, however old the record of the station is.
+normally distributed, so the station's last reports are used by conditioning, however old its record is.
 """
 
 import re
@@ -20,34 +20,34 @@ from foretell.metrics.arrays import Floats
 from foretell.questions.question import Question, SeriesRef
 
 COLUMNS = 5
-"""A mean, the yearly wave and its first overtone."""
+"""Number of harmonic columns: a mean, the yearly wave and its first overtone."""
 FAST, SLOW_DAYS = 0.75, 60.0
-"""What a day leaves of the weather's anomaly, and how many days the sea's or the soil's share of it lasts."""
+"""Share of a weather anomaly left after a day, and how many days the share due to the sea or the soil lasts."""
 WARMING = 0.035
-"""Degrees a year over land since about 1970."""
+"""Warming over land since about 1970, in degrees a year."""
 TREND_DOUBT, YEAR_SPREAD, YEARS_OF_TREND = 0.04, 0.5, 30
-"""How far a station's own trend may be from that, how far the means of years lie apart, and how long a trend lasts."""
+"""How far a station's own trend may differ from that, the spread of yearly means, and how long a trend lasts."""
 RECORD_DOUBT = (1.0, 0.4, 0.4, 0.2, 0.2)
-"""How far a record of decades ago may be off today: level after warming, waves."""
+"""How far a record from decades ago may be off today: its level after warming, and its waves."""
 RECORD_KNOWN, YEARS_TO_CHANGE = 0.3, 30.0
-"""The share of that doubt which is left where the record runs until today, and after how many years it is whole."""
+"""Share of that uncertainty left if the record runs until today, and the years after which it is back in full."""
 YEARS_NEEDED, YEARS_USED = 5, 15
 OUTLIER = 3.0
-"""A report further off than this many spreads counts as that far: a season's normal is not moved by a slip."""
+"""A report further off than this many spreads counts as that far off, so that one slip cannot move a normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Climate:
-    """A station's normal with its doubt, the spread of days around it, and the slow share of anomalies."""
+    """A station's normal with its uncertainty, the daily spread around it, and the share of slow anomalies."""
 
     normal: Floats
     doubt: Floats
     spread: Floats
-    """Harmonics of the daily standard deviation."""
+    """Harmonic coefficients of the daily standard deviation."""
     slow: float
 
     def spread_on(self, day: Floats) -> Floats:
-        """Standard deviation of the weather on given days, never less than a third of the year's."""
+        """Standard deviation of the weather on given days, at least a third of the yearly mean."""
         return np.maximum(harmonics(day, len(self.spread)) @ self.spread, float(self.spread[0]) / 3)
 
     def memory(self, lag: Floats) -> Floats:
@@ -55,7 +55,7 @@ class Climate:
         return (1 - self.slow) * FAST**lag + self.slow * np.exp(-lag / SLOW_DAYS)
 
     def having_seen(self, day: Floats, value: Floats) -> "Climate":
-        """The normal after reports some weeks apart, each a normal plus one day's weather."""
+        """Update the normal with reports some weeks apart, each the normal plus one day's weather."""
         if not len(day):
             return self
         x, noise = harmonics(day, COLUMNS), self.spread_on(day)
@@ -65,7 +65,7 @@ class Climate:
         return replace(self, normal=self.normal + gain @ miss, doubt=self.doubt - gain @ x @ self.doubt)
 
     def change(self, due: float, ends: Floats, seen: Sequence["Report"] = ()) -> tuple[Floats, Floats]:
-        """Mean and spread of T(end) − T(due), given what was reported of some days."""
+        """Mean and spread of T(end) − T(due), given the reports for some days."""
         days = np.concatenate([[due], ends, [one.day for one in seen]])
         x, scale = harmonics(days, COLUMNS), self.spread_on(days)
         both = x @ self.doubt @ x.T + np.outer(scale, scale) * self.memory(np.abs(days[:, None] - days[None, :]))
@@ -85,23 +85,23 @@ class Climate:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A temperature measured at the station, or forecast for it, and its day."""
+    """A temperature measured at the station, or forecast for it, with its day."""
 
     day: float
     value: float
     error: float = 0.0
-    """How far a forecast may be off, in spreads of the day's weather."""
+    """Standard error of a forecast, in spreads of the day's weather."""
     bias: float = 0.0
-    """How far all forecasts for the place may be off together, in degrees: a grid is not the station."""
+    """Error shared by all forecasts for the place, in degrees, because a grid cell is not the station."""
 
 
 def region(
     mean: float, swing: float, warmest: int, spread: tuple[float, float], slow: float, doubt: float = 0.8
 ) -> Climate:
-    """A climate by its yearly mean, half its yearly range, its warmest day of the year, and its daily spread.
+    """Build a climate from its yearly mean, half its yearly range, its warmest day of the year, and its daily spread.
 
-    `spread` is the yearly mean and how much larger it is in mid-January. `doubt` is how far a station's waves may be
-    from this.
+    `spread` is the yearly mean of the daily spread and how much larger it is in mid-January. `doubt` is how far a
+    station's waves may differ from this.
     """
     angle = 2 * np.pi * warmest / DAYS_PER_YEAR
     overtones = (0.3 * doubt, 0.3 * doubt)
@@ -121,13 +121,13 @@ REGIONS: Mapping[str, Climate] = {
     "78": region(27.0, 1.4, 240, (0.9, 0.0), 0.3),
     "81": region(26.5, 0.5, 275, (0.9, 0.0), 0.2),
 }
-"""By the first two digits of a station's WMO number: France, the southern Indian Ocean, the Comoros, St Pierre, the
-Lesser Antilles, Guiana. France: medians of 29 stations 1950-1991, warmed; the others: rounded textbook climates."""
+"""Keyed by the first two digits of a station's WMO number: France, the southern Indian Ocean, the Comoros, St Pierre,
+the Lesser Antilles, Guiana. France: medians of 29 stations 1950-1991, warmed; the others: rounded textbook climates."""
 ANYWHERE = region(15.0, 0.0, 200, (2.5, 0.0), 0.1, 5.0)
 
 
 def from_record(series: Series, due: date) -> Climate | None:
-    """The climate of a station's own record, however old, moved on by its trend since; None where it is too short."""
+    """Fit the climate of a station's own record, however old, adjusted by its trend since; None if it is too short."""
     day = series.days.astype("M8[D]").astype(np.int64).astype(np.float64)
     if len(day) < YEARS_NEEDED * 300:
         return None
@@ -154,7 +154,7 @@ def from_record(series: Series, due: date) -> Climate | None:
 
 
 def _trend(day: Floats, value: Floats) -> float:
-    """Degrees a year over the last decades of a record, drawn to the world's warming as far as years differ anyway."""
+    """Trend in degrees a year over a record's last decades, shrunk to global warming as far as years differ."""
     kept = day > day[-1] - YEARS_OF_TREND * DAYS_PER_YEAR
     x = np.column_stack([harmonics(day[kept], COLUMNS), (day[kept] - day[-1]) / DAYS_PER_YEAR])
     # The days of one year share its weather: all of them are worth one look at its mean.
@@ -181,20 +181,20 @@ _PLACES = """
 78922:14.775,-60.875 78925:14.595,-60.996 81401:5.486,-54.032 81405:4.822,-52.365
 """
 PLACES: Mapping[str, str] = {number: place for number, _, place in (one.partition(":") for one in _PLACES.split())}
-"""Latitude and longitude of stations by their WMO number."""
+"""Latitude and longitude of stations by WMO number."""
 LEADS: Mapping[int, float] = {1: 0.25, 7: 1.2}
-"""Error of a forecast by its days ahead, in spreads of the weather: correlations of 0.97 and 0.64 with what comes."""
+"""Forecast error by days ahead, in spreads of the weather: correlations of 0.97 and 0.64 with the actual weather."""
 GRID_BIAS = 1.0
-"""Degrees."""
+"""Shared error of forecasts from a grid, in degrees."""
 
 
 def forecast_id(place: str, lead: int) -> str:
-    """The series of forecasts made so many days ahead, as Open-Meteo's are named."""
+    """Return the id of the series of forecasts made `lead` days ahead, as Open-Meteo names it."""
     return f"forecast{lead}/{place}/temperature_2m_mean"
 
 
 def forecasts(place: str | None, others: OtherSeries, due: date) -> tuple[Report, ...]:
-    """What was forecast for days from the due day on."""
+    """Return the newest forecasts for the due day or later."""
     found: list[Report] = []
     for lead, error in LEADS.items():
         series = None if place is None else others.get(forecast_id(place, lead))
@@ -210,24 +210,24 @@ STATION = re.compile(r"\.(\d{5})\.")
 
 @dataclass(frozen=True, kw_only=True)
 class TemperatureModel(ReadsOwnSeries):
-    """Questions whether a station will be warmer on later days than on the due date."""
+    """Questions about whether a station will be warmer on later days than on the due date."""
 
     name: str = "seasonal normals"
 
     def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
-        """Public forecasts for the station."""
+        """Return public forecasts for the station."""
         place = PLACES.get(_station(question))
         ids = [] if place is None else [forecast_id(place, lead) for lead in LEADS]
         return tuple(SeriesRef(provider="open_meteo", id=id) for id in ids)
 
     def covers(self, question: Question) -> bool:
-        """Series named after a temperature."""
+        """Whether the question asks if a temperature series will rise."""
         return rises(question) and question.series is not None and "TEMPERATURE" in question.series.id.upper()
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """P(warmer) at each date, from normals and from what was reported in questions asked before the day."""
+        """P(warmer) at each date, from normals and from the values reported in questions asked before the day."""
         from scipy.special import ndtr
 
         reports = past.cached((self.name, "reports"), lambda: self._reports(past))
@@ -256,7 +256,7 @@ class TemperatureModel(ReadsOwnSeries):
         return Estimate(p=ndtr(mean / spread), rationale=words, from_record=newest or bool(ahead))
 
     def _reports(self, past: Past) -> dict[str, list[tuple[date, float, float]]]:
-        """By station: the day on which a report could be read, the day it is of, its value."""
+        """By station: the day on which a report became readable, the day it describes, and its value."""
         found: dict[str, list[tuple[date, float, float]]] = {}
         for question in past.questions:
             last = question.last_value
@@ -270,7 +270,7 @@ def _number(day: date) -> float:
 
 
 def _station(question: Question) -> str:
-    """The WMO number of the station; nothing where there is none."""
+    """The WMO number of the station; empty if there is none."""
     found = STATION.search(question.series.id if question.series else question.id)
     return found.group(1) if found else ""
 

@@ -1,7 +1,7 @@
-"""Things that stay as they are until something happens: records, diseases without a vaccine, ratings.
+"""Things that stay as they are until an event changes them: records, diseases without a vaccine, ratings.
 
-What happens, happens at a rate λ a year: P(changed within h days) = 1 − exp(−λ·h/365), which is the same for every
-question of a template and coherent over its dates by itself.
+Events happen at a rate of λ a year: P(changed within h days) = 1 − exp(−λ·h/365). This is the same for every question
+of a template and inherently coherent over its dates.
 """
 
 from collections.abc import Sequence
@@ -32,30 +32,30 @@ TEMPLATES: dict[tuple[str, str], Literal["changed", "unchanged"]] = {
     ("wikipedia", "fide_elo"): "changed",
     ("wikipedia", "swimming"): "unchanged",
 }
-"""By source and template: what a yes means."""
+"""What a yes means, by source and template."""
 PRIOR_EVENTS, PRIOR_YEARS = 0.5, 15.0
-"""Half an event in fifteen years of watching, before any is watched: such templates are about rare changes."""
+"""Prior: half an event in fifteen years of observation, because such templates are about rare changes."""
 YEAR = 365.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RareChanges(ReadsOwnSeries):
-    """Templates about a change that is rare and lasts."""
+    """Templates about a change that is rare and permanent."""
 
     name: str = "rate of change"
 
     def record_of(self, question: Question) -> SeriesRef | None:
-        """None: what has not changed yet looks the same in every version."""
+        """Return None: what has not changed yet looks the same in every version."""
         return None
 
     def covers(self, question: Question) -> bool:
-        """The templates of the table."""
+        """Whether the question's template is in `TEMPLATES` and every target has a date."""
         return (question.source, question.subtype) in TEMPLATES and dated(question)
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """Exponential waiting, the rate's own doubt included: 1 − (1 + h/(Y + Y₀))^−(k + k₀)."""
+        """Exponential waiting time, including the uncertainty of the rate: 1 − (1 + h/(Y + Y₀))^−(k + k₀)."""
         template = (question.source, question.subtype)
         events, years = past.cached((self.name, template, day), lambda: self._watched(template, past, day))
         stays = (1 + horizons(question) / YEAR / (years + PRIOR_YEARS)) ** -(events + PRIOR_EVENTS)
@@ -66,9 +66,9 @@ class RareChanges(ReadsOwnSeries):
         return Estimate(p=1 - stays if TEMPLATES[template] == "changed" else stays, rationale=words)
 
     def _watched(self, template: tuple[str, str], past: Past, day: date) -> tuple[float, float]:
-        """Changes and years of watching known before the day.
+        """Count the changes and the years of observation known before the day.
 
-        Each asking counts once, by its longest date known; a change is put in the middle of its stretch.
+        Each asking counts once, by its longest known date; a change is assumed in the middle of its interval.
         """
         longest: dict[tuple[str, date], PastTarget] = {}
         for one in past.cached((self.name, "lessons"), lambda: [x for x in past.resolved if self.covers(x.question)]):
@@ -87,7 +87,7 @@ class RareChanges(ReadsOwnSeries):
 
 
 class RankModel(PooledModel):
-    """FIDE rankings."""
+    """Questions about FIDE rankings."""
 
     name = "ranking lists"
     beliefs = EffectPriors(
@@ -96,17 +96,17 @@ class RankModel(PooledModel):
         group_sd={"player": 0.6, "asking": 1.0},
         shared=frozenset({"asking"}),
     )
-    """Columns: the level, log(1 + lists to come), no list before the date, first place (nobody can pass the first but
-    by falling is it lost). `asking`: the dates of one question tell one story."""
+    """Columns: the level, log(1 + lists to come), no list before the date, first place (nobody ranks above the first,
+    who can only fall). `asking`: the dates of one question depend on each other."""
 
     def covers(self, question: Question) -> bool:
-        """The template about a player's rank."""
+        """Whether the question uses the template about a player's rank."""
         return question.source == "wikipedia" and question.subtype == "fide_rank" and dated(question)
 
     def estimate(
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
-        """Less likely with every list that is still to come."""
+        """Estimate the chance of keeping the rank, which falls with every list still to come."""
         learnt = self.learnt(past, day)
         p = learnt.pooled.chances(self.cases([(question, target, None) for target in question.targets]))
         own = int(np.sum(learnt.cases.labels["player"] == question.id))
@@ -118,7 +118,7 @@ class RankModel(PooledModel):
         return Estimate(p=p, rationale=words)
 
     def cases(self, asked: Sequence[Case]) -> PooledCases:
-        """Players by the lists, published on the first of a month, between the due day and the date."""
+        """Build rows by player; lists, published on the first of a month, are counted from the due day to the date."""
         columns = np.zeros((len(asked), 4))
         for row, (question, target, _) in enumerate(asked):
             due, end = question.due.date(), (target.resolves_at or question.due).date()
