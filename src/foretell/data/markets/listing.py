@@ -73,7 +73,7 @@ class SkippedEntry:
     id: str
     reason: str
     kind: Literal["malformed", "unsupported", "unknown"] = "malformed"
-    """Not in the shape we rely on; of a sort we do not handle; not there at all."""
+    """Malformed: unexpected structure. Unsupported: a type that we do not handle. Unknown: not there at all."""
 
     @classmethod
     def because(cls, error: Exception, platform: str, id: str) -> "SkippedEntry":
@@ -162,7 +162,7 @@ class ListingReport:
         """Other observations that may be of interest, counted."""
         self.pages = 0
         self.complete = False
-        """Whether the platform had nothing more to offer; not so where the limit or the page cap came first."""
+        """Whether the platform had nothing more to list; False if the limit or the page limit was reached first."""
 
     def add(self, other: "ListingReport") -> None:
         """Add what another listing skipped and left out."""
@@ -408,7 +408,7 @@ class MarketState:
 
 @dataclass(frozen=True, kw_only=True)
 class EventState:
-    """An event by the state of its markets."""
+    """State of an event: the markets that can still be asked about, and its overall status."""
 
     asked: tuple[MarketState, ...]
     """The markets that are still active, or all of them if none is."""

@@ -75,7 +75,7 @@ class Market:
     """A platform: how to reach it, and what its ids and addresses look like."""
 
     hosts: tuple[str, ...]
-    """Its web sites. They are closed to whoever forecasts in a backtest, because they show how questions came out."""
+    """Host names of its web sites. They are blocked in a backtest, because they show how questions resolved."""
     client: Callable[[ServiceConfig], Any]
     """Opens the one client that listings, prices and settlements share."""
     events: Callable[[Any], EventSource] | None = None

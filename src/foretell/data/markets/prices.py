@@ -31,7 +31,7 @@ class MarketRef:
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint:
-    """The implied probability of yes at a moment."""
+    """The implied probability of yes at a point in time."""
 
     at: datetime
     p: float

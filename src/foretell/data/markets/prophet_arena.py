@@ -129,7 +129,7 @@ class ProphetArenaListing(MarketEvents):
 
 @dataclass(frozen=True, kw_only=True)
 class WeeklyDeadline:
-    """Until when a release takes forecasts."""
+    """The deadline of a weekly release."""
 
     week: str
     closes_at: datetime
