@@ -49,7 +49,7 @@ TICKER = re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+")
 CENTS = 100
 DAY_SECONDS = 86_400
 FINE_DAYS = 3
-"""Daily candles end at midnight in New York; the last days are read by the hour, so that the price is fresh."""
+"""Number of last days read by the hour: daily candles end at midnight in New York, and the price should be fresh."""
 
 
 @dataclass(frozen=True, kw_only=True)

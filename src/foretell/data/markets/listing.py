@@ -36,7 +36,7 @@ class ListedEvent:
     """The question; its targets are the event's markets, each with its current quotes."""
     status: MarketStatus
     recurrence: str
-    """The same for events that repeat one format: the platform's series, else the title without dates and numbers."""
+    """Same value for events that repeat one format: the platform's series, else the title without dates and numbers."""
     volume: float | None = None
     volume_24h: float | None = None
     liquidity: float | None = None

@@ -422,7 +422,7 @@ def _pair(pair: Payload) -> list[tuple[str, Payload]]:
 
 
 def _conditional_texts(pair: Payload, question: Payload, outcome: str) -> tuple[str, Mapping[str, str], Payload]:
-    """A conditional question in words of its own: the site keeps criteria with the two questions it is made of."""
+    """Return title and texts of a conditional question: the site keeps criteria with the two questions in it."""
     condition, child = pair.need("condition"), pair.need("condition_child")
     given = f"“{condition.need('title').text().strip()}” resolves {outcome}"
     rules = f"This counts only if {given}; otherwise the question is annulled."
@@ -479,7 +479,7 @@ def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketSt
 
 
 def _thresholds(question: Payload, as_of: AsOf) -> list[MarketState]:
-    """Whether the number or the date lies above some values of its range, with what the community thinks of each."""
+    """Return targets asking whether the number or date exceeds certain values, with the community's probability."""
     scale = numeric_range(question)
     edges, cdf = scale.edges(), _current_prediction(question, as_of, "forecast_values")
     ends, status = question.optional_time("scheduled_resolve_time"), status_of(question)

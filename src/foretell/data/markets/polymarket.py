@@ -410,7 +410,7 @@ def market_states(row: Payload, at: datetime, *, alone: bool) -> list[MarketStat
 
 
 def _status(row: Payload) -> MarketStatus:
-    """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
+    """Return the status. A market that does not accept orders, or not yet, is not open even if nobody closed it."""
     if row.need("closed").flag() or row.is_set("archived"):
         stage = resolution_stage(row)
         settled = stage in OVER or (not stage and paid_in_full(outcomes(row)))
