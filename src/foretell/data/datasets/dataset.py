@@ -51,7 +51,7 @@ class Dataset:
     """Past questions; each question sees only the part that was known before its date."""
     series: SeriesSource | None = None
     grows: bool = False
-    """Whether it is a listing of what is open now: its run is known by its name, and asks what comes in later too."""
+    """Whether this is a listing of what is open now: its run is identified by name, and also asks later arrivals."""
 
     @classmethod
     def alone(cls, questions: QuestionSet) -> "Dataset":

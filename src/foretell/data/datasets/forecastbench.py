@@ -356,7 +356,7 @@ def _resolution(document: ForecastBenchFile, question_id: str, row: Row, counts:
 
 
 def read_outcome(row: Row, column: str, counts: Counter[str]) -> int | None:
-    """0 or 1; None, counted, for what is open or came out as neither."""
+    """Return 0 or 1; None, which is counted, for a row that is open or resolved to neither."""
     if not row.need_flag("resolved"):
         counts[UNRESOLVED] += 1
         return None

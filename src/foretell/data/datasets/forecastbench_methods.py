@@ -33,7 +33,7 @@ class MethodForecasts:
 
     @property
     def methods(self) -> set[str]:
-        """Their names."""
+        """Names of the methods."""
         return {row["forecaster"] for row in self.rows}
 
 

@@ -29,7 +29,7 @@ class Row:
 
     path: Path
     number: int
-    """Counted from 1: a JSONL file's line, a CSV file's data row, the place in a list; 0 for the head of a file."""
+    """Counted from 1: line of a JSONL file, data row of a CSV file, position in a list; 0 for the head of a file."""
     fields: Mapping[str, Any]
     name: str = ""
     """What the record is about, once that is known, e.g. 'question fred/DAAA'."""
@@ -213,7 +213,7 @@ def record(path: Path, number: int, value: Any) -> Row:
 
 @contextmanager
 def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyConnection", str, list[str]]]:
-    """A Parquet or CSV file with these columns, for queries: the connection, how SQL names it, and all its columns."""
+    """Open a Parquet or CSV file with these columns for SQL: the connection, the table expression and all columns."""
     import duckdb
 
     name = "'" + str(path).replace("'", "''") + "'"
