@@ -55,7 +55,7 @@ class ForecastBenchDownload:
         self.url = url.rstrip("/")
 
     async def latest(self) -> str:
-        """The newest round's due date. The published file is a git symlink: its body is the name of another file."""
+        """Return the newest round's due date. The published file is a git symlink: its body is another file's name."""
         url = f"{self.url}/question_sets/latest-llm.json"
         body = (await self.client.get(url)).body[:200].decode("utf-8", "replace").strip()
         named = _ROUND_FILE.fullmatch(body) or re.search(r'"question_set":\s*"(\d{4}-\d{2}-\d{2})-llm\.json"', body)

@@ -103,7 +103,7 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
 
 
 def _exclusivity(row: Row) -> Exclusivity:
-    """Exactly one of several options comes true, unless the row says otherwise; so does the older field `exclusive`."""
+    """Return the exclusivity: exactly one of several options, unless the row or its older field `exclusive` differs."""
     told, flag = row.text("exclusivity"), row.flag("exclusive")
     if told and flag is not None:
         raise row.problem("exclusive", "is the older name of exclusivity; give one")

@@ -35,7 +35,7 @@ def asked_key(question: Question) -> AskedKey:
 
 
 def wording(question: Question, now: datetime | None = None) -> str:
-    """Everything that is asked, in one line: texts, dates, options, quotes; `now` stands for a moment nobody stated."""
+    """Return everything that is asked as one line: texts, dates, options, quotes; the time `now` becomes "now"."""
     text = to_json(question)
     return text if now is None else text.replace(json.dumps(_written(now)), '"now"')
 

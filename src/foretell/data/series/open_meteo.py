@@ -51,7 +51,7 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherId:
-    """Which weather is meant: where, which quantity of a day, and how long before it was forecast."""
+    """Which weather: the place, the daily quantity, and how many days ahead it was forecast."""
 
     place: str
     """Latitude and longitude, `59.91,10.75`."""
@@ -140,7 +140,7 @@ class WeatherTable:
 
 
 def read_weather(answer: Payload, block: str) -> WeatherTable:
-    """The `hourly` or `daily` table of an answer. Times are local and without a zone; the answer tells the offset."""
+    """Parse the `hourly` or `daily` table of a response. Times are local without a zone; the offset is sent along."""
     if answer.is_set("error"):
         raise SourceError(f"Open-Meteo refused: {answer.optional_text('reason')}", url=answer.url)
     table = answer.need(block)
@@ -304,5 +304,5 @@ def _archived(table: WeatherTable, time: datetime, as_of: AsOf) -> bool:
 
 
 def _made(table: WeatherTable, day: date, lead: int) -> datetime:
-    """When the forecast for a day was out: that for its last hour was made so many days before that hour."""
+    """Return when the forecast for a day was out: that for its last hour was made `lead` days before that hour."""
     return table.ends(day) - HOUR - lead * DAY + RUN_LAG

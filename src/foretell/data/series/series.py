@@ -89,7 +89,7 @@ class WebSeries(ABC):
 
     @abstractmethod
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The series as known at the cutoff, or `SeriesUnavailable`; `SourceError` where the server fails."""
+        """Return the series as known at the cutoff, or raise `SeriesUnavailable`; `SourceError` if the server fails."""
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """Return the series without its provenance."""

@@ -44,7 +44,7 @@ RENAMES: Mapping[str, str] = {
 
 
 class YahooSeries(WebSeries):
-    """Closing prices by ticker, without a key. The service is unofficial: expect it to change and to refuse."""
+    """Closing prices by ticker, without a key. The service is unofficial: expect changes and refused requests."""
 
     facts = "recorded answers of October 2025, reports of refused clients up to 2026-02"
     description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"

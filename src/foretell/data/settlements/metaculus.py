@@ -100,7 +100,7 @@ class MetaculusSettlements(MarketSettlements):
         return MarketRef(platform=self.platform, id=question.id.removeprefix(f"{self.platform}/"))
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """The resolution of a question; whether an option is the one chosen, or a threshold was passed."""
+        """Return the outcome of a question: for an option whether it was chosen, for a threshold whether it was met."""
         question = _question(row, one)
         found = resolution_of(question)
         if found is None:

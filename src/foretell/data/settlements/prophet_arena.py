@@ -25,7 +25,7 @@ class ProphetArenaSettlements(MarketSettlements):
         self._client = client
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
-        """Events have no price history, so no market refers to them."""
+        """Build the reference from event and target: events have no price history, so no market refers to them."""
         return MarketRef(platform=question.source, id=f"{question.id.removeprefix(f'{PLATFORM}/')}#{target.id}")
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:

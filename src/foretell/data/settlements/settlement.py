@@ -77,7 +77,7 @@ class SettledMarket:
 
 
 class MarketSettlements(ABC):
-    """Asks a platform for the markets of all targets. What cannot be read is told, and keeps nothing else from it."""
+    """Requests the markets of all targets from a platform. Unreadable ones are reported and do not affect others."""
 
     platform: str
     batch = 1
