@@ -218,7 +218,7 @@ LATEST_VALUES, EARLIER_MONTHS = 10, 24
 def _financial_question(
     series: Series, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
 ) -> Question:
-    """Build the task with the prices up to its date, which whoever answers it may know whatever tools there are."""
+    """Build the task with the prices up to its date: any forecaster may know them, whatever tools there are."""
     id, end = series.id, cutoff + timedelta(days=plan.horizon_days)
     known = series.until(AsOf.day(cutoff))
     last_day = cast(date, known.days[-1].astype(object))

@@ -103,7 +103,7 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
 
 
 def _exclusivity(row: Row) -> Exclusivity:
-    """Return the exclusivity: exactly one of several options, unless the row or its older field `exclusive` differs."""
+    """Return the row's exclusivity, or its older form `exclusive`; by default exactly one of several options."""
     told, flag = row.text("exclusivity"), row.flag("exclusive")
     if told and flag is not None:
         raise row.problem("exclusive", "is the older name of exclusivity; give one")

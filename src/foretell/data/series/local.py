@@ -75,7 +75,7 @@ class OwnSeries:
 
     @classmethod
     def available(cls, config: ServiceConfig) -> bool:
-        """Whether there are any."""
+        """Whether there are any such series."""
         return config.series is not None or (config.home / OWN_SERIES).exists()
 
     @classmethod
