@@ -1,4 +1,4 @@
-"""JSON answers of other people's servers, read field by field: what we need must be there, the rest is ignored."""
+"""Read JSON responses of other servers field by field: required fields must be present, all others are ignored."""
 
 import json
 import math
@@ -13,16 +13,16 @@ from foretell.questions.as_of import instant
 Row = TypeVar("Row")
 Read = TypeVar("Read")
 FARTHEST_SECOND = 3.0e10
-"""Times beyond the year 2900 are mistakes, and reckoning with them would overflow."""
+"""Largest Unix time accepted, in seconds. Times beyond the year 2900 are mistakes, and arithmetic would overflow."""
 
 
 class MalformedPayload(SourceError):
-    """The server answered, but not in the shape we rely on. Names the field, and never quotes what stood there."""
+    """The response does not have the expected structure. The message names the field but never quotes its content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """One value inside an answer, and the way to it.
+    """One value inside a JSON response, with its path.
 
     >>> answer = Payload(url="https://example.org/", value={"rows": [{"p": "0.5"}, {"p": None}]})
     >>> answer.rows("rows")[0].need("p").number()
@@ -39,7 +39,7 @@ class Payload:
 
     @classmethod
     def of(cls, answer: HttpResponse) -> "Payload":
-        """The body of an answer."""
+        """Parse the body of a response."""
         url = answer.hops[-1] if answer.hops else ""
         try:
             return cls(url=url, value=json.loads(answer.body))
@@ -49,21 +49,21 @@ class Payload:
         raise MalformedPayload("the answer is not JSON", url=url)
 
     def wrong(self, expected: str) -> NoReturn:
-        """Complain about this value."""
+        """Raise `MalformedPayload`, saying what this value should have been."""
         raise MalformedPayload(f"field {self.path or '(the whole answer)'} is not {expected}", url=self.url)
 
     def missing(self) -> NoReturn:
-        """Complain that this field is not there."""
+        """Raise `MalformedPayload`, saying that this field is missing."""
         raise MalformedPayload(f"field {self.path} is missing", url=self.url)
 
     # The way to a field.
 
     def has(self, name: str) -> bool:
-        """Whether the object has the field, even if it holds null."""
+        """Whether the object has the field, even if its value is null."""
         return name in self._fields()
 
     def get(self, *names: str) -> "Payload | None":
-        """A field, or a field of a field, of which any may be missing or null."""
+        """Return a field, or a nested field; None if any field on the way is missing or null."""
         found = self
         for name in names:
             found = found._at(name, found._fields().get(name))
@@ -72,7 +72,7 @@ class Payload:
         return found
 
     def need(self, *names: str) -> "Payload":
-        """A field, or a field of a field, all of which must be there."""
+        """Return a field, or a nested field; raise if any field on the way is missing or null."""
         found = self
         for name in names:
             found = found._at(name, found._fields().get(name))
@@ -81,43 +81,43 @@ class Payload:
         return found
 
     def present(self, name: str) -> "Payload | None":
-        """A field that must be there, though it may hold null."""
+        """Return a field that must be present; None if its value is null."""
         return self.get(name) if self.has(name) else self.need(name)
 
     def items(self) -> list["Payload"]:
-        """The entries of a list."""
+        """Return the entries of a list."""
         if not isinstance(self.value, list):
             self.wrong("a list")
         entries = cast("list[Any]", self.value)
         return [Payload(url=self.url, path=f"{self.path}[{i}]", value=value) for i, value in enumerate(entries)]
 
     def rows(self, name: str) -> list["Payload"]:
-        """The entries of a list in a field; none where it is missing or null."""
+        """Return the entries of the list in a field; empty if the field is missing or null."""
         found = self.get(name)
         return [] if found is None else found.items()
 
     def members(self) -> dict[str, "Payload"]:
-        """The fields of an object by name."""
+        """Return the fields of an object by name."""
         return {name: self._at(name, value) for name, value in self._fields().items()}
 
     # What stands here.
 
     def text(self) -> str:
-        """A string."""
+        """Return the value, which must be a string."""
         return self.value if isinstance(self.value, str) else self.wrong("a text")
 
     def name(self) -> str:
-        """An identifier, which some servers send as a number."""
+        """Return an identifier as a string; some servers send it as a number."""
         if isinstance(self.value, bool) or not isinstance(self.value, str | int):
             self.wrong("an identifier")
         return str(self.value)
 
     def flag(self) -> bool:
-        """True or false."""
+        """Return the value, which must be true or false."""
         return self.value if isinstance(self.value, bool) else self.wrong("true or false")
 
     def number(self) -> float:
-        """A finite number, also one written as a string."""
+        """Return a finite number, which may also be written as a string."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float | str):
             self.wrong("a number")
         try:
@@ -127,17 +127,17 @@ class Payload:
         return value if math.isfinite(value) else self.wrong("a finite number")
 
     def probability(self) -> float:
-        """A number from 0 to 1."""
+        """Return a number from 0 to 1."""
         value = self.number()
         return value if 0.0 <= value <= 1.0 else self.wrong("a probability")
 
     def moment(self, *, per_second: int = 1) -> datetime:
-        """A Unix time in seconds, or in thousandths of one."""
+        """Parse a Unix time, in seconds or, with `per_second=1000`, in milliseconds."""
         seconds = self.number() / per_second
         return datetime.fromtimestamp(seconds, UTC) if abs(seconds) < FARTHEST_SECOND else self.wrong("a time")
 
     def time(self) -> datetime:
-        """A moment written out, with a time zone."""
+        """Parse an ISO timestamp with a time zone."""
         try:
             return instant(self.text())
         except ValueError:
@@ -145,7 +145,7 @@ class Payload:
         self.wrong("a time")
 
     def day(self) -> date:
-        """A calendar day such as 2025-10-26."""
+        """Parse a calendar day such as 2025-10-26."""
         try:
             day = date.fromisoformat(self.text())
         except ValueError:
@@ -153,7 +153,7 @@ class Payload:
         return day if day is not None and day.year < date.max.year else self.wrong("a date")
 
     def embedded(self) -> "Payload":
-        """A value that some servers send as JSON inside a string, others as itself."""
+        """Parse a value that some servers send as JSON inside a string; return it as it is if it is not a string."""
         if not isinstance(self.value, str):
             return self
         try:
@@ -165,46 +165,49 @@ class Payload:
     # What stands in a field.
 
     def address(self, name: str) -> str:
-        """A web address, which must be there and not empty."""
+        """Return a web address, which must be present and not empty."""
         found = self.need(name)
         return found.text() or found.wrong("an address")
 
     def stated_text(self, name: str) -> str:
-        """A text that must be there; an explicit null is an empty one."""
+        """Return a text that must be present; empty if it is null."""
         found = self.present(name)
         return "" if found is None else found.text()
 
     def optional_text(self, name: str) -> str:
-        """A text, empty where it is missing."""
+        """Return a text; empty if it is missing or null."""
         found = self.get(name)
         return "" if found is None else found.text()
 
     def words(self, name: str) -> str:
-        """The same without spaces around it."""
+        """Return a text without surrounding whitespace; empty if it is missing or null."""
         return self.optional_text(name).strip()
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The texts of a list, none where it is missing."""
+        """Return the texts of a list; empty if it is missing or null."""
         return tuple(item.text() for item in self.rows(name))
 
     def optional_time(self, name: str) -> datetime | None:
-        """A moment written out, None where the field is missing, null or empty."""
+        """Parse an ISO timestamp; None if the field is missing, null or empty."""
         found = self.get(name)
         return None if found is None or found.value == "" else found.time()
 
     def is_set(self, name: str) -> bool:
-        """A flag that is off where it is missing."""
+        """Return a flag; False if it is missing or null."""
         found = self.get(name)
         return found is not None and found.flag()
 
     def amount(self, *names: str) -> float | None:
-        """The number in the first of these fields that holds one. What cannot be negative and is, was not told."""
+        """Return the number in the first of these fields that is set; None if there is none.
+
+        A negative number also counts as None, because these amounts cannot be negative.
+        """
         found = next((field for name in names if (field := self.get(name)) is not None), None)
         number = None if found is None else found.number()
         return None if number is None or number < 0 else number
 
     def count(self, name: str) -> int | None:
-        """A whole number of people or things."""
+        """Return a whole number of people or things; None if it is missing, null or negative."""
         number = self.amount(name)
         return None if number is None else int(number)
 
@@ -218,9 +221,9 @@ class Payload:
 
 
 def readable(rows: Sequence[Row], read: Callable[[Row], Read]) -> tuple[list[Read], tuple[str, ...]]:
-    """What can be read of the rows, and a note that counts the others and names what is wrong with the first of them.
+    """Return the rows that can be read, and a note with the number of the others and the problem of the first of them.
 
-    Where not a single row can be read, the answer has another shape than we know, and that is an error.
+    If no row at all can be read, the response has an unknown structure, and the first problem is raised.
 
     >>> answer = Payload(url="", value=[{"p": 1}, {}, {"p": "x"}])
     >>> readable(answer.items(), lambda row: row.need("p").number())

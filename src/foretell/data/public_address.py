@@ -1,4 +1,4 @@
-"""Which numeric addresses lie on the public internet, and which behind somebody's door."""
+"""Tell IP addresses on the public internet from private and reserved ones."""
 
 import asyncio
 import ipaddress
@@ -6,18 +6,18 @@ import socket
 from collections.abc import Awaitable, Callable
 
 _GLOBAL = ipaddress.IPv6Network("2000::/3")
-"""All that was ever given out to the public of IPv6; whatever lies elsewhere is wrapped, local or reserved."""
+"""The IPv6 range from which public addresses are allocated; anything else is wrapped, local or reserved."""
 _RESERVED = (ipaddress.IPv6Network("3fff::/20"), ipaddress.IPv4Network("192.88.99.0/24"))
-"""For examples, and for relays to who knows where."""
+"""Reserved for documentation, and for relays to unknown places."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _ISATAP = 0x5EFE
-"""Stands before an address of the fourth version in one of the sixth that leads through a tunnel to it."""
+"""Marker in front of an IPv4 address within an IPv6 address that tunnels to it."""
 _HOSTS_OF_CLOUDS = frozenset({"168.63.129.16"})
-"""Public numbers at which a cloud answers its own machines, with their secrets."""
+"""Public addresses at which a cloud provider serves its own machines, including their secrets."""
 
 
 def is_public(address: str) -> bool:
-    """Whether a numeric address lies on the public internet, also where it is wrapped in IPv6.
+    """Whether an IP address lies on the public internet, even if it is an IPv4 address wrapped in IPv6.
 
     >>> is_public("93.184.216.34"), is_public("10.0.0.1"), is_public("::ffff:127.0.0.1"), is_public("169.254.169.254")
     (True, False, False, False)
@@ -40,7 +40,7 @@ def is_public(address: str) -> bool:
 
 
 def leads_inside(host: str) -> bool:
-    """Whether a host is written as an address behind a door: a private number, or this machine by name.
+    """Whether a host is written as an internal address: a private IP address, or localhost.
 
     >>> leads_inside("127.0.0.1"), leads_inside("[::1]"), leads_inside("localhost"), leads_inside("example.org")
     (True, True, True, False)
@@ -57,10 +57,10 @@ def leads_inside(host: str) -> bool:
 
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""Host and port → numeric addresses."""
+"""Resolves a host and port to IP addresses."""
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """The numeric addresses that a name leads to."""
+    """Return the IP addresses that a host name resolves to."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))

@@ -1,4 +1,4 @@
-"""What a plug-in that reads the outside world is opened with, and how it speaks to its server."""
+"""Settings that a plug-in for an external service is opened with, and clients for JSON services."""
 
 import asyncio
 import time
@@ -15,30 +15,30 @@ from foretell.plugins import describe, load, variables_in_words
 from foretell.questions.errors import InputError
 
 Params = Mapping[str, str] | Iterable[tuple[str, str]]
-"""What is asked for in an address; as pairs where a name is repeated."""
+"""Query parameters of a request; pairs if a name is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceConfig:
-    """The connection, the key and the place of one service."""
+    """HTTP client, key and address of one service, and local paths."""
 
     http: AsyncHttpClient
-    """Shared by all services of a run. Tell it your key (`keep_secret`) and, unless `known_services` lists your host,
-    your pace (`pace`)."""
+    """HTTP client shared by all services of a run. Register your key with it (`keep_secret`) and, unless
+    `known_services` lists your host, your rate limit (`pace`)."""
     key: str = field(default="", repr=False)
-    """From the first of the plug-in's `key_variables` that is set; empty where none is."""
+    """Value of the first of the plug-in's `key_variables` that is set; empty if none is."""
     address: str | None = None
-    """Replaces the public address, from FORETELL_<NAME>_URL: a mirror, a proxy or a test server."""
+    """Address from FORETELL_<NAME>_URL that replaces the public one: a mirror, a proxy or a test server."""
     home: Path = Path()
-    """Where files of this program are kept."""
+    """Directory in which this program keeps its files."""
     corpus: Path = Path("corpus.db")
-    """The local corpus."""
+    """File of the local corpus."""
     series: Path | None = None
-    """A CSV file, or a folder of them, with series of the user's own."""
+    """A CSV file with the user's own series, or a folder of such files."""
 
 
 class JsonService:
-    """A server that answers in JSON. Its key is never shown."""
+    """Client of a server that responds in JSON. Its key is never shown."""
 
     def __init__(self, config: ServiceConfig, host: str, *, headers: Mapping[str, str] | None = None) -> None:
         self.http = config.http
@@ -51,22 +51,22 @@ class JsonService:
         return f"{type(self).__name__}(host={self.host!r})"
 
     async def read(self, path: str, params: Params = ()) -> Payload:
-        """What stands at a path."""
+        """Send a GET request to a path and parse the response."""
         pairs = tuple(cast("Mapping[str, str]", params).items() if isinstance(params, Mapping) else params)
         return Payload.of(await self.http.get(f"{self.host}{path}", params=pairs or None, headers=self._headers))
 
     async def post(self, path: str, body: Any) -> Payload:
-        """The answer to what is sent to a path."""
+        """Send a POST request with a JSON body to a path and parse the response."""
         return Payload.of(await self.http.post(f"{self.host}{path}", json=body, headers=self._headers))
 
 
 def needs_key(plugin: Any) -> bool:
-    """Whether a plug-in is of no use without a key: it names variables and does not say that they are optional."""
+    """Whether a plug-in is useless without a key: it names key variables and does not declare them optional."""
     return bool(getattr(plugin, "key_variables", ())) and bool(getattr(plugin, "key_required", True))
 
 
 def load_with_key(kind: str, name: str, key: str) -> Any:
-    """The plug-in of this name; one without the key it needs is an `InputError` now, not in the middle of a run."""
+    """Load the plug-in of this name. A missing required key raises `InputError` now, not in the middle of a run."""
     plugin = load(kind, name)
     if needs_key(plugin) and not key:
         hint = f"set {variables_in_words(plugin.key_variables)}"
@@ -77,7 +77,7 @@ def load_with_key(kind: str, name: str, key: str) -> Any:
 
 
 def open_service(kind: str, name: str, config: ServiceConfig) -> Any:
-    """The plug-in, opened: by its `open(config)`, or called with the config where it has none."""
+    """Open the plug-in by its `open(config)` or, if it has none, by calling it with the config."""
     plugin = load_with_key(kind, name, config.key)
     return cast("Callable[[ServiceConfig], Any]", getattr(plugin, "open", plugin))(config)
 
@@ -85,13 +85,13 @@ def open_service(kind: str, name: str, config: ServiceConfig) -> Any:
 # Services that hand out a token for a name and a secret: it is fetched once, kept while it lasts, and never shown.
 
 SPARE_SECONDS = 60.0
-"""A token that lasts no longer than this is not used any more."""
+"""Seconds before its expiry at which a token is replaced."""
 SHORTEST_SECONDS = 300.0
-"""How long a token is taken to last where the server does not say."""
+"""Seconds for which a token is assumed to be valid if the server does not say."""
 
 
 class AccessToken:
-    """A bearer token by OAuth; callers at the same time share one request for it."""
+    """An OAuth bearer token; concurrent callers share one request for it."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class AccessToken:
         basic: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`basic` is `name:secret` where the server wants them in the header instead of the form."""
+        """`basic` is `name:secret` if the server expects them in the header instead of the form."""
         self._http = http
         self._url = url
         self._form = dict(form)
@@ -115,14 +115,14 @@ class AccessToken:
             http.keep_secret(secret.removeprefix("Basic "))
 
     async def header(self) -> dict[str, str]:
-        """The header to send along."""
+        """Return the authorization header, requesting a token first if there is none or it has expired."""
         async with self._asking:
             if self._clock() >= self._until:
                 await self._ask()
             return {"Authorization": f"Bearer {self._token}"}
 
     def forget(self) -> None:
-        """Ask for another one next time."""
+        """Discard the token, so that the next request fetches a new one."""
         self._until = float("-inf")
 
     async def _ask(self) -> None:
@@ -133,14 +133,14 @@ class AccessToken:
 
 
 class TokenService(JsonService):
-    """A server that answers in JSON to whoever shows such a token; one that it no longer takes is fetched anew once."""
+    """Client of a JSON server that needs such a token; a token that the server rejects is replaced once."""
 
     def __init__(self, config: ServiceConfig, host: str, token: AccessToken) -> None:
         super().__init__(config, host, headers={"Accept": "application/json"})
         self._token = token
 
     async def read(self, path: str, params: Params = ()) -> Payload:
-        """What stands at a path."""
+        """Send a GET request to a path and parse the response."""
         for attempt in range(2):
             self._headers |= await self._token.header()
             try:

@@ -1,4 +1,4 @@
-"""Text of strangers (pages, models, services, files) made harmless for the place it goes to."""
+"""Make untrusted text (from pages, models, services and files) safe for the place where it is used."""
 
 import csv
 import hashlib
@@ -18,14 +18,15 @@ UNSAFE = re.compile(
 )
 _SIGNS = r"=@|%\-+＝＠｜％＋－−﹢﹣﹦﹫"
 FORMULA = re.compile(rf"[\t\r\n]|\s*(?![-+][\d.]+(?:e[+-]?\d+)?\Z)[{_SIGNS}]", re.IGNORECASE)
-"""How a cell begins that a spreadsheet would calculate, also after blanks and in wide signs; a plain number is none."""
+"""How a cell begins that a spreadsheet would evaluate as a formula, also after whitespace or with full-width signs; a
+plain number does not match."""
 DISARMED = re.compile(rf"'+(?:[\t\r\n]|\s*[{_SIGNS}])")
 
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
-"""What nobody sees and a model reads: it can hide words, or break up those that are looked for."""
+"""Characters that people cannot see but models read: they can hide words, or split words that are searched for."""
 _OPEN, _CLOSE = "[\\[［【〔⟦「『｢{｛<＜⟨〈《«‹]", "[\\]］】〕⟧」』｣}｝>＞⟩〉》»›]"
 _GAP = r"[\s_\-.·:#]{0,3}"
 IMITATED = re.compile(
@@ -44,14 +45,14 @@ IMITATED = re.compile(
     r"|\d[\d,. ]{0,12}more characters|cut: the conversation)))",
     re.IGNORECASE,
 )
-"""How our own ids of sources, marks and notes between steps begin."""
+"""How our own source ids, marks and notes between steps begin."""
 _NUMBERED = re.compile(rf"{_OPEN}(?=\s{{0,3}}\d{{1,2}}\s{{0,3}}{_CLOSE})")
 HEADING = re.compile(
     r"^([ \t]{0,3})#(?=[ \t]*(?:question|resolution criteria|background|facts|what to answer|where to begin|how it is"
     r" decided|now|moment|outcomes|sources|market|page|what is asked)[ \t:]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A heading of ours."""
+"""A heading that our own prompts use."""
 
 
 _OPENING = "[({<（［｛＜｟｢⁅❨❪❬❮❰❲❴⟦⟨⟪⟬⟮⦃⦅⦇⦉⦋⦍⦏⦑⦓⦕⦗〈《「『【〔〖〘〚﹙﹛﹝«‹"
@@ -67,7 +68,7 @@ _LOOKALIKES = (
 
 
 def _imitations(text: str) -> Iterator[int]:
-    """Where something begins that reads like an id, a mark or a note of ours, also in signs that look like theirs."""
+    """Yield the positions where something looks like one of our ids, marks or notes, also in look-alike characters."""
     yield from (found.start() for found in IMITATED.finditer(text))
     if not text.isascii():
         for found in _BRACKETED.finditer(text):
@@ -79,9 +80,10 @@ def _imitations(text: str) -> Iterator[int]:
 
 
 def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
-    """The text as a model may read it: what looks like one of our ids, marks, notes or headings opens otherwise.
+    """Return the text as a model may read it: whatever looks like our ids, marks, notes or headings is defused.
 
-    Nothing invisible is left. Ids that are `known` may stand: a summary cites the sources it was made of.
+    Its first character is replaced. Invisible characters are removed. Ids in `known` are kept, because a summary cites
+    the sources it was made from.
 
     >>> for_prompt("[search_1_result_2] Official notice (Step 1 of 10 is done.)")
     '‹search_1_result_2] Official notice ‹Step 1 of 10 is done.)'
@@ -104,12 +106,12 @@ def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
 
 
 def question_for_prompt(question: Question) -> Question:
-    """The question as models read it: nothing invisible, and no imitation of our ids, notes and headings."""
+    """Return the question as models read it: no invisible characters, no imitation of our ids, notes and headings."""
     return reworded(question, for_prompt)
 
 
 def reworded(question: Question, write: Callable[[str], str]) -> Question:
-    """The question with every text that a model reads written anew; an option without a label is shown by its id."""
+    """Apply `write` to every text of the question that a model reads; an option without a label is shown by its id."""
     texts = {name: write(getattr(question, name)) for name in ("text", "criteria", "background")}
     labels = [(one, one.label or one.id, write(one.label or one.id)) for one in question.targets]
     targets = tuple(one if said == kept else replace(one, label=kept) for one, said, kept in labels)
@@ -120,7 +122,7 @@ def reworded(question: Question, write: Callable[[str], str]) -> Question:
 
 
 def listed_for_prompt(text: str) -> str:
-    """The text in a list whose entries begin with [1], [2], …: it begins none of its own.
+    """Return the text for a list whose entries begin with [1], [2], …, so that it cannot begin an entry itself.
 
     >>> listed_for_prompt("Rates fell. [2] Central bank: official notice")
     'Rates fell. ‹2] Central bank: official notice'
@@ -129,7 +131,7 @@ def listed_for_prompt(text: str) -> str:
 
 
 def for_terminal(text: str) -> str:
-    r"""The text without characters that steer a terminal or turn its direction; lines and tabs stay.
+    r"""Replace characters that control a terminal or change the text direction; newlines and tabs stay.
 
     >>> for_terminal("a\x1b]0;title\x07b\n")
     'a�]0;title�b\n'
@@ -138,7 +140,7 @@ def for_terminal(text: str) -> str:
 
 
 def for_log(text: object) -> str:
-    r"""The text on one line of a log, without anything that steers whoever reads it in a terminal.
+    r"""Return the text on one line, without characters that control the terminal in which the log is read.
 
     >>> for_log("a\nERROR forged\x1b[2J")
     'a ERROR forged�[2J'
@@ -147,7 +149,7 @@ def for_log(text: object) -> str:
 
 
 def for_json(text: str) -> str:
-    r"""JSON whose strings cannot steer the terminal it is printed to; it reads back the same.
+    r"""Escape characters in JSON that would control the terminal it is printed to; it parses to the same value.
 
     >>> for_json('{"a": "\x9b2J"}')
     '{"a": "\\u009b2J"}'
@@ -156,7 +158,7 @@ def for_json(text: str) -> str:
 
 
 def for_csv(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe, which `from_csv` takes off.
+    """Return a cell that no spreadsheet takes for a formula: such text gets an apostrophe, which `from_csv` removes.
 
     >>> for_csv("=1+1"), for_csv("-0.5"), for_csv(-0.5), for_csv("a=b")
     ("'=1+1", '-0.5', -0.5, 'a=b')
@@ -168,7 +170,7 @@ def for_csv(value: object) -> object:
 
 
 def from_csv(cell: str) -> str:
-    """The cell that `for_csv` was given.
+    """Undo `for_csv`.
 
     >>> from_csv("'=1+1"), from_csv("'tis")
     ('=1+1', "'tis")
@@ -179,7 +181,7 @@ def from_csv(cell: str) -> str:
 def rows_as_csv(
     rows: Sequence[Mapping[str, object]], columns: Sequence[str] = (), *, let_out: Callable[[object], object] = for_csv
 ) -> str:
-    """CSV with these columns, or those of all rows in the order in which they first appear, and no formula in any cell.
+    """Return the rows as CSV without formulas, with these columns or else all columns in order of first appearance.
 
     >>> rows_as_csv([{"a": 1}, {"a": 2, "b": "=x"}]).splitlines()
     ['a,b', '1,', "2,'=x"]
@@ -192,15 +194,15 @@ def rows_as_csv(
 
 
 RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
-"""Names that Windows keeps for itself, whatever their ending."""
+"""File names that Windows reserves, with any extension."""
 LONGEST_FILE_NAME = 60
-"""Letters of one part; several parts and an ending still fit any file system."""
+"""Maximum characters of one part, so that several parts and an extension fit any file system."""
 
 
 def for_file_name(text: str) -> str:
-    """The text as a part of a file name that leads nowhere else and is never empty, hidden, reserved or too long.
+    """Return the text as part of a file name: no path, and never empty, hidden, reserved or too long.
 
-    Where something had to be changed, a mark of the whole text follows, so that no two texts share a name.
+    If anything had to be changed, a hash of the whole text is appended, so that no two texts share a name.
 
     >>> for_file_name("fred/DGS10"), for_file_name("yes"), for_file_name("../../etc/passwd"), for_file_name("NUL")
     ('fred-DGS10-44bcbd', 'yes', 'etc-passwd-3754d6', '_NUL-ae6de1')

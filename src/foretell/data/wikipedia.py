@@ -1,4 +1,4 @@
-"""Wikipedia as it stood at a date: pages by revision, read from their source."""
+"""Wikipedia as of a date: pages by revision, parsed from their wikitext."""
 
 import html
 import re
@@ -27,7 +27,7 @@ _SHOWN_FIRST = frozenset(
     }
 )  # fmt: skip
 _SAID_BY_NAME = frozenset({"yes", "no", "partial", "maybe", "pending", "n/a"})
-"""Templates of tables that say their own name where nothing else is given."""
+"""Table templates that show their own name if no text is given."""
 _SHOWN_SECOND = frozenset(
     {
         "lang", "transl", "color", "font color", "sort",
@@ -43,7 +43,7 @@ _JOINED = frozenset(
 
 
 def wikitext_to_text(source: str) -> str:
-    """The text of a page: links by their label, infoboxes as lines, tables as rows of cells between bars.
+    """Convert wikitext to plain text: links as their labels, infoboxes as lines, tables as rows of cells between bars.
 
     >>> print(wikitext_to_text("'''Oslo''' is the [[capital city|capital]] of Norway.<ref>x</ref> {{Clear}}"))
     Oslo is the capital of Norway.
@@ -52,7 +52,7 @@ def wikitext_to_text(source: str) -> str:
 
 
 def _expanded(source: str) -> str:
-    """Without remarks and references; templates and links as what can be read of them."""
+    """Remove comments and references, and replace templates and links with their readable text."""
     text = _without(source, re.compile("<!--"), re.compile("-->"))
     for name in _DROPPED_TAGS:
         text = _without(
@@ -62,7 +62,7 @@ def _expanded(source: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the remaining marks."""
+    """Remove the remaining markup."""
     text = re.sub(r"\[(?:https?:)?//[^\s\[\]]+\s+([^\[\]\n]*)\]", r"\1", text)
     text = re.sub(r"\[(?:https?:)?//[^\s\[\]]*\]|__[A-Z]+__|'{2,}", "", text)
     text = re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
 
 
 def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    """Without what stands between two marks. Where one is never closed the rest stays, so that time stays linear."""
+    """Remove everything between two markers. If one is never closed, the rest stays, so that time stays linear."""
     kept: list[str] = []
     at = 0
     while (begun := opening.search(text, at)) is not None:
@@ -86,7 +86,7 @@ def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> s
 
 
 def _expand_templates_and_links(text: str) -> str:
-    """Templates and links from the inside out, each replaced by what can be read of it."""
+    """Replace templates and links, innermost first, with their readable text."""
     open_: list[tuple[str, list[str]]] = [("", [])]
     at = 0
     for token in _TOKENS.finditer(text):
@@ -133,7 +133,7 @@ def _infobox(given: list[str]) -> str:
 
 
 def _tables(text: str) -> str:
-    """Every table, innermost first, as one line per row."""
+    """Replace every table, innermost first, with one line per row."""
     while (end := text.find("\n|}")) >= 0 and (start := text.rfind("{|", 0, end)) >= 0:
         text = text[:start] + _rows(text[start + 2 : end]) + text[end + 3 :]
     return text
@@ -155,7 +155,7 @@ def _rows(table: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Without the attributes that may stand before a single bar."""
+    """Remove the attributes that may precede a single bar in a cell."""
     attributes, bar, rest = text.partition("|")
     return (rest if bar and "=" in attributes else text).strip()
 
@@ -173,16 +173,16 @@ MAX_SPAN = 200
 
 @dataclass(frozen=True, kw_only=True)
 class ArticleTable:
-    """One table of an article, every row as long as its columns; a cell that spans several is repeated in each."""
+    """One table of an article. Every row is as long as the columns; a cell that spans several is repeated in each."""
 
     section: str
-    """The heading above it; empty in the introduction."""
+    """The heading above the table; empty in the introduction."""
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     def column(self, name: str) -> int | None:
-        """The place of a column by its name, or by how its name begins."""
+        """Return the index of a column by its name, or else by the beginning of its name."""
         wanted = name.casefold()
         names = [one.casefold() for one in self.columns]
         fitting = [
@@ -193,7 +193,7 @@ class ArticleTable:
 
 
 def article_tables(wikitext: str) -> list[ArticleTable]:
-    r"""The tables of a page in order, those inside others left out.
+    r"""Return the tables of a page in order, without tables nested in others.
 
     >>> (table,) = article_tables("== Men ==\n{|\n! Rank !! Player\n|-\n| rowspan=2 | 1 || [[A]]\n|-\n| B\n|}")
     >>> table.section, table.columns, table.rows
@@ -236,7 +236,7 @@ def _article_table(section: str, lines: list[str]) -> ArticleTable | None:
 
 
 def _marked_rows(lines: list[str]) -> tuple[str, list[list[tuple[str, bool]]]]:
-    """The caption, and rows of raw cells, each with whether it is a heading."""
+    """Return the caption, and rows of raw cells, each with whether it is a header cell."""
     caption = ""
     rows: list[list[tuple[str, bool]]] = [[]]
     for line in lines:
@@ -255,7 +255,7 @@ def _marked_rows(lines: list[str]) -> tuple[str, list[list[tuple[str, bool]]]]:
 
 
 def _filled_grid(rows: list[list[tuple[str, bool]]]) -> list[list[str]]:
-    """Cells by place, with those that reach over several rows or columns written into each."""
+    """Return the cells by position; those that span several rows or columns are repeated in each."""
     reaching: dict[int, tuple[int, str]] = {}
     grid: list[list[str]] = []
     for row in rows:
@@ -287,7 +287,7 @@ _REDIRECT = re.compile(r"\s*#redirect\s*:?\s*\[\[([^\]|#]+)", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class ArticleRevision:
-    """One version of a page, as its authors wrote it."""
+    """One revision of a page, as wikitext."""
 
     title: str
     revid: int
@@ -297,18 +297,18 @@ class ArticleRevision:
 
 @dataclass(frozen=True, kw_only=True)
 class ArticleHeading:
-    """A line of the table of contents."""
+    """An entry of the table of contents."""
 
     number: str
-    """As in a book: 2, 2.1, 2.1.3. The text before the first heading is 0."""
+    """Section number as in a book: 2, 2.1, 2.1.3. The text before the first heading is 0."""
     heading: str
     start: int
     end: int
-    """Where the section with all its subsections ends in the wikitext."""
+    """Offset in the wikitext at which the section ends, with all its subsections."""
 
 
 class Wikipedia:
-    """Reads revisions through the API. Rendered pages are never used: they show today's templates."""
+    """Reads revisions through the API. Rendered pages are never used, because they show today's templates."""
 
     facts = "recorded answers of March 2026, Wikimedia's rules for user agents of April 2026"
 
@@ -317,7 +317,7 @@ class Wikipedia:
         self._service = JsonService(config, WIKIPEDIA_URL)
 
     async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
-        """The newest version at or before the cutoff, following redirects as they stood then."""
+        """Return the newest revision at or before the cutoff, following redirects as of then."""
         for _ in range(MAX_REDIRECTS + 1):
             found = await self._revision(title, as_of)
             led = _REDIRECT.match(found.wikitext)
@@ -327,11 +327,11 @@ class Wikipedia:
         raise PageUnavailable(f"{title}: more than {MAX_REDIRECTS} redirects")
 
     async def contents(self, title: str, as_of: AsOf) -> list[ArticleHeading]:
-        """The table of contents, beginning with the introduction as number 0."""
+        """Return the table of contents, beginning with the introduction as number 0."""
         return article_headings((await self.revision(title, as_of)).wikitext)
 
     async def section(self, title: str, which: str | int, as_of: AsOf) -> str:
-        """The text of a section with its subsections, by number or by heading."""
+        """Return the text of a section with its subsections, by number or by heading."""
         found = await self.revision(title, as_of)
         listed = article_headings(found.wikitext)
         wanted = str(which).strip().casefold()
@@ -342,11 +342,11 @@ class Wikipedia:
         raise PageUnavailable(f"{found.title} has no section {which}; it has: {known}")
 
     async def tables(self, title: str, as_of: AsOf) -> list[ArticleTable]:
-        """The tables of an article as they stood at the cutoff."""
+        """Return the tables of an article as of the cutoff."""
         return article_tables((await self.revision(title, as_of)).wikitext)
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
-        """An article by its address, as a page that cannot have changed since its capture."""
+        """Return an article by its address, as a page that cannot have changed since its capture."""
         parts = urlsplit(url)
         if not parts.path.startswith("/wiki/") or parts.path == "/wiki/":
             raise PageUnavailable(f"{url}: not the address of an article")
@@ -362,7 +362,7 @@ class Wikipedia:
         )
 
     async def search(self, query: str, as_of: AsOf, limit: int = 5) -> list[SearchHit]:
-        """Articles that existed at the cutoff. Ranking and titles are today's; in a backtest no snippet is given."""
+        """Find articles that existed at the cutoff. Ranking and titles are today's; a backtest gets no snippets."""
         asked = {"list": "search", "srsearch": query, "srlimit": str(limit), "srprop": "snippet|timestamp"}
         found, notes = found_articles(await self._ask(asked))
         hits: list[SearchHit] = []
@@ -392,7 +392,7 @@ class Wikipedia:
         )
 
     async def _known_since(self, title: str, as_of: AsOf) -> datetime | None:
-        """When the version current at the cutoff was written; None where there was no version yet."""
+        """Return when the revision current at the cutoff was written; None if there was none yet."""
         revisions = (await self._page(title, as_of, "ids|timestamp")).rows("revisions")
         return revisions[0].need("timestamp").time() if revisions else None
 
@@ -420,20 +420,20 @@ class Wikipedia:
 
 
 def check_refusal(answer: Payload) -> None:
-    """Raise what Wikipedia says where it refuses, which it does with status 200."""
+    """Raise `SourceError` with Wikipedia's message if it refused the request, which it does with status 200."""
     if (error := answer.get("error")) is not None:
         raise SourceError(f"Wikipedia refused: {error.optional_text('info')[:200]}", url=answer.url)
 
 
 def found_page(answer: Payload) -> Payload:
-    """The one page of an answer; older answers list pages under their numbers."""
+    """Return the only page of a response; older responses list pages under their numbers."""
     pages = answer.need("query", "pages")
     listed = list(pages.members().values()) if isinstance(pages.value, dict) else pages.items()
     return listed[0] if listed else pages.missing()
 
 
 def found_articles(answer: Payload) -> tuple[list[tuple[str, str, datetime | None]], tuple[str, ...]]:
-    """Title, excerpt and last change of every article found, and a note on rows that cannot be read."""
+    """Return title, excerpt and last change of every article found, and a note on rows that cannot be read."""
 
     def article(row: Payload) -> tuple[str, str, datetime | None]:
         snippet = wikitext_to_text(row.optional_text("snippet"))
@@ -443,7 +443,7 @@ def found_articles(answer: Payload) -> tuple[list[tuple[str, str, datetime | Non
 
 
 def article_headings(wikitext: str) -> list[ArticleHeading]:
-    r"""The sections of a page in order, numbered as in a table of contents.
+    r"""Return the sections of a page in order, numbered as in a table of contents.
 
     >>> [(one.number, one.heading) for one in article_headings("Lead\n== A ==\n=== B ===\n== C ==\n")]
     [('0', 'Introduction'), ('1', 'A'), ('1.1', 'B'), ('2', 'C')]

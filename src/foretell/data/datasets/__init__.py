@@ -25,6 +25,6 @@ HOMES = {
     "foretell.data.datasets.rows": "Row csv_rows read_text",
     "foretell.data.datasets.tranches": "TranchePlan build_tranche",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Downloaded files with their checksums: written whole or not at all, checked again before every reading."""
+"""Downloaded files with their checksums: written atomically, and verified before every read."""
 
 import json
 import os
@@ -17,7 +17,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, kw_only=True)
 class CachedFile:
-    """What the manifest keeps of one file."""
+    """Manifest entry of one file."""
 
     sha256: str
     bytes: int
@@ -26,10 +26,10 @@ class CachedFile:
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where everything of this user lies: $FORETELL_HOME, else a folder for data that nobody cleans up.
+    """Return the user's home folder: $FORETELL_HOME, else a data folder that nothing cleans up.
 
-    Runs, paid replies and the ledger are there beside the downloads. Earlier versions used the platform's cache, which
-    other programs may empty; a home that is still there goes on being used.
+    It holds runs, paid replies and the ledger besides the downloads. Earlier versions used the platform's cache folder,
+    which other programs may empty; if one still exists there, it stays in use.
 
     >>> home_folder({"FORETELL_HOME": "/data/foretell"}).as_posix()
     '/data/foretell'
@@ -48,13 +48,13 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 class DownloadCache:
-    """Files below one directory, each recorded in the manifest beside them."""
+    """Files below one directory, each recorded in its manifest."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
     def entries(self) -> dict[str, CachedFile]:
-        """The manifest by relative name; empty where there is none."""
+        """Return the manifest entries by relative file name; empty if there is no manifest."""
         path = self.root / MANIFEST
         try:
             body: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ class DownloadCache:
             raise InputError("is damaged", path=path, hint="delete it; files are then downloaded again") from None
 
     def entry(self, name: str) -> CachedFile | None:
-        """What is recorded of a file, if the file is there and unchanged since it was written."""
+        """Return the entry of a file, if the file exists and is unchanged since it was written."""
         entry = self.entries().get(name)
         return entry if entry is not None and self.intact(name, entry) else None
 
@@ -79,7 +79,7 @@ class DownloadCache:
         return len(body) == entry.bytes and sha256(body).hexdigest() == entry.sha256
 
     def path(self, name: str) -> Path:
-        """The path of a file that is recorded and unchanged; otherwise an error that says what to do."""
+        """Return the path of a recorded, unchanged file; otherwise raise an error that says what to do."""
         path = self.root / name
         recorded = self.entries().get(name)
         if recorded is None:
@@ -89,7 +89,7 @@ class DownloadCache:
         return path
 
     def put(self, name: str, body: bytes, *, url: str, etag: str = "") -> Path:
-        """Store a file and record it. The file is in place before the manifest says so."""
+        """Store a file and record it. The manifest is updated only after the file is in place."""
         path = self.root / name
         write_atomically(path, body)
         entry = CachedFile(sha256=sha256(body).hexdigest(), bytes=len(body), url=url, etag=etag)
@@ -99,5 +99,5 @@ class DownloadCache:
         return path
 
     def names(self, folder: str) -> Iterator[str]:
-        """Recorded files below a folder, in order."""
+        """Return the names of recorded files below a folder, sorted."""
         return (name for name in sorted(self.entries()) if name.startswith(f"{folder}/"))

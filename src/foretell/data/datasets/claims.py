@@ -1,4 +1,4 @@
-"""Claim sets: statements that a publication later found true or false (the shape of Matter-of-Fact)."""
+"""Claim sets: statements that a later publication found true or false (the format of Matter-of-Fact)."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -19,11 +19,11 @@ TRUE = "true"
 
 
 def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
-    """Read claims, one JSON object a line: `claim`, `label` (true/false), `published`, `category`, `split`, `id`.
+    """Read claims, one JSON object per line: `claim`, `label` (true/false), `published`, `category`, `split`, `id`.
 
-    What decides a claim is the publication itself, so a forecaster may know what was known by the evening of the day
-    before it. With `split`, only that part is returned and the rest is counted. The split is the question's subtype,
-    and so a column of every table of outcomes. A category may be several, parted by semicolons.
+    The publication itself decides a claim, so a forecaster may use what was known by the end of the day before it. With
+    `split`, only that part is returned and the rest is counted. The split is the question's subtype, and so a column of
+    every table of outcomes. Several categories are separated by semicolons.
     """
     found, ids = QuestionSetBuilder(), set[str]()
     for row in jsonl_rows(Path(path)):

@@ -1,4 +1,4 @@
-"""What the registry knows of a data set: a function from a request to questions with their outcomes."""
+"""The registry's interface of a data set: a function from a request to questions with their outcomes."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -12,28 +12,28 @@ from foretell.data.service import ServiceConfig
 from foretell.questions.errors import InputError
 
 Online = Callable[[Callable[[ServiceConfig], Coroutine[Any, Any, None]]], None]
-"""Carries out work that needs the network, with a connection and what the settings say of the service."""
+"""Runs a coroutine that needs the network, with an HTTP client and the settings of the service."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRequest:
-    """Which part of a data set is wanted. Written `NAME` or `NAME:ARGUMENT`."""
+    """Which part of a data set is requested. Written `NAME` or `NAME:ARGUMENT`."""
 
     argument: str = ""
-    """What follows the colon: a file, a tournament, whatever the data set makes of it."""
+    """Text after the colon: a file, a tournament, or whatever the data set defines."""
     rounds: tuple[str, ...] = ()
-    """Due dates of the rounds wanted; all of them where none is named."""
+    """Due dates of the requested rounds; empty for all."""
     folder: Path | None = None
-    """Where downloaded files are, instead of the usual place."""
+    """Folder of downloaded files, instead of the default."""
     live: bool = False
-    """Whether it is for a live run, whose questions are open now."""
+    """Whether this is for a live run, whose questions are open now."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     online: Online | None = field(default=None, repr=False)
-    """How to fetch what is not here yet; None where only what is here counts."""
+    """Downloads what is missing locally; None to use local files only."""
 
     @property
     def path(self) -> Path:
-        """The argument as a file or folder that exists."""
+        """The argument as the path of an existing file or folder."""
         if not self.argument:
             raise InputError("the data set needs a file", hint="write NAME:FILE")
         path = Path(self.argument)
@@ -44,23 +44,23 @@ class DatasetRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Questions, the past that base rates are counted from, and the series that some of the questions are about."""
+    """Questions, the history from which base rates are computed, and the series that some questions are about."""
 
     questions: QuestionSet
     history: QuestionSet
-    """Each question sees only the part that was known before its date."""
+    """Past questions; each question sees only the part that was known before its date."""
     series: SeriesSource | None = None
     grows: bool = False
-    """Whether it is a listing of what is open now: its run is known by its name, and asks what comes in later too."""
+    """Whether this is a listing of what is open now: its run is identified by name, and also asks later arrivals."""
 
     @classmethod
     def alone(cls, questions: QuestionSet) -> "Dataset":
-        """Questions that are their own history."""
+        """Return a data set whose questions are their own history."""
         return cls(questions=questions, history=questions)
 
     @classmethod
     def rounds_of(cls, history: QuestionSet, rounds: tuple[str, ...], *, path: Path) -> "Dataset":
-        """Some of the rounds of a set, by due date, with all of it as history."""
+        """Return some rounds of a set, by due date, with the whole set as history."""
         present = {question.due.date().isoformat() for question in history.questions}
         if missing := [day for day in rounds if day not in present]:
             hint = f"there are {', '.join(sorted(present))}"
@@ -73,13 +73,13 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """A data set that is a file of the user's: how to read it, and how to know it without being told its format."""
+    """A data set read from a user's file: how to read it, and how to recognise it if no format is given."""
 
     read: Callable[[DatasetRequest], Dataset | QuestionSet]
     recognises: Callable[[Path], bool] = lambda path: False
-    """Asked about files that are named without a format."""
+    """Whether a file given without a format has this format."""
     known: Callable[[str], bool] = lambda argument: False
-    """Whether an argument is known by name, such as that of a downloaded set, and not the path of a file."""
+    """Whether an argument is a known name, such as that of a downloaded set, rather than a file path."""
 
     def __call__(self, request: DatasetRequest) -> Dataset | QuestionSet:
         """Read the file named by the request."""

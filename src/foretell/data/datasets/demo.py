@@ -1,7 +1,7 @@
 """The demonstration data set: questions about real series that ship with a library, so that nothing is downloaded.
 
-The form is that of ForecastBench's data-set questions: will the value be higher on a later day than on the day of
-asking? Any series becomes a benchmark of its own this way.
+The questions have the form of ForecastBench's data-set questions: will the value be higher on a later day than on the
+day of asking? Any series can be made into a benchmark this way.
 """
 
 from datetime import date, timedelta
@@ -23,15 +23,15 @@ DEMO: dict[str, tuple[int, tuple[int, ...]]] = {
     "sunspots": (1200, (365, 1095)),
     "nile": (1200, (365, 1095)),
 }
-"""Days between two rounds and how many days ahead each asks; no two rounds look at the same stretch."""
+"""Days between two rounds, and the horizons of each in days; no two rounds cover the same period."""
 BURN_IN = 0.4
 """Share of each series that is history before the first question."""
 LEAST_HISTORY = 24
-"""Observations that must be known on the due date."""
+"""Minimum number of observations known on the due date."""
 
 
 def demo(request: DatasetRequest | None = None) -> Dataset:
-    """Real series that ship inside statsmodels, turned into questions of ForecastBench's form."""
+    """Return questions of ForecastBench's form about real series that ship inside statsmodels."""
     del request
     source = PackagedSeries()
     sets: list[QuestionSet] = []
@@ -48,10 +48,10 @@ def demo(request: DatasetRequest | None = None) -> Dataset:
 def questions_from(
     series: Series, ref: SeriesRef, title: str, dues: list[date], horizons: tuple[int, ...]
 ) -> QuestionSet:
-    """One question per due date with one target per horizon in days, and the outcomes the series itself gives.
+    """Return one question per due date, with one target per horizon in days, and their outcomes from the series.
 
-    Horizons shorter than the spacing of the observations are left out: nothing could have changed. The title reads well
-    after "Will": "the sea surface temperature".
+    Horizons shorter than the spacing of the observations are left out, because nothing could have changed. The title
+    must read well after "Will": "the sea surface temperature".
     """
     id, last = f"{ref.provider}/{series.id}", series.days[-1].astype(date)
     spacing = float(np.median(np.diff(series.days).astype(int)))

@@ -1,4 +1,4 @@
-"""ForecastBench: question sets, resolution sets and submissions, exactly as they are published."""
+"""ForecastBench question sets, resolution sets and submissions, exactly as published."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ class ForecastBenchFile:
 
 
 def read_forecastbench_file(path: Path, list_name: str) -> ForecastBenchFile:
-    """Read the frame of a file and check it; rows are checked by whoever reads them."""
+    """Read the outer structure of a file and check it; rows are checked when they are read."""
     body: Any = read_json(path)
     if not isinstance(body, dict) or not isinstance(body.get(list_name), list):
         raise InputError(
@@ -49,7 +49,7 @@ def read_forecastbench_file(path: Path, list_name: str) -> ForecastBenchFile:
 
 
 def _due(head: Row) -> datetime:
-    """The due date, named outright or by the question set's file name."""
+    """Return the due date, stated directly or as part of the question set's file name."""
     stated, named = head.text("forecast_due_date"), head.text("question_set")[:10]
     if stated and named and stated[:10] != named:
         problem = f"forecast_due_date {stated} and question_set {named} name two rounds"
@@ -62,7 +62,7 @@ def _due(head: Row) -> datetime:
 
 
 def question_identity(row: Row) -> tuple[str, Row] | None:
-    """The question's id as '<source>/<id>' and the row that says so in its errors; None for a combination."""
+    """Return the id '<source>/<id>' and the row with that name for its errors; None for a combination question."""
     if isinstance(row.need("id"), list):
         return None
     question_id = f"{row.need_text('source')}/{row.text('id')}"
@@ -87,7 +87,7 @@ WORDINGS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def subtype_of(source: str, kind: QuestionKind, text: str) -> str:
-    """The question's template within its source; 'other' where the wording is new.
+    """Return the question's template within its source; 'other' for an unknown wording.
 
     >>> subtype_of("acled", "dataset", "Will there be more 'Riots' in Monaco for the 30 days before …")
     'increase'
@@ -104,15 +104,15 @@ def subtype_of(source: str, kind: QuestionKind, text: str) -> str:
 
 
 def series_of(source: str, question_id: str, url: str, text: str, frozen: float | None) -> SeriesRef | None:
-    """The series that decides the question and the comparison, where there is one that can be looked up.
+    """Return the series that decides the question, and the comparison, if there is one that can be looked up.
 
     Args:
-        source: Of the three sources that are series, the question is whether the value rises after the due date.
+        source: For the three sources that are series, the question is whether the value rises after the due date.
         question_id: As published. DBnomics ids have '_' for '/', which cannot be undone in general, so the page's
             address is read instead.
         url: The page of the series.
-        text: The wording, which tells what of ACLED and of Wikipedia's tables is counted.
-        frozen: The value at the freeze. What ACLED and Wikipedia are compared with is worked out from it.
+        text: The wording, which says what is counted for ACLED and for Wikipedia's tables.
+        frozen: The value at the freeze, from which the threshold for ACLED and Wikipedia is computed.
 
     >>> series_of("dbnomics", "meteofrance_TEMPERATURE_celsius.07607.D",
     ...           "https://db.nomics.world/meteofrance/TEMPERATURE/celsius.07607.D", "", None).id
@@ -135,17 +135,17 @@ def series_of(source: str, question_id: str, url: str, text: str, frozen: float 
 
 @dataclass(frozen=True, kw_only=True)
 class LookedUp:
-    """A wording of questions whose value stands in a series, and what it is compared with."""
+    """A wording of questions whose value is found in a series, and the threshold it is compared with."""
 
     words: re.Pattern[str]
     id: str
-    """Of the series, with the named parts of the wording."""
+    """Id of the series, with placeholders for the named groups of the wording."""
     comparison: Literal["above", "below"] = "above"
     scale: float = 1.0
     plus: float = 0.0
-    """What is compared with: so many times the frozen value, and so much more."""
+    """The threshold is `scale` times the frozen value plus this."""
     level: float | None = None
-    """Or this, whatever was frozen."""
+    """Fixed threshold, used instead of one computed from the frozen value."""
 
 
 LONGEST_WORDING = 1_000
@@ -181,7 +181,7 @@ LOOKED_UP: dict[str, tuple[LookedUp, ...]] = {
 
 
 def filled(text: str, *, due: str, resolution: str = "the resolution date") -> str:
-    """A question's text with its two placeholders replaced.
+    """Replace the two placeholders of a question's text.
 
     >>> filled("Up by {resolution_date} since {forecast_due_date}?", due="2025-10-26")
     'Up by the resolution date since 2025-10-26?'
@@ -196,7 +196,7 @@ YES = "yes"
 
 
 def read_question_set(path: str | Path) -> QuestionSet:
-    """Read `<due>-llm.json`. Combination questions (a list as id) are dropped and counted, as the leaderboard does."""
+    """Read `<due>-llm.json`. Combination questions (a list as id) are dropped and counted, as on the leaderboard."""
     document = read_forecastbench_file(Path(path), "questions")
     counts: Counter[str] = Counter()
     found: dict[str, Question] = {}
@@ -249,7 +249,7 @@ def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Questi
 
 
 def dated_targets(moments: Iterable[datetime], text: str, due: str) -> tuple[Target, ...]:
-    """One target per resolution date; the label is the question's first paragraph with that date in it."""
+    """Return one target per resolution date; the label is the question's first paragraph with that date in it."""
     first = text.split("\n\n")[0]
     days = [(moment, moment.date().isoformat()) for moment in moments]
     return tuple(
@@ -258,7 +258,7 @@ def dated_targets(moments: Iterable[datetime], text: str, due: str) -> tuple[Tar
 
 
 def market_target(row: Row, column: str, at: datetime | None) -> Target:
-    """The one target of a market question with the crowd's price, if there is one; when it ends nobody knows."""
+    """Return the only target of a market question with the crowd's price, if any; when it ends is unknown."""
     price = None if stated(row, column) == "" else row.real(column)
     if price is None or at is None:
         return Target(id=YES)
@@ -266,7 +266,7 @@ def market_target(row: Row, column: str, at: datetime | None) -> Target:
 
 
 def _last_value(text: str, at: datetime | None, meaning: str) -> LastValue | None:
-    """The value at the freeze as a number; some sources freeze a word, which stays in the background alone."""
+    """Return the value at the freeze as a number; some sources freeze a word, which is only in the background."""
     value = _real(text)
     return LastValue(value=value, at=at, meaning=meaning) if at is not None and value is not None else None
 
@@ -280,13 +280,13 @@ def _real(text: str) -> float | None:
 
 
 def stated(row: Row, field: str) -> str:
-    """The text of a field that may be "not applicable"."""
+    """Return the text of a field; empty if it is "not applicable"."""
     text = row.text(field)
     return "" if text == NOT_APPLICABLE else text
 
 
 def paragraphs(*parts: str) -> str:
-    """Those that say something, with an empty line between them."""
+    """Join the non-empty parts with blank lines."""
     return "\n\n".join(filter(None, parts))
 
 
@@ -330,9 +330,9 @@ def read_resolution_set(path: str | Path) -> QuestionSet:
 
 
 def resolution_revisions(old: Iterable[Resolution], new: Iterable[Resolution]) -> tuple[ResolutionRevision, ...]:
-    """Targets that had an outcome in the old version and have another, or none, in the new one.
+    """Return the targets whose outcome in the old version is different or missing in the new one.
 
-    A target resolved for the first time is news, not a revision; one that vanished from the file is not judged.
+    A target resolved for the first time is not a revision; one that is no longer in the file is not judged.
     """
     before = {outcome_key(r): r.outcome for r in old if r.outcome is not None}
     later = {outcome_key(r): r.outcome for r in new}
@@ -356,7 +356,7 @@ def _resolution(document: ForecastBenchFile, question_id: str, row: Row, counts:
 
 
 def read_outcome(row: Row, column: str, counts: Counter[str]) -> int | None:
-    """0 or 1; None, counted, for what is open or came out as neither."""
+    """Return 0 or 1; None, which is counted, for a row that is open or resolved to neither."""
     if not row.need_flag("resolved"):
         counts[UNRESOLVED] += 1
         return None
@@ -368,7 +368,7 @@ def read_outcome(row: Row, column: str, counts: Counter[str]) -> int | None:
 
 
 def _add(found: dict[OutcomeKey, Resolution], resolution: Resolution, counts: Counter[str]) -> None:
-    """Keep one row per key. Where a file contradicts itself nobody knows the outcome, so there is none."""
+    """Keep one row per key. If a file contradicts itself, the outcome is unknown, so there is none."""
     earlier = found.setdefault(outcome_key(resolution), resolution)
     if earlier is resolution:
         return
@@ -383,23 +383,23 @@ def _add(found: dict[OutcomeKey, Resolution], resolution: Resolution, counts: Co
 
 
 def question_file(day: str) -> str:
-    """The published path of a round's questions, below the data sets' root."""
+    """Return the published path of a round's questions, below the root of the data sets."""
     return f"question_sets/{day}-llm.json"
 
 
 def resolution_file(day: str) -> str:
-    """The published path of a round's outcomes."""
+    """Return the published path of a round's outcomes."""
     return f"resolution_sets/{day}_resolution_set.json"
 
 
 def read_round(questions: str | Path, resolutions: str | Path | None = None) -> QuestionSet:
-    """One round from its question file and, where there is one, its resolution file."""
+    """Read one round from its question file and, if given, its resolution file."""
     asked = read_question_set(questions)
     return asked if resolutions is None else join_round(asked, read_resolution_set(resolutions))
 
 
 def read_rounds(directory: str | Path, days: Sequence[str] | None = None) -> QuestionSet:
-    """All rounds, or the named ones, of a directory that holds `question_sets/` and `resolution_sets/`."""
+    """Read all rounds, or the named ones, of a directory with `question_sets/` and `resolution_sets/`."""
     root = Path(directory)
     found = sorted(path.name.removesuffix("-llm.json") for path in root.glob("question_sets/????-??-??-llm.json"))
     wanted = found if days is None else list(days)
@@ -415,7 +415,7 @@ def read_rounds(directory: str | Path, days: Sequence[str] | None = None) -> Que
 
 
 def join_round(asked: QuestionSet, outcomes: QuestionSet) -> QuestionSet:
-    """Questions with their outcomes; rows that answer nothing asked are dropped and counted."""
+    """Join questions with their outcomes; rows that belong to no question are dropped and counted."""
     if outcomes.resolutions and asked.questions and outcomes.resolutions[0].due != asked.questions[0].due:
         raise InputError(f"the outcomes are of {outcomes.name}, the questions of {asked.name}")
     targets = {q.id: {t.id for t in q.targets} for q in asked.questions}
@@ -444,7 +444,7 @@ class ForecastBenchSubmission:
 
     @property
     def forecaster(self) -> str:
-        """As shown in tables."""
+        """Name as shown in tables."""
         return f"{self.organization}:{self.model}"
 
 
@@ -482,7 +482,7 @@ def read_submission(path: str | Path) -> ForecastBenchSubmission:
 
 
 def _target(row: Row) -> str:
-    """A market has one target whatever date a row carries; a data-set row must say for which date it is."""
+    """Return the target of a row. A market has one target whatever the date; a data-set row must state its date."""
     if row.text("source") in MARKETS:
         return YES
     moment = _moment(row, "resolution_date")

@@ -1,4 +1,4 @@
-"""Downloads of public question sets. Finished files are skipped, so an interrupted pull is simply run again."""
+"""Downloads of public question sets. Finished files are skipped, so an interrupted pull can simply be run again."""
 
 import json
 import re
@@ -29,25 +29,25 @@ FORECASTBENCH_URL = (
     "https://raw.githubusercontent.com/forecastingresearch/forecastbench-datasets/refs/heads/main/datasets"
 )
 FIRST_ROUND = date(2025, 3, 2)
-"""Since then there has been a round every other Sunday."""
+"""Due date of the first round; since then there has been one every other Sunday."""
 ROUND_DAYS = 14
 _ROUND_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})-llm\.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PulledFile:
-    """What became of one file."""
+    """Result of downloading one file."""
 
     name: str
     state: str
-    """'downloaded', 'updated', 'unchanged', 'not published yet', or how many markets told their price."""
+    """'downloaded', 'updated', 'unchanged', 'not published yet', or the number of markets with a price."""
     bytes: int = 0
     revised: int = 0
-    """Outcomes that the new version changed."""
+    """Number of outcomes that the new version changed."""
 
 
 class ForecastBenchDownload:
-    """The public ForecastBench files, and the copy of them on this machine."""
+    """The public ForecastBench files and their local copies."""
 
     def __init__(self, cache: DownloadCache, client: AsyncHttpClient, *, url: str = FORECASTBENCH_URL) -> None:
         self.cache = cache
@@ -55,7 +55,7 @@ class ForecastBenchDownload:
         self.url = url.rstrip("/")
 
     async def latest(self) -> str:
-        """The newest round's due date. The published file is a git symlink: its body is the name of another file."""
+        """Return the newest round's due date. The published file is a git symlink: its body is another file's name."""
         url = f"{self.url}/question_sets/latest-llm.json"
         body = (await self.client.get(url)).body[:200].decode("utf-8", "replace").strip()
         named = _ROUND_FILE.fullmatch(body) or re.search(r'"question_set":\s*"(\d{4}-\d{2}-\d{2})-llm\.json"', body)
@@ -64,7 +64,7 @@ class ForecastBenchDownload:
         return named.group(1)
 
     async def pull(self, days: Sequence[str], watch: Callable[[str], Progress] | None = None) -> list[PulledFile]:
-        """Bring the rounds here: questions once, outcomes in their newest version."""
+        """Download rounds: questions once, outcomes in their newest version."""
         for day in days:
             _check_day(day)
         done: list[PulledFile] = []
@@ -74,7 +74,7 @@ class ForecastBenchDownload:
         return done
 
     async def _questions(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
-        """Question sets never change once they are out, so an intact copy is good for ever."""
+        """Download the questions. Published question sets never change, so an intact copy stays valid."""
         name = question_file(day)
         entry = self.cache.entry(name)
         if entry is not None:
@@ -116,7 +116,7 @@ class ForecastBenchDownload:
         return PulledFile(name=name, state="updated", bytes=len(answer.body), revised=changed)
 
     async def _known(self, day: str) -> str:
-        """The rounds around a day, for someone who named one that does not exist."""
+        """Return a hint with the rounds near a day, for a round that does not exist."""
         try:
             known = rounds_until(await self.latest())
         except SourceError:
@@ -126,25 +126,25 @@ class ForecastBenchDownload:
 
 
 def pulled_rounds(cache: DownloadCache) -> list[str]:
-    """Due dates of the rounds whose questions are here."""
+    """Return the due dates of the rounds whose questions are downloaded."""
     found = (_ROUND_FILE.fullmatch(Path(name).name) for name in cache.names("question_sets"))
     return [match.group(1) for match in found if match]
 
 
 def price_file(day: str) -> str:
-    """Where prices of a round's markets at its due moment are kept, below the folder of rounds."""
+    """Return the path, below the folder of rounds, of the market prices at a round's due time."""
     return f"prices/{day}.json"
 
 
 def read_pulled(cache: DownloadCache, day: str) -> QuestionSet:
-    """A downloaded round; each file is checked against its checksum before it is read."""
+    """Read a downloaded round; each file is verified against its checksum first."""
     outcomes, here = resolution_file(day), cache.entries()
     found = read_round(cache.path(question_file(day)), cache.path(outcomes) if outcomes in here else None)
     return _with_prices(found, cache.path(price_file(day))) if price_file(day) in here else found
 
 
 def _with_prices(found: QuestionSet, path: Path) -> QuestionSet:
-    """The round with prices nearer to its due moment than those it was published with."""
+    """Replace prices in the round with those closer to its due time."""
     try:
         prices: dict[str, dict[str, tuple[str, float]]] = json.loads(path.read_bytes())["prices"]
         newer = {
@@ -165,7 +165,7 @@ def _with_prices(found: QuestionSet, path: Path) -> QuestionSet:
 
 
 def rounds_until(latest: str) -> list[str]:
-    """Due dates of all rounds in the fortnightly rhythm up to the latest.
+    """Return the due dates of all rounds, one every two weeks, up to the latest.
 
     >>> rounds_until("2025-04-01")
     ['2025-03-02', '2025-03-16', '2025-03-30']
@@ -184,7 +184,7 @@ def _check_day(day: str) -> None:
 
 
 def _check_body(body: bytes, list_name: str, url: str) -> None:
-    """A body that is cut short or is an error page must never replace a good file."""
+    """Raise if the body is truncated or an error page, which must never replace a good file."""
     try:
         value: Any = json.loads(body)
     except ValueError as error:
@@ -194,7 +194,7 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
 
 
 def forecastbench(request: DatasetRequest) -> Dataset:
-    """The data set `forecastbench`, or `forecastbench:2026-03-15`; rounds that are not here are fetched."""
+    """Open the data set `forecastbench` or `forecastbench:2026-03-15`; missing rounds are downloaded."""
     rounds = (*request.rounds, *filter(None, request.argument.split(",")))
     for day in rounds:
         _check_day(day)
@@ -209,7 +209,7 @@ def forecastbench(request: DatasetRequest) -> Dataset:
 
 
 def _fetch_missing(cache: DownloadCache, missing: Sequence[str], online: Online | None) -> None:
-    """Bring named rounds here, or the newest where none is named; an `InputError` says what to do where that fails."""
+    """Download the named rounds, or the newest if none is named; on failure, an `InputError` says what to do."""
     wanted = f"round {', '.join(missing)}" if missing else "any round"
     command = f"foretell data pull forecastbench {' '.join(f'--round {day}' for day in missing) or '--latest'}"
 

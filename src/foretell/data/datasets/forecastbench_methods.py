@@ -1,6 +1,6 @@
-"""Forecasts of ForecastBench's public methods: files as teams send them, the published archive, or a flat table.
+"""Forecasts of ForecastBench's public methods: submission files, the published archive, or a flat table.
 
-A file that cannot be read is left out, named and counted: one bad file among hundreds is no reason to score nobody.
+A file that cannot be read is left out, named and counted: one bad file among hundreds must not prevent scoring.
 """
 
 import tarfile
@@ -15,30 +15,30 @@ from foretell.data.datasets.rows import open_table
 from foretell.questions.errors import InputError
 
 FORECAST_SETS = "forecast_sets"
-"""Where they are looked for beside the pulled rounds: a folder, or an archive of this name."""
+"""Name under which they are looked for next to the pulled rounds: a folder or an archive."""
 ARCHIVES = (".tar.gz", ".tgz", ".tar")
 TABLES = (".parquet", ".csv")
 TABLE_COLUMNS = ("method", "forecast_due_date", "source", "question_id", "resolution_date", "probability")
 MOST_FILES, MOST_BYTES = 5_000, 50_000_000
-"""Files of the wanted rounds that are read, and how large one may be."""
+"""Maximum number of files of the requested rounds that are read, and maximum size of one in bytes."""
 Row = dict[str, Any]
 
 
 @dataclass(kw_only=True)
 class MethodForecasts:
-    """Rows as scoring reads them, and what was left out."""
+    """Rows in the format that scoring reads, and the files that were left out."""
 
     rows: list[Row] = field(default_factory=list[Row])
     problems: list[str] = field(default_factory=list[str])
 
     @property
     def methods(self) -> set[str]:
-        """Their names."""
+        """Names of the methods."""
         return {row["forecaster"] for row in self.rows}
 
 
 def read_methods(place: Path, rounds: Collection[str], *, own: Collection[str] = ()) -> MethodForecasts:
-    """The forecasts of all methods in a file, folder, archive or table, of these rounds.
+    """Return the forecasts of all methods in a file, folder, archive or table for these rounds.
 
     Args:
         place: A submission (.json), a folder of them, the published archive (.tar.gz), or a table (.parquet, .csv).
@@ -63,7 +63,7 @@ def read_methods(place: Path, rounds: Collection[str], *, own: Collection[str] =
 
 
 def submission_rows(submission: ForecastBenchSubmission, name: str | None = None) -> list[Row]:
-    """One row for each forecast of a file."""
+    """Return one row per forecast of a submission."""
     due = submission.due.date().isoformat()
     return [
         {"forecaster": name or submission.forecaster, "question": one.question_id, "target": target, "due": due, "p": p}
@@ -73,7 +73,7 @@ def submission_rows(submission: ForecastBenchSubmission, name: str | None = None
 
 
 def _files(place: Path, rounds: Collection[str]) -> Iterator[tuple[str, Path]]:
-    """The files of these rounds, which are named by their due date."""
+    """Yield the files of these rounds, whose names begin with their due date."""
     if place.is_file() and not place.name.endswith(ARCHIVES):
         yield place.name, place
         return
@@ -101,7 +101,7 @@ def _files(place: Path, rounds: Collection[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _table_rows(path: Path, rounds: Collection[str]) -> list[Row]:
-    """Rows of a table with the columns method, due date, source, question, resolution date and probability."""
+    """Return the rows of a table with columns method, due date, source, question, resolution date and probability."""
     if not path.is_file():
         raise InputError("no such file", path=path, column="--methods")
     with open_table(path, TABLE_COLUMNS) as (con, table, columns):

@@ -25,7 +25,7 @@ from foretell.questions.resolution import Resolution
 OutcomeColumn = Literal["outcome", "paper_outcome"]
 PriceMoment = Literal["due", "freeze"]
 TableAskingKey = tuple[str, str, str]
-"""Source, question id and due date as the tables write them: what joins the two."""
+"""Source, question id and due date as written in the tables: the key that joins the two."""
 
 ASKING_COLUMNS = ("forecast_due_date", "source", "question_id")
 QUESTION_COLUMNS = (
@@ -47,13 +47,13 @@ def read_question_tables(
     """Read `<prefix>questions` and `<prefix>resolutions` (`.parquet` or `.csv`) of a folder.
 
     The tables name no resolution date beyond those in `resolutions`, so a data-set question asks about exactly those
-    dates, and one without any is left out. Rows that are not resolved give a target and no outcome.
+    dates, and one without any is left out. Unresolved rows give a target without an outcome.
 
     Args:
-        folder: Where the two files are.
-        prefix: What their names begin with, e.g. "ab_".
-        outcomes: Which column holds the answers.
-        price: The crowd's price of a market question: on the due date where known ("due"), or at the freeze.
+        folder: The folder of the two files.
+        prefix: Prefix of their names, e.g. "ab_".
+        outcomes: The column that holds the answers.
+        price: The crowd's price of a market question: on the due date if known ("due"), or at the freeze.
     """
     root = Path(folder)
     resolved = _rows(_file(root, f"{prefix}resolutions"), (*RESOLUTION_COLUMNS, outcomes))
@@ -90,7 +90,7 @@ def read_question_tables(
 
 
 def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Question:
-    """The same shape as `forecastbench` gives to the published files."""
+    """Return a question of the same form as `forecastbench` reads from the published files."""
     kind, source, id, due = _kind(row), row.text("source"), row.text("question_id"), row.text("forecast_due_date")
     text = row.need_text("question")
     last = _last_value(row, due) if kind == "dataset" else None
@@ -121,7 +121,7 @@ def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Ques
 
 
 def _market(row: Row, price: PriceMoment) -> Target:
-    """The one target of a market question with the crowd's price, if there is one."""
+    """Return the only target of a market question, with the crowd's price, if any."""
     if price == "freeze" or row.real("price_on_due_date") is None:
         return market_target(row, "freeze_value", row.moment("freeze_date"))
     return market_target(row, "price_on_due_date", row.moment("forecast_due_date"))
@@ -157,7 +157,7 @@ def _file(root: Path, stem: str) -> Path:
 
 
 def _rows(path: Path, needed: tuple[str, ...]) -> list[Row]:
-    """The needed columns of a table; a CSV file's cells stay text until a column is read as what it should be."""
+    """Return the required columns of a table; a CSV file's cells stay text until a column's type is known."""
     with open_table(path, needed) as (con, table, _):
         records = con.execute(f"select {', '.join(needed)} from {table}").fetchall()
     return [
@@ -167,7 +167,7 @@ def _rows(path: Path, needed: tuple[str, ...]) -> list[Row]:
 
 
 def _plain(record: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Missing numbers of a Parquet file may be written as NaN."""
+    """Replace NaN, as which a Parquet file may store missing numbers, with None."""
     return tuple(None if isinstance(value, float) and value != value else value for value in record)
 
 

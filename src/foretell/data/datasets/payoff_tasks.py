@@ -21,10 +21,10 @@ NO_BEST = "tasks dropped: no single option pays best"
 
 
 def read_options(path: str | Path) -> QuestionSet:
-    """Read option tasks, one JSON object a line.
+    """Read option tasks, one JSON object per line.
 
-    `question`, `options` ({"label": dollars, …} or [{"label": …, "value": dollars}, …]) and `cutoff` are needed;
-    `resolves`, `id`, `category`, `criteria`, `background`, `source` and `cluster` may be there. Dollars are what one
+    `question`, `options` ({"label": dollars, …} or [{"label": …, "value": dollars}, …]) and `cutoff` are required;
+    `resolves`, `id`, `category`, `criteria`, `background`, `source` and `cluster` are optional. Dollars are what one
     dollar put on the option returned; leave all of them out (null) while a task is open.
     """
     found, seen = QuestionSetBuilder(), set[AskedKey]()
@@ -46,7 +46,7 @@ def read_options(path: str | Path) -> QuestionSet:
 
 
 def best_option(payoffs: Mapping[str, float], *, tolerance: float = 1e-9) -> str | None:
-    """The one option that pays more than every other, or None where the best cannot be told from the next.
+    """Return the option that pays more than every other; None if the best cannot be told from the next.
 
     >>> best_option({"long": 1.2, "short": 0.8}), best_option({"long": 1.0, "short": 1.0})
     ('long', None)
@@ -58,7 +58,7 @@ def best_option(payoffs: Mapping[str, float], *, tolerance: float = 1e-9) -> str
 
 
 def resolve_options(question: Question, payoffs: Mapping[str, float], *, provenance: str = "") -> list[Resolution]:
-    """Outcomes of a task: 1 for the option that paid best, 0 for the others, each with its dollars."""
+    """Return the outcomes of a task: 1 for the option that paid best, 0 for the others, each with its payoff."""
     best = best_option(payoffs)
     resolves = question.targets[0].resolves_at
     return [
@@ -123,15 +123,15 @@ def _read_payoffs(row: Row) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class FinancialTaskPlan:
-    """What a task needs before it counts as well formed."""
+    """Requirements for a task to be well formed."""
 
     horizon_days: int = 365
     min_history: int = 250
-    """Observations up to the cutoff, about one trading year."""
+    """Minimum observations up to the cutoff, about one trading year."""
     max_stale_days: int = 7
-    """A price this much older than the day it stands for is not a price of that day."""
+    """Maximum age in days of a price that stands for a day."""
     min_move: float = 1e-6
-    """Smaller relative moves leave nothing to choose between."""
+    """Minimum relative price move; smaller moves leave nothing to choose between."""
 
     def __post_init__(self) -> None:
         if self.horizon_days < 1 or self.min_history < 1:
@@ -140,7 +140,7 @@ class FinancialTaskPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class FinancialTaskKind:
-    """How a task is worded and what each option returns for one dollar, given the ratio of end to start price."""
+    """Wording of a task, and what each option returns for one dollar, given the ratio of end to start price."""
 
     name: str
     text: str
@@ -173,7 +173,7 @@ class DiscardedTask:
 
 @dataclass(frozen=True, kw_only=True)
 class FinancialTasks(QuestionSet):
-    """Tasks out of price series, and those that could not be asked."""
+    """Tasks built from price series, and those that were discarded."""
 
     discarded: tuple[DiscardedTask, ...] = ()
 
@@ -184,7 +184,7 @@ def build_financial_tasks(
     wager: FinancialTaskKind = LONG_SHORT,
     plan: FinancialTaskPlan | None = None,
 ) -> FinancialTasks:
-    """One task per series and cutoff day; tasks that are not well formed are dropped, each with its reason.
+    """Build one task per series and cutoff day; tasks that are not well formed are dropped, each with its reason.
 
     >>> days = np.arange("2024-01-01", "2024-03-01", dtype="M8[D]")
     >>> prices = Series(id="X", days=days, values=np.linspace(100, 120, len(days)))
@@ -212,13 +212,13 @@ def build_financial_tasks(
 
 
 LATEST_VALUES, EARLIER_MONTHS = 10, 24
-"""Of the prices that a task tells: the last ones day by day, and the last of so many months before."""
+"""Prices that a task includes: number of last daily prices, and number of earlier months with their last price."""
 
 
 def _financial_question(
     series: Series, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
 ) -> Question:
-    """The task, with the prices up to its date: who answers it may know them, whatever tools there are."""
+    """Build the task with the prices up to its date: any forecaster may know them, whatever tools there are."""
     id, end = series.id, cutoff + timedelta(days=plan.horizon_days)
     known = series.until(AsOf.day(cutoff))
     last_day = cast(date, known.days[-1].astype(object))
@@ -238,7 +238,7 @@ def _financial_question(
 
 
 def _prices_told(known: Series) -> str:
-    """Prices as a text: the last ones day by day, before that the last of each month."""
+    """Format prices as text: the last ones day by day, before that the last of each month."""
     rows = list(zip(known.days.astype(str).tolist(), known.values.tolist(), strict=True))
     latest, months = rows[-LATEST_VALUES:], dict[str, str]()
     for day, value in rows[:-LATEST_VALUES]:
@@ -252,7 +252,7 @@ def _prices_told(known: Series) -> str:
 def _series_payoffs(
     series: Series, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan
 ) -> dict[str, float] | str:
-    """What each option returned, or why the task is not well formed."""
+    """Return what each option returned, or why the task is not well formed."""
     end = cutoff + timedelta(days=plan.horizon_days)
     if len(series.until(AsOf.day(cutoff))) < plan.min_history:
         return "too little history"
@@ -267,7 +267,7 @@ def _series_payoffs(
 
 
 def _price(series: Series, day: date, plan: FinancialTaskPlan) -> float | None:
-    """The last price on or before a day, unless it is stale."""
+    """Return the last price on or before a day; None if it is stale."""
     index = int(np.searchsorted(series.days, np.datetime64(day, "D"), side="right")) - 1
     if index < 0 or np.datetime64(day, "D") - series.days[index] > np.timedelta64(plan.max_stale_days, "D"):
         return None

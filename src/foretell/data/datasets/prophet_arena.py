@@ -1,7 +1,7 @@
-"""Prophet Arena events in the published CSV shape: several markets each, quotes and articles of one moment.
+"""Prophet Arena events in the published CSV format: several markets each, with quotes and articles of one moment.
 
 Two things in that file were known only afterwards and stay out of the question: `market_outcome`, and `close_time`,
-which is when trading really ended. The question closes when the exchange's own record at the snapshot said it would.
+which is when trading really ended. The question's close time is the one that the exchange stated at the snapshot.
 """
 
 import ast
@@ -34,10 +34,10 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
 def literal(text: str) -> Any:
-    r"""The value of a literal in which `UUID('…')` and `Decimal('…')` stand for their text.
+    r"""Evaluate a literal in which `UUID('…')` and `Decimal('…')` stand for their text.
 
-    Quoted passages are left alone, so a summary that happens to mention UUID('x') is not touched. Anything that is
-    not a plain literal (a name, a call, an operator) raises a `ValueError`.
+    Quoted passages are left alone, so a summary that happens to mention UUID('x') is not changed. Anything that is not
+    a plain literal (a name, a call, an operator) raises a `ValueError`.
 
     >>> literal("[{'id': UUID('040df6a5'), 'title': \"A's UUID('x')\", 'n': 1}]")
     [{'id': '040df6a5', 'title': "A's UUID('x')", 'n': 1}]
@@ -53,7 +53,7 @@ def literal(text: str) -> Any:
 
 
 def _unwrapped(text: str) -> str:
-    """The text with each wrapping call outside quotes replaced by its argument."""
+    """Replace each wrapping call outside quotes with its argument."""
     parts: list[str] = []
     at = 0
     while at < len(text):
@@ -85,12 +85,13 @@ class _Event:
 
 
 def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] | None = None) -> QuestionSet:
-    """Read the published subset. It does not say which outcomes exclude each other: tell by ticker where you know.
+    """Read the published subset. It does not say which outcomes exclude each other: pass that by ticker if known.
 
     Only markets that are both listed and resolved become targets; the others are counted. Whether the outcomes of an
-    event exclude each other is never guessed from how it came out; with some left out, exactly one is at most one.
+    event exclude each other is never guessed from its result; if some are left out, "exactly one" becomes "at most
+    one".
 
-    An event that cannot be read is left out, named and counted; if half of them or more cannot, the file is refused.
+    An event that cannot be read is left out, named and counted; if that is half of them or more, the file is refused.
     """
     found, bad = QuestionSetBuilder(), list[InputError]()
     for row in csv_rows(Path(path)):
@@ -122,7 +123,7 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
 
 
 def context_sources(row: Row, items: list[Any]) -> tuple[ContextSource, ...]:
-    """The articles of an event, in the order given."""
+    """Return the articles of an event, in the given order."""
     articles = [row.part("sources", item) for item in items]
     return tuple(
         ContextSource(
@@ -182,7 +183,7 @@ def _csv_question(event: _Event, snapshots: Mapping[str, Snapshot | None], exclu
 
 
 def _snapshot(event: _Event, name: str, counts: Counter[str]) -> Snapshot | None:
-    """Quotes in dollars. The exchange shows 0 as last price before the first trade; volume counts $1 contracts."""
+    """Return quotes in dollars. The last price is 0 before the first trade; the volume counts $1 contracts."""
     quote = event.quotes.get(name)
     if quote is None:
         return None
@@ -194,7 +195,7 @@ def _snapshot(event: _Event, name: str, counts: Counter[str]) -> Snapshot | None
 
 
 def _dollars(quote: Row, field: str, counts: Counter[str]) -> float | None:
-    """A price in dollars: the newer `<field>_dollars` where that is a number, else whole cents."""
+    """Return a price in dollars: the newer `<field>_dollars` if it is a number, else whole cents."""
     told = _number(quote, f"{field}_dollars", counts)
     if told is not None:
         return told
@@ -203,7 +204,7 @@ def _dollars(quote: Row, field: str, counts: Counter[str]) -> float | None:
 
 
 def _number(quote: Row, field: str, counts: Counter[str]) -> float | None:
-    """A number; None where a list or an object stands in its place, as in one published event, and that is counted."""
+    """Return a number; None, which is counted, for a list or an object in its place, as in one published event."""
     if isinstance(quote.get(field), list | dict):
         counts[f"quotes that are lists or objects passed over in {quote.name.partition(', ')[0]}"] += 1
         return None
@@ -211,13 +212,13 @@ def _number(quote: Row, field: str, counts: Counter[str]) -> float | None:
 
 
 def _expected_close(quote: Row, at: datetime) -> datetime | None:
-    """When the market was expected to end, as the exchange had it at the snapshot, if that still lay ahead."""
+    """Return when the market was expected to end, as stated by the exchange at the snapshot, if still ahead."""
     dates = (quote.moment("expected_expiration_time"), quote.moment("close_time"))
     return min((date for date in dates if date is not None and date > at), default=None)
 
 
 def _criteria(names: list[str], quotes: Mapping[str, Row]) -> str:
-    """Each market's rule on its own line, then what applies to all."""
+    """Return each market's rule on its own line, then the rules that apply to all."""
     rules = [f"{name}: {rule}" for name in names if name in quotes and (rule := quotes[name].text("rules_primary"))]
     shared = [text for name in names if name in quotes and (text := quotes[name].text("rules_secondary"))]
     return "\n".join([*rules, *dict.fromkeys(shared)])
@@ -261,9 +262,10 @@ ANSWERS_FILE: dict[Any, int | None] = {
 
 
 def read_events_jsonl(path: str | Path) -> QuestionSet:
-    """Read an event set: every window of an event is one asking, at the moment its crowd and articles were taken.
+    """Read an event set: each window of an event is one asking, at the time its crowd and articles were taken.
 
-    Here the file itself says whether at most one outcome comes true. Void outcomes have no outcome and are counted.
+    Here the file itself says whether at most one outcome resolves to yes. Void outcomes have no outcome and are
+    counted.
     """
     found = QuestionSetBuilder()
     for line in jsonl_rows(Path(path)):
@@ -338,7 +340,7 @@ JSON_FIELDS = ("slug", "outcomes", "windows")
 
 
 def read_arena_file(path: str | Path) -> QuestionSet | None:
-    """The events of a published CSV, or of the SDK's JSONL; None where the file is neither."""
+    """Read the events of a published CSV file or of the SDK's JSONL file; None if the file is neither."""
     reader = _reader(Path(path))
     return None if reader is None else reader(path)
 
@@ -361,14 +363,14 @@ def _reader(path: Path) -> Callable[[str | Path], QuestionSet] | None:
 # Event sets downloaded from the arena, and where they are kept.
 
 DATASET = "dataset/"
-"""What a name such as `prophet_arena:dataset/SLUG@VERSION` begins with."""
+"""Prefix of a name such as `prophet_arena:dataset/SLUG@VERSION`."""
 EVENTS_FILE = "events.jsonl"
 MAX_EVENTS_BYTES = 512 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def dataset_name(name: str) -> tuple[str, str]:
-    """The slug and the version of a data set's name; an empty version is the newest.
+    """Return slug and version of a data set's name; an empty version means the newest.
 
     >>> dataset_name("cups@2026-01")
     ('cups', '2026-01')
@@ -380,7 +382,7 @@ def dataset_name(name: str) -> tuple[str, str]:
 
 
 def unpack_events(packed: bytes, checksum: str) -> bytes:
-    """The events of a data set as the arena packs it, held against its checksum of them where it told one."""
+    """Return the events of a data set packed by the arena, verified against their checksum if there is one."""
     try:
         with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as tar:
             member = tar.getmember(EVENTS_FILE)
@@ -396,7 +398,7 @@ def unpack_events(packed: bytes, checksum: str) -> bytes:
 
 
 async def download_events(client: ProphetArenaClient, name: str, folder: Path) -> Path:
-    """A data set of the arena, by `SLUG` or `SLUG@VERSION`, checked and kept in a folder."""
+    """Download a data set of the arena, given as `SLUG` or `SLUG@VERSION`, verify it and store it in a folder."""
     slug, version = dataset_name(name)
     version = version or await client.newest_version(slug)
     packed, checksum = await client.artifact(slug, version)
@@ -405,7 +407,7 @@ async def download_events(client: ProphetArenaClient, name: str, folder: Path) -
 
 
 def dataset_folder(folder: Path | None = None) -> Path:
-    """Where data sets of the arena are kept."""
+    """Return the folder in which data sets of the arena are stored."""
     return folder or home_folder() / SOURCE
 
 

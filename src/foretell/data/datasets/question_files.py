@@ -1,4 +1,4 @@
-"""Questions in plain fields, as a person writes them, and tables of their outcomes."""
+"""Questions in plain fields, as people write them, and tables of their outcomes."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -31,11 +31,11 @@ _NAMES = """
 FIELDS = tuple(_NAMES.split())
 YES = "yes"
 OWN = "own"
-"""The source of a question that names none."""
+"""Source of a question that names none."""
 
 
 def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
-    """A question out of plain fields; only `text` is always needed."""
+    """Build a question from plain fields; only `text` is always required."""
     text = row.need_text("text")
     hint = "the day as of which the question is asked, e.g. 2026-01-18"
     due = row.moment("due") or asked_at or row.need_moment("due", hint)
@@ -63,7 +63,7 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
 
 
 def default_id(text: str) -> str:
-    """A readable id that stays the same as long as the text does.
+    """Return a readable id that stays the same as long as the text does.
 
     >>> default_id("Will it rain in Oslo on 1 May?")
     'will-it-rain-in-oslo-on-1-may-...'
@@ -73,7 +73,7 @@ def default_id(text: str) -> str:
 
 
 def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
-    """One target; or one per option, or one per date, of which a question may have only one kind."""
+    """Return one target, one per option, or one per date; a question cannot have both options and dates."""
     options, dates = row.items("options"), row.items("dates")
     by, resolves = row.moment("by"), row.moment("resolves")
     if by is not None and resolves is not None:
@@ -103,7 +103,7 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
 
 
 def _exclusivity(row: Row) -> Exclusivity:
-    """Exactly one of several options comes true, unless the row says otherwise; so does the older field `exclusive`."""
+    """Return the row's exclusivity, or its older form `exclusive`; by default exactly one of several options."""
     told, flag = row.text("exclusivity"), row.flag("exclusive")
     if told and flag is not None:
         raise row.problem("exclusive", "is the older name of exclusivity; give one")
@@ -113,7 +113,7 @@ def _exclusivity(row: Row) -> Exclusivity:
 
 
 def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
-    """The crowd's price: one number for a yes/no question, a number per option otherwise."""
+    """Return the crowd's price: one number for a yes/no question, else a number per option."""
     given = row.get("price")
     if given is None:
         return {}
@@ -163,12 +163,12 @@ ANSWERS = ("answer", "outcome", "outcomes", "label", "payoff", "resolution", "re
 
 
 def read_questions(path: str | Path, *, asked_at: datetime | None = None) -> QuestionSet:
-    """Read questions from a file of any of the four kinds, told by its ending.
+    """Read questions from a file of any of the four kinds, recognised by its suffix.
 
     Args:
         path: A `.jsonl`, `.json`, `.csv`, `.yaml` or `.yml` file. Rows are either plain (see `plain.FIELDS`) or whole
             questions as `to_json` writes them.
-        asked_at: When the questions are asked, for rows that do not say so in `due`; without it, such rows are refused.
+        asked_at: When the questions are asked, for rows without `due`; if omitted, such rows are refused.
     """
     file = Path(path)
     reader = READERS.get(file.suffix.lower())
@@ -218,7 +218,7 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
 
 
 def _listed(path: Path, value: Any) -> Iterator[Row]:
-    """The rows of a list, or of the list under `questions`."""
+    """Yield the rows of a list, or of the list under `questions`."""
     if isinstance(value, dict) and "questions" in value:
         body = cast(dict[str, Any], value)
         extra = [key for key in body if key != "questions"]
@@ -232,7 +232,7 @@ def _listed(path: Path, value: Any) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path) -> Iterator[Row]:
-    """CSV rows with lists spelled out: options and dates are separated by semicolons."""
+    """Yield CSV rows with options and dates, which are separated by semicolons, split into lists."""
     for row in csv_rows(path):
         fields = {field.strip(): value for field, value in row.fields.items() if value.strip()}
         for field in ("options", "dates"):
@@ -258,12 +258,12 @@ questions = FileFormat(
 # Tables of how questions came out.
 
 ONLY_TARGET = "yes"
-"""The target of a row that names none."""
+"""Target of a row that names none."""
 OUTCOME_READERS = {".csv": csv_rows, ".jsonl": jsonl_rows}
 
 
 def read_outcomes(file: Path) -> tuple[Resolution, ...]:
-    """The outcomes of a table with the columns question, target, outcome and, where it matters, due."""
+    """Read the outcomes of a table with the columns question, target, outcome and, if needed, due."""
     if not file.exists():
         raise InputError("no such file", path=file)
     reader = OUTCOME_READERS.get(file.suffix.lower())
@@ -293,7 +293,7 @@ QUESTIONS, OUTCOMES = "questions.jsonl", "outcomes.csv"
 
 
 def read_built_set(folder: str | Path) -> QuestionSet:
-    """The questions of a folder with what is known of their outcomes, payoffs included."""
+    """Read the questions of a folder with their known outcomes, including payoffs."""
     root = Path(folder)
     asked = read_questions(root / QUESTIONS)
     table = root / OUTCOMES

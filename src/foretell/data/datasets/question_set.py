@@ -1,4 +1,4 @@
-"""What every reader of a data set returns: questions, how they came out, and what was left out and why."""
+"""What every reader of a data set returns: questions, their outcomes, and what was left out and why."""
 
 import json
 from collections import Counter
@@ -14,14 +14,14 @@ from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 
 AskedKey = tuple[str, datetime]
-"""One asking of a question: its id and the due moment. The same market may be asked in several rounds."""
+"""One asking of a question: its id and due time. The same market may be asked in several rounds."""
 OutcomeKey = tuple[str, datetime | None, str]
-"""What joins forecasts to outcomes everywhere: question id, due moment, target id."""
+"""Key that joins forecasts to outcomes everywhere: question id, due time, target id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSource:
-    """An article handed to every forecaster of an event, as it was summarised then."""
+    """An article given to every forecaster of an event, as it was summarised then."""
 
     title: str
     url: str
@@ -30,22 +30,22 @@ class ContextSource:
 
 
 def asked_key(question: Question) -> AskedKey:
-    """The key of one asking of a question."""
+    """Return the key of one asking of a question."""
     return (question.id, question.due)
 
 
 def wording(question: Question, now: datetime | None = None) -> str:
-    """Everything that is asked, in one line: texts, dates, options, quotes; `now` stands for a moment nobody stated."""
+    """Return everything that is asked as one line: texts, dates, options, quotes; the time `now` becomes "now"."""
     text = to_json(question)
     return text if now is None else text.replace(json.dumps(_written(now)), '"now"')
 
 
 def questions_digest(questions: Iterable[Question], now: datetime | None = None) -> str:
-    """The same for the same questions in any order, whatever file they are in and however they came out.
+    """Return a digest of the questions that depends on neither their order nor their file nor their outcomes.
 
     Args:
-        questions: What is asked.
-        now: The moment that questions without a date are asked at: it does not count, so that a file without dates has
+        questions: The questions.
+        now: The time at which questions without a date are asked. It does not count, so that a file without dates has
             the same digest tomorrow.
     """
     lines = sorted(wording(one, now if one.due == now else None) for one in questions)
@@ -53,18 +53,18 @@ def questions_digest(questions: Iterable[Question], now: datetime | None = None)
 
 
 def _written(moment: datetime) -> str:
-    """As JSON writes a moment in UTC."""
+    """Format a UTC time as JSON does."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
 def outcome_key(resolution: Resolution) -> OutcomeKey:
-    """The join key of an outcome."""
+    """Return the join key of an outcome."""
     return (resolution.question_id, resolution.due, resolution.target_id)
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSet:
-    """Questions with their outcomes kept apart, and a note for every kind of row that was not taken over.
+    """Questions with separate outcomes, and a note for every kind of row that was left out.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="a", source="own", text="?", due="2026-01-01", targets=(Target(id="yes"),))
@@ -82,20 +82,20 @@ class QuestionSet:
     contexts: Mapping[AskedKey, tuple[ContextSource, ...]] = field(
         default_factory=dict[AskedKey, tuple[ContextSource, ...]]
     )
-    """Articles by asking, for events that were published together with them."""
+    """Articles by asking, for events that were published with them."""
     quarantined: tuple[Question, ...] = ()
-    """What a backtest leaves out, because a question's own text was written after the moment it is asked."""
+    """Questions that a backtest leaves out, because their own text was written after the time they are asked."""
 
     def __post_init__(self) -> None:
         _unique((asked_key(q) for q in self.questions), f"set {self.name} asks question")
         _unique((outcome_key(r) for r in self.resolutions), f"set {self.name} resolves target")
 
     def outcomes(self) -> dict[OutcomeKey, int]:
-        """The outcomes that are known, by join key; unresolved targets are absent."""
+        """Return the known outcomes by join key; unresolved targets are absent."""
         return {outcome_key(r): r.outcome for r in self.resolutions if r.outcome is not None}
 
     def only(self, chosen: Iterable[Question], *, name: str | None = None) -> "QuestionSet":
-        """The given questions of this set in the given order, with their outcomes and articles."""
+        """Return a set of the given questions in the given order, with their outcomes and articles."""
         questions = tuple(chosen)
         keys: set[tuple[str, datetime | None]] = {asked_key(q) for q in questions}
         keys |= {(q.id, None) for q in questions}  # An outcome without a date is that of every asking.
@@ -110,7 +110,7 @@ class QuestionSet:
 
 @dataclass(kw_only=True)
 class QuestionSetBuilder:
-    """A set while its file is being read."""
+    """A question set under construction while its file is being read."""
 
     questions: dict[AskedKey, Question] = field(default_factory=dict[AskedKey, Question])
     resolutions: list[Resolution] = field(default_factory=list[Resolution])
@@ -118,10 +118,10 @@ class QuestionSetBuilder:
         default_factory=dict[AskedKey, tuple[ContextSource, ...]]
     )
     counts: Counter[str] = field(default_factory=Counter[str])
-    """What was left out, by reason."""
+    """Number of items left out, by reason."""
 
     def build(self, name: str) -> QuestionSet:
-        """The finished set."""
+        """Return the finished set."""
         return QuestionSet(
             name=name,
             questions=tuple(self.questions.values()),
@@ -132,7 +132,7 @@ class QuestionSetBuilder:
 
 
 def union(name: str, sets: Iterable[QuestionSet]) -> QuestionSet:
-    """Several sets as one; each note says which set it came from. An asking may occur only once."""
+    """Combine several sets into one; each note says which set it came from. An asking may occur only once."""
     parts = tuple(sets)
     return QuestionSet(
         name=name,
@@ -144,7 +144,7 @@ def union(name: str, sets: Iterable[QuestionSet]) -> QuestionSet:
 
 
 def count_notes(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Notes out of counted reasons, the most frequent first.
+    """Convert counted reasons to notes, the most frequent first.
 
     >>> count_notes({"combination questions dropped": 2, "rows seen": 0})
     ('2 combination questions dropped',)
@@ -153,12 +153,12 @@ def count_notes(counts: Mapping[str, int]) -> tuple[str, ...]:
 
 
 QUARANTINED = "quarantined"
-"""A column of outcomes: 1 for targets of questions that were left out, because their own text was written later. They
-are never scored, but counted."""
+"""Name of a column of outcomes: 1 for targets of questions that were left out because their own text was written later.
+They are never scored, but counted."""
 
 
 def quarantine_note(count: int) -> str:
-    """How many questions were left out, and why.
+    """Return a note with how many questions were left out, and why.
 
     >>> quarantine_note(1)
     '1 quarantined: its own text was written after the moment of asking'
@@ -178,32 +178,32 @@ def _unique(keys: Iterable[tuple[object, ...]], what: str) -> None:
 
 SetStatus = Literal["unopened", "open", "closed", "resolved"]
 LateText = Literal["quarantine", "keep", "cut"]
-"""What is done in a backtest with a question whose own text was written after the moment it is asked."""
+"""What a backtest does with a question whose own text was written after the time it is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetFilter:
-    """What is wanted of a question set. Where an option has no meaning for a set, the set refuses it."""
+    """Which questions of a set to use. A set rejects options that have no meaning for it."""
 
     rounds: tuple[str, ...] = ()
-    """Due dates of the rounds wanted; all of them where none is named."""
+    """Due dates of the requested rounds; empty for all."""
     limit: int | None = None
-    """Only the first so many, for a cheap first look."""
+    """Maximum number of questions, taken from the start, for a cheap first look."""
     closes_after: str | None = None
-    """Only what ends on this day or later."""
+    """Only questions that end on this day or later."""
     closes_before: str | None = None
-    """Only what ends by this day."""
+    """Only questions that end by this day."""
     category: str = ""
-    """Only this category, or what a market tags so; upper and lower case are the same."""
+    """Only this category or market tag, ignoring case."""
     status: SetStatus | None = None
-    """Of a market's events; open where nothing is said."""
+    """Status of a market's events; open by default."""
     minimum_volume: float = 0.0
-    """Of a market's events, in its own unit; an event whose volume is not told reaches no minimum."""
+    """Minimum volume of a market's events, in its own unit; an event of unknown volume never reaches a minimum."""
     again: float | None = None
-    """Days after which a question that is asked "now" is asked anew; None asks it once."""
+    """Days after which a question that is asked "now" is asked again; None asks it once."""
     late_text: LateText = "quarantine"
-    """In a backtest, of questions whose own text tells of days after they are asked: leave them out, keep them as they
-    are, or cut what was written later."""
+    """What a backtest does with questions whose own text mentions days after they are asked: leave them out, keep them
+    as they are, or cut what was written later."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -218,12 +218,12 @@ class SetFilter:
 
     @property
     def window(self) -> tuple[datetime | None, datetime | None]:
-        """Between which moments a question must end."""
+        """The times between which a question must end."""
         return (
             instant(self.closes_after) if self.closes_after else None,
             instant(self.closes_before) if self.closes_before else None,
         )
 
     def changed(self) -> dict[str, Any]:
-        """The options that are not at their default, by name."""
+        """Return the options that differ from their defaults, by name."""
         return {one.name: value for one in fields(SetFilter) if (value := getattr(self, one.name)) != one.default}

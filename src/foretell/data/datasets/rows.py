@@ -1,4 +1,4 @@
-"""One record of a user's or publisher's file, which knows where it stands and so can complain precisely."""
+"""One record of a user's or publisher's file, which knows its position and so can raise precise errors."""
 
 import csv
 import json
@@ -20,60 +20,60 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 FIRST_LINE = 1 << 20
-"""Characters of a first line that are looked at to tell what a file is."""
+"""Maximum characters of the first line that are read to recognise a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Fields of one record. An absent field, null and an empty text are all the same: nothing."""
+    """Fields of one record. A missing field, null and an empty string all count as absent."""
 
     path: Path
     number: int
-    """Counted from 1: a JSONL file's line, a CSV file's data row, the place in a list; 0 for the head of a file."""
+    """Counted from 1: line of a JSONL file, data row of a CSV file, position in a list; 0 for the head of a file."""
     fields: Mapping[str, Any]
     name: str = ""
     """What the record is about, once that is known, e.g. 'question fred/DAAA'."""
 
     def problem(self, field: str | None, what: str, hint: str | None = None) -> InputError:
-        """The error to raise about a field of this row."""
+        """Return the error to raise about a field of this row."""
         told = f"{self.name}: {what}" if self.name else what
         return InputError(told, path=self.path, row=self.number or None, column=field, hint=hint)
 
     def get(self, field: str) -> Any:
-        """The raw value, or None where there is nothing."""
+        """Return the raw value, or None if it is absent."""
         value = self.fields.get(field)
         return None if isinstance(value, str) and not value.strip() else value
 
     def need(self, field: str) -> Any:
-        """The raw value of a field that must be there."""
+        """Return the raw value of a required field."""
         value = self.get(field)
         if value is None:
             raise self.problem(field, "is missing")
         return value
 
     def named(self, name: str) -> "Row":
-        """The same record, whose errors say what it is about."""
+        """Return the same record with a name for its errors."""
         return replace(self, name=name)
 
     def part(self, field: str, value: Any) -> "Row":
-        """An object inside the record, whose errors name the record."""
+        """Return an object inside the record as a row whose errors name the record."""
         if not isinstance(value, dict):
             raise self.problem(field, f"expected an object, found {str(value)[:40]!r}")
         return replace(self, fields=cast(dict[str, Any], value))
 
     def need_text(self, field: str) -> str:
-        """A text that must be there."""
+        """Return a required text."""
         return self.text(field) or str(self.need(field))
 
     def text(self, field: str) -> str:
-        """The field as text; numbers and truth values are taken as written, nothing is ''."""
+        """Return the field as text; numbers and booleans are converted, an absent field is ''."""
         value = self.get(field)
         if isinstance(value, dict | list):
             raise self.problem(field, f"expected a text, found {json.dumps(value, default=str)[:60]}")
         return "" if value is None else str(value).strip()
 
     def real(self, field: str) -> float | None:
-        """The field as a finite number."""
+        """Return the field as a finite number; None if it is absent."""
         value = self.get(field)
         if value is None:
             return None
@@ -86,7 +86,7 @@ class Row:
         return number
 
     def moment(self, field: str) -> datetime | None:
-        """The field as a moment in UTC; a clock time without a zone is refused."""
+        """Return the field as a time in UTC; None if it is absent. A clock time without a time zone raises."""
         value = self.get(field)
         if value is None:
             return None
@@ -95,25 +95,25 @@ class Row:
         return self.reading(field, lambda: instant(value.strip() if isinstance(value, str) else value))
 
     def need_moment(self, field: str, hint: str | None = None) -> datetime:
-        """A moment that must be there."""
+        """Return a required time."""
         moment = self.moment(field)
         if moment is None:
             raise self.problem(field, "is missing", hint)
         return moment
 
     def moments(self, field: str) -> list[datetime]:
-        """A list of moments; an empty one among them is refused."""
+        """Return a list of times; an empty entry raises."""
         return [replace(self, fields={field: value}).need_moment(field) for value in self.items(field)]
 
     def need_flag(self, field: str, hint: str | None = None) -> bool:
-        """A truth value that must be there."""
+        """Return a required boolean."""
         flag = self.flag(field)
         if flag is None:
             raise self.problem(field, "is missing", hint)
         return flag
 
     def flag(self, field: str) -> bool | None:
-        """The field as a truth value: true/false, yes/no, 1/0."""
+        """Return the field as a boolean: true/false, yes/no, 1/0; None if it is absent."""
         value = self.get(field)
         if value is None or isinstance(value, bool):
             return value
@@ -124,7 +124,7 @@ class Row:
         return answer
 
     def items(self, field: str) -> list[Any]:
-        """The field as a list; nothing is an empty list."""
+        """Return the field as a list; empty if it is absent."""
         value = self.get(field)
         if value is None:
             return []
@@ -133,21 +133,21 @@ class Row:
         return cast(list[Any], value)
 
     def reading(self, field: str | None, make: Callable[[], Any]) -> Any:
-        """Run `make` and turn a `ValueError` of it into an error about this field."""
+        """Call `make` and convert its `ValueError` into an error about this field."""
         try:
             return make()
         except ValueError as error:
             raise self.problem(field, str(error)) from None
 
     def known_fields(self, known: tuple[str, ...]) -> None:
-        """Refuse fields that nobody reads, and say which one was probably meant."""
+        """Raise on an unknown field, suggesting the one that was probably meant."""
         for field in self.fields:
             if field not in known:
                 raise self.problem(field, "is not a known field", known_names(field, known))
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 file as text, with the usual failures as input errors."""
+    """Read a UTF-8 file; the usual failures raise `InputError`."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -157,7 +157,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file."""
+    """Parse a JSON file."""
     try:
         return json.loads(read_text(path))
     except ValueError as error:
@@ -165,7 +165,7 @@ def read_json(path: Path) -> Any:
 
 
 def jsonl_rows(path: Path) -> Iterator[Row]:
-    """The objects of a JSONL file; blank lines are skipped but counted."""
+    """Yield the objects of a JSONL file; blank lines are skipped but counted."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             try:
@@ -176,7 +176,7 @@ def jsonl_rows(path: Path) -> Iterator[Row]:
 
 
 def first_fields(path: Path) -> frozenset[str]:
-    """The fields of the first object of a JSONL file; none where it is something else. Reads only the first line."""
+    """Return the fields of the first object of a JSONL file; empty for any other file. Reads only the first line."""
     if path.suffix.lower() != ".jsonl" or not path.is_file():
         return frozenset()
     try:
@@ -188,7 +188,7 @@ def first_fields(path: Path) -> frozenset[str]:
 
 
 def csv_rows(path: Path) -> Iterator[Row]:
-    """The data rows of a CSV file with a header."""
+    """Yield the data rows of a CSV file with a header."""
     csv.field_size_limit(1 << 28)
     reader = csv.DictReader(StringIO(read_text(path)), strict=True)
     try:
@@ -204,7 +204,7 @@ def csv_rows(path: Path) -> Iterator[Row]:
 
 
 def record(path: Path, number: int, value: Any) -> Row:
-    """A parsed object as a row; anything but an object is refused."""
+    """Convert a parsed object to a row; anything but an object raises."""
     if not isinstance(value, dict):
         raise InputError(f"expected an object with fields, found {str(value)[:40]!r}", path=path, row=number)
     fields = cast(dict[Any, Any], value)
@@ -213,7 +213,7 @@ def record(path: Path, number: int, value: Any) -> Row:
 
 @contextmanager
 def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyConnection", str, list[str]]]:
-    """A Parquet or CSV file with these columns, for queries: the connection, how SQL names it, and all its columns."""
+    """Open a Parquet or CSV file with these columns for SQL: the connection, the table expression and all columns."""
     import duckdb
 
     name = "'" + str(path).replace("'", "''") + "'"

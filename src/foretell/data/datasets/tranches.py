@@ -1,7 +1,7 @@
 """Tranches: a fixed-seed sample of resolved questions per source, as the BLF study drew its test sets.
 
-Murphy et al. 2026 (BLF), appendix H.2.1: take the questions of one round that are resolved by a date, order each
-source's ids as text, shuffle them with a generator that starts afresh from the same seed for every source, and keep
+Murphy et al. 2026 (BLF), appendix H.2.1: take the questions of one round that are resolved by a date, sort each
+source's ids as text, shuffle them with a generator that is seeded again with the same seed for every source, and keep
 the first n of every data-set source and all market questions.
 """
 
@@ -18,17 +18,17 @@ from foretell.questions.question import Question
 
 @dataclass(frozen=True, kw_only=True)
 class TranchePlan:
-    """Which questions of a round make a tranche."""
+    """Which questions of a round make up a tranche."""
 
     due: datetime
     resolved_by: datetime
     """Outcomes after the end of this day do not count."""
     per_dataset_source: int | None = 20
     markets: int | None = None
-    """None takes all; otherwise this many, shared among the market sources by their size."""
+    """Number of market questions, divided among the market sources by their size; None for all."""
     seed: int = 42
     without: frozenset[str] = frozenset()
-    """Ids that had no outcome when the tranche was drawn: resolution files are filled in later, for days long past."""
+    """Ids that had no outcome when the tranche was drawn: resolution files are later completed for days long past."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "due", instant(self.due))
@@ -36,7 +36,7 @@ class TranchePlan:
 
 
 def build_tranche(pool: QuestionSet, plan: TranchePlan) -> QuestionSet:
-    """Draw the tranche: sources in alphabetical order, inside a source in shuffled order, outcomes up to the day."""
+    """Draw the tranche: sources in alphabetical order, each source in shuffled order, outcomes up to the deadline."""
     deadline = end_of_day(plan.resolved_by.date())
     known = tuple(r for r in pool.resolutions if r.resolved_at is not None and r.resolved_at <= deadline)
     answered = {r.question_id for r in known if r.due == plan.due and r.outcome is not None}
@@ -56,10 +56,10 @@ def build_tranche(pool: QuestionSet, plan: TranchePlan) -> QuestionSet:
 
 
 def shuffled(questions: Sequence[Question], seed: int) -> list[Question]:
-    """The questions in the order of their shuffled ids.
+    """Return the questions in the order of their shuffled ids.
 
-    The study kept one file per asking, so what it sorted were texts of the form '<id>_<due date>': 'X_…' comes after
-    'X1_…', unlike the bare ids.
+    The study kept one file per asking, so it sorted texts of the form '<id>_<due date>': 'X_…' comes after 'X1_…',
+    unlike the bare ids.
     """
     ordered = sorted(questions, key=lambda q: f"{q.id}_{q.due.date().isoformat()}")
     random.Random(seed).shuffle(ordered)

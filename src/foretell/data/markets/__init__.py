@@ -1,6 +1,6 @@
-"""Prediction markets: what their prices were at a moment, and what they list now.
+"""Prediction markets: their prices at a point in time, and the events they list now.
 
-Price histories never tell outcome, status, volume or close. Listings do, and therefore refuse backtests.
+Price histories never reveal outcome, status, volume or close time. Listings do, and therefore refuse backtests.
 """
 
 from foretell.interface import offer
@@ -23,6 +23,6 @@ HOMES = {
         "PLATFORM ProphetArenaClient ProphetArenaListing ProphetArenaWeekly ProphetArenaWindows"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,9 +1,9 @@
 """Kalshi prices from candlesticks.
 
-Markets that settled some months ago live under `/historical`, with other field names than the rest. Older servers
-answer in whole cents, newer ones in strings of dollars, some in both; all shapes are read. A price that does not exist
-has no field. A price is the middle between best bid and best ask at the end of a candle. A book without any order (0 to
-1) says nothing and is left out.
+Markets that settled some months ago are found under `/historical`, with different field names. Older servers send whole
+cents, newer ones dollars as strings, some both; all forms are read. A price that does not exist has no field. A price
+is the mid price between best bid and best ask at the end of a candle. An empty book (0 to 1) says nothing and is left
+out.
 """
 
 import json
@@ -49,41 +49,41 @@ TICKER = re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+")
 CENTS = 100
 DAY_SECONDS = 86_400
 FINE_DAYS = 3
-"""Daily candles end at midnight in New York; the last days are read by the hour, so that the price is fresh."""
+"""Number of last days read by the hour: daily candles end at midnight in New York, and the price should be fresh."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandleWindow:
-    """Which candles to ask for: Unix seconds, both ends included, and the length of a candle."""
+    """Which candles to request: Unix seconds, both ends inclusive, and the length of a candle in minutes."""
 
     start: int
     end: int
     minutes: int
 
     def query(self) -> dict[str, str]:
-        """As the server wants it."""
+        """Return the query parameters that the server expects."""
         return {"start_ts": str(self.start), "end_ts": str(self.end), "period_interval": str(self.minutes)}
 
 
 class KalshiClient(JsonService):
-    """The public reading end of the exchange."""
+    """Client for the public data of the exchange."""
 
     def __init__(self, *, http: AsyncHttpClient, host: str = HOST) -> None:
         super().__init__(ServiceConfig(http=http, address=host), HOST)
         self._cutoff: datetime | None = None
 
     async def live_candles(self, ticker: str, window: CandleWindow) -> list[Payload]:
-        """Candles of an open or recently settled market; none where the server does not know it."""
+        """Return candles of an open or recently settled market; empty if the server does not know it."""
         query = {**window.query(), "market_tickers": ticker, "include_latest_before_start": "true"}
         return candles_by_ticker(await self.read("/markets/candlesticks", query)).get(ticker, [])
 
     async def archived_candles(self, ticker: str, window: CandleWindow) -> list[Payload]:
-        """Candles of a market settled before the cutoff of the archive."""
+        """Return candles of a market that settled before the cutoff of the archive."""
         answer = await self.read(f"/historical/markets/{quote(ticker, safe='')}/candlesticks", window.query())
         return answer.need("candlesticks").items()
 
     async def archive_cutoff(self) -> datetime:
-        """Markets settled before this moment are in the archive only. Asked once."""
+        """Return the time before which settled markets are only in the archive. Requested once."""
         if self._cutoff is None:
             cutoff = (await self.read("/historical/cutoff")).need("market_settled_ts")
             self._cutoff = cutoff.time() if isinstance(cutoff.value, str) else cutoff.moment()
@@ -100,7 +100,7 @@ class KalshiPrices:
         self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """One price a day, the last one fresh to the hour."""
+        """Return one price per day, the last one up to date to the hour."""
         windows = _windows(as_of, days)
         places: list[Callable[[str, CandleWindow], Awaitable[list[Payload]]]]
         places = [self._client.live_candles, self._client.archived_candles]
@@ -117,7 +117,7 @@ class KalshiPrices:
         raise PricesUnavailable(f"kalshi has no price history of {ref.id} at {as_of}")
 
     async def _archived(self, as_of: AsOf) -> bool:
-        """Whether the archive is the likelier place. Only a guess at the order, so an outage here is no matter."""
+        """Whether the archive is the likelier place. It only decides the order, so an outage here does not matter."""
         try:
             return as_of.at < await self._client.archive_cutoff()
         except MalformedPayload:
@@ -133,9 +133,9 @@ def _windows(as_of: AsOf, days: int) -> tuple[CandleWindow, CandleWindow]:
 
 
 def candles_by_ticker(answer: Payload) -> dict[str, list[Payload]]:
-    """Candles of each market, of one that was asked for alone, of several, or of all markets of an event.
+    """Return the candles of each market, from a response for one market, several markets or an event.
 
-    Of an event, tickers and candles come as two lists of the same length.
+    For an event, tickers and candles are sent as two lists of equal length.
     """
     if answer.has("market_tickers"):
         tickers, lists = answer.need("market_tickers").items(), answer.need("market_candlesticks").items()
@@ -149,9 +149,9 @@ def candles_by_ticker(answer: Payload) -> dict[str, list[Payload]]:
 
 
 def candle_price(row: Payload) -> PricePoint | None:
-    """The middle of the book at the end of a candle; None where there was no book.
+    """Return the mid price at the end of a candle; None if there was no book.
 
-    The first candle may be made up by the server from what was known before: it has no book, only a last trade.
+    The server may make up the first candle from earlier data: it has no book, only a last trade.
     """
     end, bid, ask = row.need("end_period_ts").moment(), _close(row, "yes_bid"), _close(row, "yes_ask")
     if bid is None or ask is None or (bid, ask) == (0.0, 1.0):
@@ -160,14 +160,14 @@ def candle_price(row: Payload) -> PricePoint | None:
 
 
 def _close(row: Payload, side: str) -> float | None:
-    """The last quote of a side, in whichever of the exchange's notations. A quote that is not there is left out."""
+    """Return the closing quote of a side, in any of the exchange's notations; None if there is none."""
     quotes = row.get(side)
     told = None if quotes is None else quotes.get("close_dollars") or quotes.get("close")
     return None if told is None else kalshi_price(told)
 
 
 def kalshi_price(told: Payload) -> float:
-    """A price of a one-dollar contract, from dollars in a text or from whole cents."""
+    """Parse the price of a one-dollar contract, from dollars in a string or from whole cents."""
     if isinstance(told.value, str):
         return told.probability()
     if isinstance(told.value, bool) or not isinstance(told.value, int):
@@ -188,7 +188,7 @@ FILTERS: Mapping[MarketStatus, str] = {
     "closed": "closed",
     "resolved": "settled",
 }
-"""What the list is asked for; the markets themselves tell other words."""
+"""Status values that the list accepts; the markets themselves use other words."""
 STATUS: Mapping[str, MarketStatus] = {
     "initialized": "unopened",
     "inactive": "open",
@@ -201,7 +201,7 @@ STATUS: Mapping[str, MarketStatus] = {
     "finalized": "resolved",
     "settled": "resolved",
 }
-"""What is determined may still be disputed; only what is finalized has come out. A pause leaves a market open."""
+"""A determined market may still be disputed; only a finalized one is resolved. A paused market stays open."""
 
 
 REST = re.compile(
@@ -209,40 +209,40 @@ REST = re.compile(
     r"|another (?:candidate|person|individual|party|team|country|company|player|nominee|name|option|outcome)",
     re.IGNORECASE,
 )
-"""Labels of a market that stands for whatever has no market of its own."""
+"""Labels of a market that stands for everything without a market of its own."""
 
 
 class KalshiEvents(MarketEvents):
-    """Events by event ticker; the targets are market tickers."""
+    """Events by event ticker; targets are market tickers."""
 
     platform = "kalshi"
     key = "event_ticker"
 
     def __init__(self, client: KalshiClient, *, series: str = "") -> None:
-        """`series` limits the list to one, by its ticker."""
+        """`series` limits the list to one series, by its ticker."""
         self._client = client
         self._only = {"series_ticker": series} if series else {}
         self._series: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     async def fetch(self, id: str) -> Payload:
-        """One event, also a settled one, with its markets."""
+        """Return one event with its markets, even if it is settled."""
         answer = await self._client.read(f"/events/{quote(id, safe='')}", {"with_nested_markets": "true"})
         return await self._with_archive(whole_event(answer))
 
     async def _with_archive(self, row: Payload) -> Payload:
-        """The event with the markets that only the archive has, where it shows none itself."""
+        """Add the markets from the archive if the event lists none itself."""
         if (markets := row.get("markets")) is not None and markets.value:
             return row
         old = await archived(self._client, {"event_ticker": row.need(self.key).text()})
         return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in old]})
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
-        """An event of a page. Those that are settled for long show no markets, and the archive is asked for them."""
+        """Parse an event of a page. Events settled long ago list no markets; these are read from the archive."""
         whole = await self._with_archive(row) if wanted.status == "resolved" else row
         return await self.read(whole, wanted.as_of, report)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page of the list."""
+        """Return one page of the list."""
         query = {"limit": str(PAGE), "with_nested_markets": "true", "status": FILTERS[wanted.status], **self._only}
         if wanted.closes_after is not None:
             query["min_close_ts"] = str(int(wanted.closes_after.timestamp()))
@@ -250,7 +250,7 @@ class KalshiEvents(MarketEvents):
         return CataloguePage(rows=answer.need("events").items(), following=following(answer))
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """An event with nested markets."""
+        """Parse an event with nested markets."""
         markets = row.need("markets").items()
         for market in markets:
             # The exchange is split since August 2026; whether lists show all parts is not documented.
@@ -289,7 +289,7 @@ class KalshiEvents(MarketEvents):
         )
 
     async def _filed(self, series: str, category: str) -> tuple[str, tuple[str, ...]]:
-        """Category and tags. Newer servers keep them with the series only, which is then read once."""
+        """Return category and tags. Newer servers keep them only with the series, which is then read once."""
         if category:
             return category, ()
         if series not in self._series:
@@ -302,22 +302,22 @@ class KalshiEvents(MarketEvents):
 
 
 SERIES_READ = 4
-"""Series whose events are read in one search."""
+"""Number of series whose events are read in one search."""
 SERIES_FILE = "kalshi_series.json"
 SERIES_DAYS = 1.0
-"""How long the list of series is used before it is read again: it is long, and few are added in a day."""
+"""Days for which the list of series is reused: it is long, and few are added in a day."""
 
 
 class KalshiSearch:
-    """Open events by words: the exchange has no search, but a list of all its series, of which the nearest are read."""
+    """Searches open events: the exchange has no search, so the series with the closest titles are read."""
 
     def __init__(self, client: KalshiClient, home: Path | None = None) -> None:
-        """`home` keeps the list of series, which is too long to be read for every question."""
+        """`home` is where the list of series is cached, because it is too long to be read for every question."""
         self._client = client
         self._file = None if home is None else home / SERIES_FILE
 
     async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """The open events of the series whose titles are nearest."""
+        """Return the open events of the series with the closest titles."""
         series = query.nearest(await self._series(), "title")[:SERIES_READ]
         found: list[ListedEvent] = []
         wanted = ListingFilter(as_of=query.as_of, limit=PAGE, pages=1)
@@ -337,7 +337,7 @@ class KalshiSearch:
         return rows
 
     def _kept(self) -> list[Any] | None:
-        """The list as it was read from the same server, if that was not long ago."""
+        """Return the cached list of series, if it is recent and from the same server."""
         try:
             if self._file is None or time() - self._file.stat().st_mtime > SERIES_DAYS * DAY_SECONDS:
                 return None
@@ -348,12 +348,12 @@ class KalshiSearch:
 
 
 def series_filing(row: Payload) -> tuple[str, tuple[str, ...]]:
-    """Category and tags of a series."""
+    """Return category and tags of a series."""
     return row.words("category"), row.texts("tags")
 
 
 def whole_event(answer: Payload) -> Payload:
-    """The event of an answer, with its markets, which may stand in it or beside it."""
+    """Return the event of a response with its markets, which may be inside it or next to it."""
     row = answer.need("event")
     markets = row.get("markets") or answer.get("markets")
     shown = [] if markets is None else [one.value for one in markets.items()]
@@ -361,7 +361,7 @@ def whole_event(answer: Payload) -> Payload:
 
 
 async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]:
-    """Markets of the archive; none where a server has no archive."""
+    """Return markets from the archive; empty if a server has no archive."""
     found: list[Payload] = []
     query = {**by, "limit": str(ARCHIVE_PAGE)}
     for _ in range(ARCHIVE_PAGES):
@@ -378,13 +378,16 @@ async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]
 
 
 def following(answer: Payload) -> str | None:
-    """The cursor of the next page. The field must be there; at the end it is empty."""
+    """Return the cursor of the next page. The field must be present; on the last page it is empty."""
     cursor = answer.present("cursor")
     return None if cursor is None else cursor.text() or None
 
 
 def _exclusivity(row: Payload, states: Sequence[MarketState | None]) -> Exclusivity:
-    """The exchange only says that no two markets come true. That one does must follow from the markets themselves."""
+    """Return how the markets exclude each other.
+
+    The exchange only says that no two resolve to yes. That one does must follow from the markets themselves.
+    """
     if not row.need("mutually_exclusive").flag():
         return "independent"
     known = [one for one in states if one is not None]
@@ -395,8 +398,8 @@ def _exclusivity(row: Payload, states: Sequence[MarketState | None]) -> Exclusiv
 def strikes_cover(markets: Sequence[Payload]) -> bool:
     """Whether every number falls into a market: below a strike, between two, or above one, without a gap.
 
-    Strikes of 62 and 63 leave no gap: numbers are told as precisely as the strikes are. "Above 10" after "up to 9.9"
-    leaves one, at 10 itself.
+    Strikes of 62 and 63 leave no gap: numbers are reported as precisely as the strikes are. "Above 10" after "up to
+    9.9" leaves one, at 10 itself.
     """
     try:
         spans = sorted(filter(None, map(_span, markets)), key=lambda span: (span.low, span.high))
@@ -410,7 +413,7 @@ def strikes_cover(markets: Sequence[Payload]) -> bool:
 
 
 class StrikeSpan(NamedTuple):
-    """The numbers for which a market comes true, from the lowest to the highest, each of which may belong to it."""
+    """The range of numbers for which a market resolves to yes; each bound may be included or not."""
 
     low: Decimal
     low_in: bool
@@ -418,7 +421,7 @@ class StrikeSpan(NamedTuple):
     high_in: bool
 
     def reaches(self, following: "StrikeSpan", step: Decimal) -> bool:
-        """Whether no number told in such steps lies between this and the next."""
+        """Whether no number, reported in such steps, lies between this range and the next."""
         gap = following.low - self.high
         if gap > 0:
             return gap <= step and self.high_in and following.low_in
@@ -426,7 +429,7 @@ class StrikeSpan(NamedTuple):
 
 
 def _span(row: Payload) -> StrikeSpan | None:
-    """By the kind of its strike; None where it is not about a number."""
+    """Return the range by the market's strike type; None if the market is not about a number."""
     kind = row.words("strike_type")
     floor, cap = (
         None if told is None else Decimal(str(told.number()))
@@ -443,7 +446,7 @@ def _span(row: Payload) -> StrikeSpan | None:
 
 
 def market_state(row: Payload, at: datetime) -> MarketState | None:
-    """One market; None for a scalar one."""
+    """Parse one market; None for a scalar one."""
     if row.words("market_type") not in ("binary", ""):
         return None
     ticker, told = row.need("ticker").text(), row.need("status")
@@ -454,7 +457,7 @@ def market_state(row: Payload, at: datetime) -> MarketState | None:
 
 
 def _expected_end(row: Payload, at: datetime) -> datetime | None:
-    """The earlier of the expected end and the close of trading that still lies ahead; else the close itself."""
+    """Return the earlier of the expected end and the close of trading that is still ahead; else the close itself."""
     dates = [
         date for name in ("expected_expiration_time", "close_time") if (date := row.optional_time(name)) is not None
     ]
@@ -465,7 +468,7 @@ def _expected_end(row: Payload, at: datetime) -> datetime | None:
 
 
 def _snapshot(row: Payload, at: datetime) -> Snapshot:
-    """Quotes in dollars. A book without any order (0 to 1) and a last price of 0 say nothing."""
+    """Return quotes in dollars. An empty book (0 to 1) and a last price of 0 say nothing."""
     bid, ask, no_ask = (_quote(row, name) for name in ("yes_bid", "yes_ask", "no_ask"))
     if (bid or 0.0, ask) in ((0.0, 1.0), (0.0, 0.0), (0.0, None)):
         bid = ask = no_ask = None
@@ -478,20 +481,20 @@ def _snapshot(row: Payload, at: datetime) -> Snapshot:
 
 
 def _quote(row: Payload, name: str) -> float | None:
-    """A price in the newer notation, else in the older. One that nobody has quoted is left out."""
+    """Return a price in the newer notation, else in the older one; None if nobody has quoted one."""
     told = row.get(f"{name}_dollars") or row.get(name)
     return None if told is None else kalshi_price(told)
 
 
 def _contracts(row: Payload, name: str, *, needed: bool = False) -> float | None:
-    """A count of one-dollar contracts, which is their face value in dollars."""
+    """Return a number of one-dollar contracts, which is also their face value in dollars."""
     if needed and not row.has(name):
         row.need(f"{name}_fp")
     return row.amount(f"{name}_fp", name)
 
 
 def _liquidity(row: Payload) -> float | None:
-    """Only the older notation tells it; the newer shows a zero for everything."""
+    """Return the liquidity in dollars. Only the older notation states it; the newer one is always zero."""
     if row.has("liquidity_dollars"):
         return row.amount("liquidity_dollars") or None
     cents = row.amount("liquidity")
@@ -499,13 +502,13 @@ def _liquidity(row: Payload) -> float | None:
 
 
 def _title(row: Payload) -> str:
-    """The title, with the period it is about where it does not say it itself."""
+    """Return the title, followed by the period it is about unless it says so itself."""
     title, period = row.need("title").text().strip(), row.words("sub_title")
     return title if not period or period.casefold() in title.casefold() else f"{title} ({period})"
 
 
 def _criteria(rows: list[Payload]) -> str:
-    """Each market's rule on its own line, then what applies to all."""
+    """Return each market's rule on its own line, then the rules that apply to all."""
     rules = [
         (
             row.stated_text("yes_sub_title").strip() or row.need("ticker").text(),

@@ -1,4 +1,4 @@
-"""Events that platforms list now, with their markets' quotes. For live use only: all of it is told as of today."""
+"""Events that platforms list now, with the quotes of their markets. For live use only: everything is as of today."""
 
 import logging
 import re
@@ -21,42 +21,42 @@ log = logging.getLogger(__name__)
 MarketStatus = Literal["unopened", "open", "closed", "resolved"]
 VolumeUnit = Literal["USD", "MANA"]
 REFUSED = (400, 410, 413, 414, 422, 451)
-"""What a server says to a request that it cannot bear or will not answer, whatever it says to others."""
+"""Status codes with which a server rejects this one request, whatever it says to others."""
 
 
 class LiveOnly(ValueError):
-    """Listings tell results, moved close times and final volumes: in a backtest they would be leaks."""
+    """A listing was requested in a backtest. It would leak results, moved close times and final volumes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedEvent:
-    """One event of a platform: what can be asked about it, and how much it is traded."""
+    """One event of a platform: the question about it, and its trading figures."""
 
     question: Question
-    """Its markets are the targets, each with the quotes of this moment."""
+    """The question; its targets are the event's markets, each with its current quotes."""
     status: MarketStatus
     recurrence: str
-    """The same for events that repeat one format: the platform's series, else the title without dates and numbers."""
+    """Same value for events that repeat one format: the platform's series, else the title without dates and numbers."""
     volume: float | None = None
     volume_24h: float | None = None
     liquidity: float | None = None
     open_interest: float | None = None
     unit: VolumeUnit = "USD"
-    """What the four numbers above are counted in."""
+    """Unit of the four numbers above."""
     traders: int | None = None
-    """People who traded or forecast, where the platform tells."""
+    """Number of people who traded or forecast, if the platform says."""
     tags: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
-    """Ids of markets of an open event that can no longer be asked about, and so are no targets."""
+    """Ids of markets of an open event that can no longer be asked about and therefore are not targets."""
 
     @property
     def platform(self) -> str:
-        """Where it is listed."""
+        """The platform that lists the event."""
         return self.question.source
 
     @property
     def category(self) -> str:
-        """As the platform files it."""
+        """Category given by the platform."""
         return self.question.category
 
     @property
@@ -67,17 +67,17 @@ class ListedEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedEntry:
-    """Something a platform offered that could not be used, and why."""
+    """An entry of a platform that could not be used, and why."""
 
     platform: str
     id: str
     reason: str
     kind: Literal["malformed", "unsupported", "unknown"] = "malformed"
-    """Not in the shape we rely on; of a sort we do not handle; not there at all."""
+    """Malformed: unexpected structure. Unsupported: a type that we do not handle. Unknown: not there at all."""
 
     @classmethod
     def because(cls, error: Exception, platform: str, id: str) -> "SkippedEntry":
-        """The entry that an error is about."""
+        """Create the entry for an error."""
         kind = "malformed" if isinstance(error, MalformedPayload) else "unknown"
         if not isinstance(error, SourceError):
             return cls(platform=platform, id=id, reason=str(error), kind="unsupported")
@@ -88,11 +88,11 @@ OnSkipped = Callable[[SkippedEntry], None]
 
 
 def ignore_skipped(skipped: SkippedEntry) -> None:
-    """The listener of those who do not care what was skipped."""
+    """Ignore skipped entries."""
 
 
 def log_skipped(skipped: SkippedEntry) -> None:
-    """The listener of those who keep no list: what was skipped is named in the log."""
+    """Log a skipped entry, for callers that keep no list."""
     log.warning("skipped %s %s: %s", skipped.platform, for_log(skipped.id), for_log(skipped.reason))
 
 
@@ -107,18 +107,18 @@ class ListingFilter:
     """
 
     as_of: AsOf
-    """The moment of the listing, which its snapshots carry. Its mode must be live."""
+    """Time of the listing, which its snapshots carry. Its mode must be live."""
     closes_after: UtcDatetime | None = None
     closes_before: UtcDatetime | None = None
     category: str = ""
-    """Also matches a tag; upper and lower case are the same."""
+    """Category or tag to match, ignoring case."""
     minimum_volume: float = 0.0
-    """In the platform's own unit. An event whose volume is not told reaches no minimum."""
+    """Minimum volume in the platform's own unit. An event of unknown volume never reaches a minimum."""
     status: MarketStatus = "open"
     limit: int = 100
-    """Most events handed over."""
+    """Maximum number of events returned."""
     pages: int = 50
-    """Most pages asked for."""
+    """Maximum number of pages requested."""
 
     def __post_init__(self) -> None:
         require_live(self.as_of)
@@ -131,7 +131,7 @@ class ListingFilter:
             raise ValueError("closes_after is later than closes_before")
 
     def refusal(self, event: ListedEvent) -> str | None:
-        """Why this event is not wanted, or None."""
+        """Return why this event does not match, or None if it does."""
         if event.status != self.status:
             return f"{event.status}, not {self.status}"
         if event.closes_at is None and (self.closes_after or self.closes_before):
@@ -143,7 +143,7 @@ class ListingFilter:
         return self.outside(event.closes_at, event.volume or 0.0)
 
     def outside(self, closes: datetime | None, volume: float) -> str | None:
-        """Why what closes then and is traded so much is not wanted, or None."""
+        """Return why an event with this close time and volume does not match, or None if it does."""
         if closes is not None and self.closes_before and closes > self.closes_before:
             return "closes after the window"
         if closes is not None and self.closes_after and closes < self.closes_after:
@@ -152,26 +152,26 @@ class ListingFilter:
 
 
 class ListingReport:
-    """What was met while reading and not handed over."""
+    """What a listing skipped, left out and noticed while reading."""
 
     def __init__(self) -> None:
         self.skipped: list[SkippedEntry] = []
         self.left_out: Counter[str] = Counter()
-        """Good events that were not wanted, by reason."""
+        """Readable events that did not match the filter, counted by reason."""
         self.noted: Counter[str] = Counter()
-        """What else was met that somebody may want to know."""
+        """Other observations that may be of interest, counted."""
         self.pages = 0
         self.complete = False
-        """Whether the platform had nothing more to offer; not so where the limit or the page cap came first."""
+        """Whether the platform had nothing more to list; False if the limit or the page limit was reached first."""
 
     def add(self, other: "ListingReport") -> None:
-        """Also what another listing met."""
+        """Add what another listing skipped and left out."""
         self.skipped += other.skipped
         self.left_out.update(other.left_out)
         self.pages, self.complete = self.pages + other.pages, other.complete
 
     def notes(self) -> tuple[str, ...]:
-        """What happened, with counts, for people."""
+        """Return readable notes with counts."""
         skipped = Counter(f"skipped: {one.reason}" for one in self.skipped)
         left_out = Counter({f"left out: {reason}": n for reason, n in self.left_out.items()})
         counted = [line for counts in (skipped, left_out, self.noted) for line in counts.most_common()]
@@ -179,14 +179,14 @@ class ListingReport:
 
 
 class EventListing(AsyncIterator[ListedEvent]):
-    """Events as they come in, and beside them the ledger of what did not get through; whole once it is exhausted."""
+    """Events as they arrive, with a ledger of those skipped or left out; the ledger is complete once all are read."""
 
     def __init__(self, events: AsyncGenerator[ListedEvent], ledger: ListingReport) -> None:
         self._events = events
         self.ledger = ledger
 
     async def __anext__(self) -> ListedEvent:
-        """The next event."""
+        """Return the next event."""
         return await anext(self._events)
 
     async def aclose(self) -> None:
@@ -194,7 +194,7 @@ class EventListing(AsyncIterator[ListedEvent]):
         await self._events.aclose()
 
     async def all(self) -> list[ListedEvent]:
-        """All the events that are left."""
+        """Return all remaining events."""
         return [event async for event in self]
 
 
@@ -207,64 +207,64 @@ class EventSource(Protocol):
         ...
 
     def events(self, wanted: ListingFilter) -> EventListing:
-        """Events fit for the wish, in the platform's order. One that cannot be read is skipped and told."""
+        """Return matching events in the platform's order. Events that cannot be read are skipped and reported."""
         ...
 
     async def event(self, id: str, as_of: AsOf) -> ListedEvent:
-        """One event by the platform's own id, whatever its status. Raises `SourceError` where it cannot be read."""
+        """Return one event by the platform's own id, whatever its status. Raises `SourceError` if it cannot be read."""
         ...
 
 
 def require_live(as_of: AsOf) -> None:
-    """Refuse a backtest."""
+    """Raise `LiveOnly` in a backtest."""
     if as_of.mode != "live":
         raise LiveOnly("listings tell what is known today; a backtest reads stored snapshots instead")
 
 
 class UnsupportedEvent(Exception):
-    """An event of a sort that cannot be asked as yes-or-no targets."""
+    """An event of a type that cannot be asked as yes/no targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CataloguePage:
-    """Entries as sent, and the way to the next page."""
+    """Entries of a page as sent, and the cursor of the next page."""
 
     rows: list[Payload]
     following: str | None = None
-    """None at the end."""
+    """Cursor of the next page; None on the last page."""
 
 
 class MarketEvents(ABC):
-    """Walks through a platform's list page by page: one event that cannot be read is skipped, a wrong page is not."""
+    """Reads a platform's list page by page. An event that cannot be read is skipped; a malformed page raises."""
 
     platform: str
     key = "id"
-    """The field that identifies an entry."""
+    """Name of the field that identifies an entry."""
     noun = "event"
 
     @abstractmethod
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """The page a cursor leads to; an empty cursor is the first."""
+        """Return the page at a cursor; an empty cursor is the first page."""
 
     @abstractmethod
     async def fetch(self, id: str) -> Payload:
-        """One whole entry by the platform's own id."""
+        """Return one complete entry by the platform's own id."""
 
     @abstractmethod
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A whole entry as an event; may raise `UnsupportedEvent`."""
+        """Parse a complete entry as an event; may raise `UnsupportedEvent`."""
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
-        """An entry of a page as an event; None where it was left out before all of it was read."""
+        """Parse an entry of a page as an event; None if it was left out before it was read in full."""
         return await self.read(row, wanted.as_of, report)
 
     def events(self, wanted: ListingFilter) -> EventListing:
-        """Events fit for the wish, in the platform's order. One that cannot be read is skipped and told."""
+        """Return matching events in the platform's order. Events that cannot be read are skipped and reported."""
         report = ListingReport()
         return EventListing(self._walk(wanted, report), report)
 
     async def event(self, id: str, as_of: AsOf) -> ListedEvent:
-        """One event by the platform's own id, whatever its status. Raises `SourceError` where it cannot be read."""
+        """Return one event by the platform's own id, whatever its status. Raises `SourceError` if it cannot be read."""
         require_live(as_of)
         name = f"{self.platform} {self.noun} {id}"
         with error_context(name):
@@ -299,7 +299,7 @@ class MarketEvents(ABC):
     async def _readable(
         self, page: CataloguePage, wanted: ListingFilter, report: ListingReport
     ) -> AsyncIterator[ListedEvent]:
-        """Wanted events of a page. If not a single entry can be read, the platform has changed and that is an error."""
+        """Yield matching events of a page. If no entry can be read, the platform has changed, and that raises."""
         broken: list[SkippedEntry] = []
         for row in page.rows:
             value = row.value.get(self.key) if isinstance(row.value, dict) else None
@@ -327,7 +327,7 @@ class MarketEvents(ABC):
 
 @contextmanager
 def error_context(what: str, url: str = "") -> Generator[None]:
-    """Says in every complaint what it is about; a value our own types refuse is a complaint like the others."""
+    """Prefix every error with what it is about; a `ValueError` of our own types becomes `MalformedPayload`."""
     try:
         yield
     except MalformedPayload as error:
@@ -341,9 +341,9 @@ def error_context(what: str, url: str = "") -> Generator[None]:
 def readable(
     rows: Sequence[Payload], read: Callable[[Payload], T | None], platform: str, id: str, tell: OnSkipped
 ) -> list[T]:
-    """What can be read of some entries about one thing; those that cannot are counted and told, and spare the rest.
+    """Parse entries about one thing; those that cannot be read are counted and reported, and the rest is returned.
 
-    If not a single one of several can be read, the platform has changed and that is an error.
+    If none of several can be read, the platform has changed, and that raises `MalformedPayload`.
     """
     found: list[T] = []
     broken: list[MalformedPayload] = []
@@ -364,7 +364,7 @@ def readable(
 
 
 def total(amounts: Iterable[float | None]) -> float | None:
-    """The sum of what was told; None where nothing was."""
+    """Return the sum of the known amounts; None if none is known."""
     told = [one for one in amounts if one is not None]
     return sum(told) if told else None
 
@@ -379,7 +379,7 @@ VARYING = re.compile(rf"\b{MONTH}\b\.?|\b{LATE_MONTH}\b\.?|\b{DAY}\b|(?<!\w){NUM
 
 
 def recurrence_template(title: str) -> str:
-    """What stays of a title when its dates and numbers are taken out, so that repeated formats look alike.
+    """Replace the dates and numbers of a title, so that repeated formats get the same template.
 
     >>> recurrence_template("Bitcoin above $120,000 on October 11, 2026?")
     'bitcoin above # on #?'
@@ -403,25 +403,26 @@ class MarketState:
     target: Target
     status: MarketStatus
     lost: bool = False
-    """It is known to have come out no."""
+    """Whether it is known to have resolved to no."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventState:
-    """An event by the state of its markets."""
+    """State of an event: the markets that can still be asked about, and its overall status."""
 
     asked: tuple[MarketState, ...]
-    """Those that are still going on, or all of them where none is."""
+    """The markets that are still active, or all of them if none is."""
     finished: tuple[str, ...]
     exclusivity: Exclusivity
     status: MarketStatus
 
 
 def event_state(markets: Sequence[MarketState | None], *, exclusivity: Exclusivity) -> EventState:
-    """Sort out what is over.
+    """Separate the markets that are over from those that can still be asked about.
 
-    The platform's word that exactly one market comes true holds for the rest only if all that was left out has lost:
-    among markets still open none may come true when one that is already closed has won, so there it is at most one.
+    If the platform says that exactly one market resolves to yes, that holds for the remaining ones only if all those
+    left out have lost: if one that is already closed has won, none of those still open resolves to yes, so for them it
+    is at most one.
     """
     known = [market for market in markets if market is not None]
     active = [market for market in known if market.status in ACTIVE_STATUSES]

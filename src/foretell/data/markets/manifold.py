@@ -1,4 +1,4 @@
-"""Manifold: prices from its public bets, each of which says what the probability was after it, and its markets."""
+"""Manifold: its markets, and prices from its public bets, each of which states the probability after it."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -49,28 +49,28 @@ SIDES = ("YES", "NO")
 
 @dataclass(frozen=True, kw_only=True)
 class ManifoldBet:
-    """What a bet tells about the price, and nothing else."""
+    """What a bet says about the price, and nothing else."""
 
     id: str
     at: datetime
     answer: str | None
     after: float | None
-    """The probability right after it; None for an order in the book that nobody has taken: it moved no price."""
+    """Probability right after the bet; None for a limit order that nobody has filled, because it moved no price."""
 
 
 class ManifoldClient(JsonService):
-    """The public reading end."""
+    """Client for the public data."""
 
     def __init__(self, *, http: AsyncHttpClient, host: str = HOST) -> None:
         super().__init__(ServiceConfig(http=http, address=host), HOST)
 
     async def contract(self, market: str) -> Payload:
-        """A whole market by its id or `slug:…`, as sent."""
+        """Return a complete market by its id or `slug:…`, as sent."""
         slug = market.startswith(SLUG)
         return await self.read(f"/{'slug' if slug else 'market'}/{quote(market.removeprefix(SLUG), safe='')}")
 
     async def bets(self, market: str, answer: str | None, before_ms: int) -> list[Payload]:
-        """A page of bets made before a moment, newest first."""
+        """Return a page of bets made before a time, newest first."""
         by = {"contractSlug": market.removeprefix(SLUG)} if market.startswith(SLUG) else {"contractId": market}
         query = {**by, "beforeTime": str(before_ms), "limit": str(BETS_PAGE), "order": "desc"}
         if answer is not None:
@@ -88,7 +88,7 @@ class ManifoldPrices:
         self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """The price after the last bet of each day."""
+        """Return the price after the last bet of each day."""
         market, answer = split_part(ref)
         since = datetime.fromtimestamp(window_start(as_of, days), UTC)
         try:
@@ -102,7 +102,7 @@ class ManifoldPrices:
         return daily_history(ref, points, as_of, days)
 
     async def _bets(self, market: str, answer: str | None, as_of: AsOf, since: datetime) -> Collection[ManifoldBet]:
-        """Bets from the cutoff back to the start of the window, or to the first before it."""
+        """Return the bets from the cutoff back to the start of the window, or to the first one before it."""
         before = int(as_of.at.timestamp() * MILLI) + 1
         # Of 2022, a bet and its sale share an id.
         found: dict[tuple[str, datetime], ManifoldBet] = {}
@@ -127,7 +127,7 @@ def _several_answers(bets: Collection[ManifoldBet]) -> bool:
 
 
 def read_bet(row: Payload) -> ManifoldBet:
-    """A bet. Those of 2022 on one of several answers name it by its number, as their outcome."""
+    """Parse a bet. Bets of 2022 on one of several answers give the answer's number as their outcome."""
     answer, outcome = row.get("answerId"), row.get("outcome")
     if answer is None and outcome is not None and outcome.name() not in SIDES:
         answer = outcome if outcome.name().isdecimal() else outcome.wrong("YES, NO or a number")
@@ -153,22 +153,22 @@ FILTERS: Mapping[MarketStatus, str] = {"unopened": "all", "open": "open", "close
 class ManifoldEvents(MarketEvents):
     """Markets by contract id or `slug:…`; the targets of a multiple choice are its answer ids.
 
-    The most popular come first, or the next to close where a window is asked for.
+    The most popular come first, or the next to close if a closing window is requested.
     """
 
     platform = "manifold"
 
     def __init__(self, client: ManifoldClient, *, topic: str = "") -> None:
-        """`topic` limits the list to one, by its slug."""
+        """`topic` limits the list to one topic, by its slug."""
         self._client = client
         self._only = {"topicSlug": topic} if topic else {}
 
     async def fetch(self, id: str) -> Payload:
-        """One market."""
+        """Return one market as sent."""
         return await self._client.contract(id)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page of the search for anything."""
+        """Return one page of a search without keywords."""
         passed = int(cursor or "0")
         query = {
             "term": "",
@@ -183,7 +183,7 @@ class ManifoldEvents(MarketEvents):
         return CataloguePage(rows=rows, following=str(passed + EVENTS_PAGE) if len(rows) == EVENTS_PAGE else None)
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
-        """An entry, read whole if what the list tells of it fits the wish."""
+        """Parse an entry, reading it in full only if what the list says about it matches the filter."""
         _kind(row)
         if reason := wanted.outside(_closes(row), row.need("volume").number()):
             report.left_out[reason] += 1
@@ -191,7 +191,7 @@ class ManifoldEvents(MarketEvents):
         return await self.read(await self._client.contract(row.need("id").text()), wanted.as_of, report)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A whole market."""
+        """Parse a complete market."""
         kind, status = _kind(row), _status(row, as_of.at)
         parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status)
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE and sums_to_one(row)))
@@ -225,17 +225,17 @@ class ManifoldEvents(MarketEvents):
 
 
 SEARCHED = 50
-"""Markets of one search; only the nearest of them are read whole."""
+"""Number of markets requested per search; only the closest of them are read in full."""
 
 
 class ManifoldSearch:
-    """Open markets by words."""
+    """Searches open markets by keywords."""
 
     def __init__(self, client: ManifoldClient) -> None:
         self._client = client
 
     async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """The open markets whose questions are nearest."""
+        """Return the open markets with the closest questions."""
         rows: dict[str, Payload] = {}
         for phrase in query.phrases:
             asked = {"term": phrase, "filter": "open", "contractType": "ALL", "limit": str(SEARCHED)}
@@ -253,7 +253,7 @@ def _kind(row: Payload) -> str:
 
 
 def _rules(row: Payload) -> str:
-    """The description as plain text; servers of 2022 send only the one with marks, or a text under its name."""
+    """Return the description as plain text; servers of 2022 send only rich text, or plain text under that name."""
     told = row.get("description")
     if row.has("textDescription") or told is None or not told.value:
         return row.stated_text("textDescription").strip()
@@ -270,7 +270,7 @@ def _rules(row: Payload) -> str:
 
 
 def sums_to_one(row: Payload) -> bool:
-    """Whether exactly one answer comes true; so it always was before answers could be bet on one by one."""
+    """Whether exactly one answer resolves to yes; always so before answers could be bet on one by one."""
     old = not row.has("shouldAnswersSumToOne") and row.words("mechanism") not in ("", "cpmm-multi-1")
     return old or row.need("shouldAnswersSumToOne").flag()
 
@@ -294,7 +294,7 @@ def _yes(row: Payload, at: datetime, status: MarketStatus) -> MarketState:
 
 
 def _answers(row: Payload, at: datetime, status: MarketStatus) -> list[MarketState]:
-    """One target per answer; an answer may come out before the rest does."""
+    """Return one target per answer; an answer may resolve before the others."""
     found: list[MarketState] = []
     for answer in row.need("answers").items():
         result, chance = answer.words("resolution"), answer.need("probability").probability()

@@ -1,4 +1,4 @@
-"""What the registry knows of a prediction market, and how its events are found: by words, or by a name."""
+"""The registry entry of a prediction market, and how to find its events by keywords or by name."""
 
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -25,36 +25,36 @@ from foretell.questions.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class EventQuery:
-    """What is looked for."""
+    """What to search for."""
 
     as_of: AsOf
-    """The moment of looking, which snapshots carry. Its mode must be live."""
+    """Time of the search, which snapshots carry. Its mode must be live."""
     phrases: tuple[str, ...]
-    """Words to search by, the most exact first."""
+    """Search phrases, the most exact first."""
     near: Callable[[str], float]
-    """From a title to how near it is to what is looked for, so that only the nearest are read whole."""
+    """Scores how close a title is to what is searched for, so that only the closest events are read in full."""
     limit: int = 8
-    """Most events read whole."""
+    """Maximum number of events read in full."""
 
     def __post_init__(self) -> None:
         require_live(self.as_of)
 
     def nearest(self, rows: Iterable[Payload], title: str) -> list[Payload]:
-        """The rows whose title is nearest, nearest first; none that has nothing in common with what is looked for."""
+        """Return the rows with the closest titles, closest first; rows that score 0 are left out."""
         ranked = [(self.near(row.words(title)), n, row) for n, row in enumerate(rows)]
         return [row for score, _, row in sorted(ranked, key=lambda one: (-one[0], one[1])) if score > 0][: self.limit]
 
 
 class EventSearch(Protocol):
-    """Finds open events of a platform by words."""
+    """Finds open events of a platform by keywords."""
 
     async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """The open events that may be what is looked for. Raises `SourceError` where the platform does not answer."""
+        """Return open events that may match. Raises `SourceError` if the platform does not respond."""
         ...
 
 
 async def read_open(source: Any, rows: Sequence[Payload], as_of: AsOf) -> list[ListedEvent]:
-    """Rows as events by a platform's own reader; those that cannot be read, or are over, are left out."""
+    """Parse rows with a platform's own reader; rows that cannot be read and events that are over are left out."""
     found: list[ListedEvent] = []
     for row in rows:
         try:
@@ -67,39 +67,39 @@ async def read_open(source: Any, rows: Sequence[Payload], as_of: AsOf) -> list[L
 
 
 IdInAddress = Callable[[Sequence[str], Mapping[str, list[str]]], str | None]
-"""From the steps of an address's path and its query to the market's id; None where the address names none."""
+"""Returns the market's id from the path segments and the query of an address; None if the address names no market."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Market:
-    """A platform: how to reach it, and how its ids and addresses look."""
+    """A platform: how to reach it, and what its ids and addresses look like."""
 
     hosts: tuple[str, ...]
-    """Its web sites. They are closed to whoever forecasts in a backtest, because they show how questions came out."""
+    """Host names of its web sites. They are blocked in a backtest, because they show how questions resolved."""
     client: Callable[[ServiceConfig], Any]
-    """Opens the one connection that listing, prices and settlements share."""
+    """Opens the one client that listings, prices and settlements share."""
     events: Callable[[Any], EventSource] | None = None
-    """From the client to what is listed now."""
+    """Returns the source of current listings from the client."""
     part: Callable[[Any, str], EventSource | None] | None = None
-    """From the client and a name to what is listed in that series, tournament or topic; None where no part can be
-    called so. A question set is then named `market:PART`; an event needs nothing of the kind."""
+    """Returns the source of what a series, tournament or topic lists, from the client and its name; None if no part can
+    have that name. A question set is then named `market:PART`; a single event does not need this."""
     search: Callable[[Any, ServiceConfig], EventSearch] | None = None
-    """From the client and its settings to what finds events by words; None where the platform has no such thing."""
+    """Returns a keyword search from the client and its settings; None if the platform has no search."""
     prices: Callable[[Any], PriceSource] | None = None
-    """From the client to price histories."""
+    """Returns the source of price histories from the client."""
     settlements: str = ""
-    """"module:attribute" of what makes settlements from the client. Only its name stands here, so that nobody who
-    reads a market loads its answers; where it is empty, the plug-in `settlements` of the same name is used."""
+    """"module:attribute" of the factory that makes settlements from the client. Only the name is given, so that reading
+    a market never loads its answers; if empty, the plug-in `settlements` of the same name is used."""
     key_variables: tuple[str, ...] = ()
     key_required: bool = True
     facts: str = ""
-    """What the adapter was built from: the version and date of the service's specification, and of recorded answers."""
+    """What the adapter was built from: version and date of the service's specification and of recorded responses."""
     own_id: re.Pattern[str] | None = None
-    """How the platform's own ids look; None where questions do not lead to prices."""
+    """Pattern of the platform's own ids; None if questions do not lead to prices."""
     target_is_market: bool = False
-    """Whether each target of an event is a market by itself."""
+    """Whether each target of an event is a market of its own."""
     has_parts: bool = True
-    """Whether one market can hold several targets, written ID#PART."""
+    """Whether one market can have several targets, written ID#PART."""
     id_in_address: IdInAddress | None = None
 
     def __post_init__(self) -> None:
@@ -110,36 +110,36 @@ class Market:
 # Part of what a market lists, by the name that a person gives: an event, a series, a tournament, a topic.
 
 EVERYTHING = ("", "live")
-"""Names of all that a market lists."""
+"""Names that stand for everything a market lists."""
 UNKNOWN = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
-"""How services answer to a name that they do not know."""
+"""Status codes with which services respond to a name that they do not know."""
 
 
 class NamedEvents:
-    """What is listed under a name, which is taken for a part of the market, and for an event where no part has it."""
+    """Events listed under a name: those of the part of the market with that name, else the event with that id."""
 
     def __init__(
         self, platform: str, name: str, whole: EventSource, part: EventSource | None, ids: Sequence[str]
     ) -> None:
-        """A name on a platform.
+        """Set the name and where to look for it.
 
         Args:
             platform: The market.
-            name: What is wanted of it.
-            whole: Everything that it lists, for one event by its id.
-            part: What is listed under the name, where it can be that of a part.
-            ids: Spellings of the name under which there may be an event.
+            name: The name to look for on it.
+            whole: Source of everything the market lists, for a single event by its id.
+            part: Source of what is listed under the name, if it can be the name of a part.
+            ids: Spellings of the name under which an event may exist.
         """
         self.platform, self.name = platform, name
         self._whole, self._part, self._ids = whole, part, ids
 
     def events(self, wanted: ListingFilter) -> EventListing:
-        """Events fit for the wish."""
+        """Return the events that match the filter."""
         report = ListingReport()
         return EventListing(self._walk(wanted, report), report)
 
     async def event(self, id: str, as_of: AsOf) -> ListedEvent:
-        """One event by the platform's own id, whatever its status."""
+        """Return one event by the platform's own id, whatever its status."""
         return await self._whole.event(id, as_of)
 
     async def _walk(self, wanted: ListingFilter, report: ListingReport) -> AsyncGenerator[ListedEvent]:
@@ -182,7 +182,7 @@ def _unknown(error: SourceError) -> bool:
 
 
 def events_named(platform: str, market: Market, client: Any, name: str = "") -> EventSource:
-    """What a market lists under a name, or all of it."""
+    """Return the source of what a market lists under a name, or of everything if the name is empty or `live`."""
     if market.events is None:
         raise InputError(f"{platform} lists no events", hint="it only tells prices")
     whole = market.events(client)

@@ -1,7 +1,7 @@
-"""Metaculus community predictions. Every call needs a token, and many questions need a better one than yours.
+"""Metaculus community predictions. Every request needs a token, and many questions need one with more access.
 
-A post's number stands in its address; the questions inside have numbers of their own. Their data may not be passed on,
-and may be used with models only as far as the site's terms and your access tier allow.
+A post's number is in its address; the questions inside have their own numbers. The data may not be passed on, and may
+be used with models only as far as the site's terms and your access tier allow.
 """
 
 import asyncio
@@ -45,18 +45,18 @@ NO_TOKEN = "metaculus answers nobody without a token, and none was given"
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ROUNDING = 1e-6
 METHODS = ("recency_weighted", "unweighted")
-"""How forecasts are made into a community prediction."""
+"""Methods by which forecasts are aggregated into a community prediction."""
 PAIR = {"question_yes": "yes", "question_no": "no"}
-"""The questions of a conditional pair, and how its condition comes out in each."""
+"""The questions of a conditional pair, and how the condition resolves in each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommunityPrediction:
-    """What the community said from a moment on: one probability per option, a single one for yes."""
+    """The community prediction from a point in time on: one probability per option, or a single one for yes."""
 
     since: datetime
     centers: tuple[float | None, ...]
-    """None for an option that was not there yet, or no more."""
+    """Probability per option; None for an option that did not exist yet or no longer exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +67,14 @@ class CommunityHistory:
     kind: str
     options: tuple[str, ...]
     all_options: tuple[str, ...]
-    """Also those that were taken away."""
+    """All options, including those that were removed."""
     revealed_at: datetime | None
     """Until then the community prediction was hidden from everybody."""
     history: tuple[CommunityPrediction, ...]
 
 
 class MetaculusClient(JsonService):
-    """The reading end."""
+    """Client for reading from Metaculus."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class MetaculusClient(JsonService):
         self._retry_seconds = retry_seconds
 
     async def whole_post(self, post: str) -> Payload:
-        """A post with its community predictions, as sent."""
+        """Return a post with its community predictions, as sent."""
         return await self.read(f"/posts/{quote(post, safe='')}/")
 
     async def read(self, path: str, params: Params = ()) -> Payload:
-        """What stands at a path. A refusal is tried once more: the outer layer refuses good tokens now and then."""
+        """Send a GET request to a path. A status 403 is retried once: the gateway occasionally rejects valid tokens."""
         if not self._has_token:
             raise SourceError(NO_TOKEN, url=f"{self.host}{path}")
         try:
@@ -115,7 +115,7 @@ class MetaculusPrices:
         self._client = client
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """The last community prediction of each day, as the public could see it at the cutoff."""
+        """Return the last community prediction of each day, as the public could see it at the cutoff."""
         window_start(as_of, days)
         post, part = split_part(ref)
         question, option = _chosen(ref, await self._questions(post), part)
@@ -140,7 +140,7 @@ class MetaculusPrices:
 
 
 def questions_of(post: Payload) -> list[Payload]:
-    """The questions of a post: one, those of its group, or the two of a conditional pair."""
+    """Return the questions of a post: one, those of its group, or the two of a conditional pair."""
     single, group, pair = (post.get(name) for name in ("question", "group_of_questions", "conditional"))
     if single is not None:
         return [single]
@@ -150,9 +150,9 @@ def questions_of(post: Payload) -> list[Payload]:
 
 
 def community_prediction(question: Payload) -> Payload | None:
-    """The newest state and the history of a question's community prediction, by the method that the question names.
+    """Return the latest state and the history of a question's community prediction, by the method that it names.
 
-    Questions tell only the method they are shown by, and old ones name none; None where this account sees nothing.
+    Questions only include the method they are shown by, and old ones name none; None if this account sees nothing.
     """
     told = question.get("aggregations")
     named = question.words("default_aggregation_method")
@@ -162,7 +162,7 @@ def community_prediction(question: Payload) -> Payload | None:
 
 
 def _chosen(ref: MarketRef, questions: list[CommunityHistory], part: str | None) -> tuple[CommunityHistory, str | None]:
-    """The question meant, and the option where it is a choice."""
+    """Return the question that is meant, and the option if it is a choice."""
     by_id = {question.id: question for question in questions}
     if part in by_id:
         return by_id[part], None
@@ -187,7 +187,7 @@ def _yes_probability(
 
 
 def _history(question: Payload) -> CommunityHistory:
-    """A question with all its community predictions; none where this account is not shown them."""
+    """Return a question with all its community predictions; none if this account cannot see them."""
     crowd = community_prediction(question)
     return CommunityHistory(
         id=question.need("id").name(),
@@ -204,7 +204,7 @@ def _history(question: Payload) -> CommunityHistory:
 
 
 def _center(item: Payload) -> float | None:
-    """A probability; sums of many may end a little outside, by rounding."""
+    """Parse a probability; sums of many may lie slightly outside 0 to 1 because of rounding."""
     if item.value is None or not -ROUNDING <= item.number() <= 1 + ROUNDING:
         return None if item.value is None else item.probability()
     return min(max(item.number(), 0.0), 1.0)
@@ -219,11 +219,11 @@ CHOICE = "multiple_choice"
 CONTINUOUS = ("numeric", "discrete", "date")
 SUBTYPES = {"numeric": "numeric", "discrete": "numeric", "date": "date"}
 THRESHOLD_SHARES = (0.25, 0.5, 0.75)
-"""Where in its range the thresholds stand that a question about a number or a date has as targets."""
+"""Positions in its range of the thresholds that serve as targets of a question about a number or a date."""
 OF_POST = "of_post"
-"""A field that the site does not send: it marks one question of several, shown as if it were the only one."""
+"""A field that the site does not send: marks one question of several, presented as if it were the only one."""
 SHOWN_IN_LISTS = 3
-"""Of larger groups the list shows the community prediction of the first few questions only."""
+"""For larger groups, the list includes the community prediction of only the first few questions."""
 FILTERS: Mapping[MarketStatus, str] = {
     "unopened": "upcoming",
     "open": "open",
@@ -245,7 +245,7 @@ STATUS: Mapping[str, MarketStatus] = {
 
 
 class MetaculusEvents(MarketEvents):
-    """Posts by post id, the newest first. Targets: `yes`, the labels of a choice, a group's question ids; thresholds.
+    """Posts by post id, newest first. Targets: `yes`, the labels of a choice, a group's question ids; thresholds.
 
     A question that is an event apart from the others of its post has the id `<post>#<question id>`.
     """
@@ -261,13 +261,13 @@ class MetaculusEvents(MarketEvents):
         kinds: tuple[str, ...] = (),
         unanswered_by: str = "",
     ) -> None:
-        """Lists all posts, or fewer.
+        """List all posts, or only some.
 
         Args:
-            client: The connection.
-            tournaments: Only posts of these, by slug or number.
-            kinds: Only posts of these sorts, as the site's parameter `forecast_type` names them.
-            unanswered_by: Only posts on which this account, by its number, has not forecast. It must be one's own.
+            client: The client.
+            tournaments: Only posts of these tournaments, by slug or number.
+            kinds: Only posts of these types, as the site's parameter `forecast_type` names them.
+            unanswered_by: Only posts on which this account, by its number, has not forecast. It must be your own.
         """
         self._client = client
         self._query = [("tournaments", name) for name in tournaments]
@@ -275,7 +275,7 @@ class MetaculusEvents(MarketEvents):
         self._query += [("not_forecaster_id", unanswered_by)] if unanswered_by else []
 
     async def fetch(self, id: str) -> Payload:
-        """One post, or one question of it."""
+        """Return one post, or one question of it."""
         post, _, part = id.partition(PART)
         row = await self._client.whole_post(post)
         if not part:
@@ -284,7 +284,7 @@ class MetaculusEvents(MarketEvents):
         return found[0] if found and found[0].has(OF_POST) else row
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page of posts, each in as many entries as it is events."""
+        """Return one page of posts, each split into as many entries as it has events."""
         passed = int(cursor or "0")
         query = [
             ("statuses", FILTERS[wanted.status]),
@@ -304,13 +304,13 @@ class MetaculusEvents(MarketEvents):
         return CataloguePage(rows=rows, following=str(passed + PAGE) if more else None)
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
-        """A post, read by itself where the list keeps something back."""
+        """Parse a post, fetching it separately if the list leaves something out."""
         if row.get("question") is None and len(questions_of(row)) > SHOWN_IN_LISTS:
             row = await self.fetch(row.need("id").name())
         return await self.read(row, wanted.as_of, report)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A whole post, or one question of it."""
+        """Parse a whole post, or one question of it."""
         if len(split_post(row)) > 1:
             numbers = ", ".join(one.need("id").name() for one in questions_of(row))
             raise UnsupportedEvent(f"it holds several questions; name one of them, as POST{PART}QUESTION: {numbers}")
@@ -351,7 +351,7 @@ class MetaculusEvents(MarketEvents):
 
 
 class MetaculusNamed(MetaculusEvents):
-    """The posts of a tournament, by slug or number; where none has the number, all questions of the post that has it.
+    """Posts of a tournament, by slug or number; if no tournament has the number, all questions of the post that has it.
 
     `<post>#<question id>` is one question of a post.
     """
@@ -361,7 +361,7 @@ class MetaculusNamed(MetaculusEvents):
         self._name = name
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page of the tournament, or the post."""
+        """Return one page of the tournament, or the post."""
         post, _, part = self._name.partition(PART)
         if not post.isdigit():
             return await super().page(wanted, cursor)
@@ -383,7 +383,7 @@ def _paragraphs(*texts: str) -> str:
 
 
 def split_post(post: Payload) -> list[Payload]:
-    """The events of a post: itself, or each of its questions, as if that were the only one."""
+    """Split a post into its events: the post itself, or each of its questions as if it were the only one."""
     group, pair = post.get("group_of_questions"), post.get("conditional")
     if post.get("question") is not None:
         return [post]
@@ -396,7 +396,7 @@ def split_post(post: Payload) -> list[Payload]:
 
 
 def _split_if_possible(row: Payload) -> list[Payload]:
-    """What cannot be split is told as one entry that cannot be read."""
+    """Split a post into its events; one that cannot be split is returned whole, to be reported as unreadable."""
     try:
         return split_post(row)
     except MalformedPayload:
@@ -404,7 +404,7 @@ def _split_if_possible(row: Payload) -> list[Payload]:
 
 
 def _alone(post: Payload, question: Payload, title: str, texts: Mapping[str, str], shared: Payload) -> Payload:
-    """A post with one question: the texts given, else those of the question, else those shared by several."""
+    """Return a post with one question: the texts given, else those of the question, else those shared by several."""
     names = ("description", "resolution_criteria", "fine_print")
     said = {name: texts.get(name) or question.words(name) or shared.words(name) for name in names}
     body = {**post.value, "title": title, "question": {**question.value, **said}, OF_POST: True}
@@ -412,7 +412,7 @@ def _alone(post: Payload, question: Payload, title: str, texts: Mapping[str, str
 
 
 def _title(post: Payload, question: Payload) -> str:
-    """The title of a question of a group, which may be whole or only what tells it from the others."""
+    """Return the title of a question of a group, which may be complete or only what distinguishes it."""
     whole, own = post.need("title").text().strip(), question.words("title")
     return own if whole in own else f"{whole} ({_label(question)})"
 
@@ -422,7 +422,7 @@ def _pair(pair: Payload) -> list[tuple[str, Payload]]:
 
 
 def _conditional_texts(pair: Payload, question: Payload, outcome: str) -> tuple[str, Mapping[str, str], Payload]:
-    """A conditional question in words of its own: the site keeps criteria with the two questions it is made of."""
+    """Return title and texts of a conditional question: the site keeps criteria with the two questions in it."""
     condition, child = pair.need("condition"), pair.need("condition_child")
     given = f"“{condition.need('title').text().strip()}” resolves {outcome}"
     rules = f"This counts only if {given}; otherwise the question is annulled."
@@ -436,7 +436,7 @@ def _conditional_texts(pair: Payload, question: Payload, outcome: str) -> tuple[
 
 
 def numeric_range(question: Payload) -> NumericRange:
-    """The range of a question about a number or a date."""
+    """Return the range of a question about a number or a date."""
     scaling, kind = question.need("scaling"), question.need("type").text()
     places = (question, scaling)
     count = next((one for place in places if (one := place.get("inbound_outcome_count"))), None)
@@ -460,7 +460,7 @@ def numeric_range(question: Payload) -> NumericRange:
 
 
 def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketState]:
-    """The targets of a post."""
+    """Return the targets of a post."""
     if row.get("question") is not None:
         kind = questions[0].need("type").text()
         if kind in CONTINUOUS:
@@ -479,7 +479,7 @@ def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketSt
 
 
 def _thresholds(question: Payload, as_of: AsOf) -> list[MarketState]:
-    """Whether the number or the date lies above some values of its range, with what the community thinks of each."""
+    """Return targets asking whether the number or date exceeds certain values, with the community's probability."""
     scale = numeric_range(question)
     edges, cdf = scale.edges(), _current_prediction(question, as_of, "forecast_values")
     ends, status = question.optional_time("scheduled_resolve_time"), status_of(question)
@@ -514,7 +514,7 @@ def _yes_target(question: Payload, as_of: AsOf, *, id: str, label: str) -> Marke
 
 
 def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
-    """The options that can still be chosen; a community prediction also counts those taken away."""
+    """Return the options that can still be chosen; a community prediction also covers removed ones."""
     question.need("options")
     labels = question.texts("options")
     crowd = _current_prediction(question, as_of)
@@ -537,7 +537,7 @@ def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
 
 
 def _current_prediction(question: Payload, as_of: AsOf, values: str = "centers") -> list[float | None]:
-    """The community prediction of now; empty while it is hidden, or from this account."""
+    """Return the current community prediction; empty while it is hidden, from everybody or from this account."""
     revealed, crowd = question.optional_time("cp_reveal_time"), community_prediction(question)
     found = None if crowd is None else crowd.get("latest", values)
     if found is None or (revealed is not None and not as_of.admits(revealed)):
@@ -546,7 +546,7 @@ def _current_prediction(question: Payload, as_of: AsOf, values: str = "centers")
 
 
 def status_of(question: Payload) -> MarketStatus:
-    """Where a question stands."""
+    """Return the status of a question."""
     status = question.need("status")
     return STATUS.get(status.text()) or status.wrong("a status we know")
 
@@ -556,7 +556,7 @@ def _label(question: Payload) -> str:
 
 
 def _filed(row: Payload) -> tuple[str, tuple[str, ...]]:
-    """The first category, and all categories and tournaments by name."""
+    """Return the first category, and the names of all categories and tournaments."""
     projects = row.get("projects")
     if projects is None:
         return "", ()
@@ -566,7 +566,7 @@ def _filed(row: Payload) -> tuple[str, tuple[str, ...]]:
 
 
 def _post_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str | None:
-    """`/questions/<post id>/…`, with `?sub-question=<question id>` for one of a group."""
+    """Parse `/questions/<post id>/…`, with `?sub-question=<question id>` for one of a group."""
     if len(steps) < 2 or steps[0] not in ("questions", "c") or not steps[1].isdigit():
         return None
     sub = query.get("sub-question", [""])[0]

@@ -1,8 +1,8 @@
 """Polymarket prices of one outcome token.
 
-The catalogue (Gamma) leads from a condition id to the token. Prices come from the data service, in windows of at most
-15 days and then for the cutoff itself, and where it has none, from the older order-book service, which for resolved
-markets only answers coarsely.
+The catalogue (Gamma) maps a condition id to the token. Prices come from the data service, in windows of at most 15 days
+and then for the cutoff itself. If it has none, they come from the older order-book service, which only returns coarse
+prices for resolved markets.
 """
 
 import re
@@ -52,16 +52,16 @@ CLOB = "https://clob.polymarket.com"
 DAY_SECONDS = 86_400
 DATA_WINDOW = 15 * DAY_SECONDS
 BUCKET = 10_800
-"""Three hours: the finest grain that the data service keeps for good."""
+"""Bucket width in seconds (three hours): the finest resolution that the data service keeps permanently."""
 CLOB_WINDOW = 14 * DAY_SECONDS
 CLOB_MINUTES = 720
-"""Half days: anything finer comes back empty for resolved markets."""
+"""Sampling interval in minutes (half a day): anything finer comes back empty for resolved markets."""
 MAX_PAGES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolymarketHosts:
-    """Where the three services are."""
+    """Addresses of the three services."""
 
     gamma: str = GAMMA
     data: str = DATA
@@ -69,7 +69,7 @@ class PolymarketHosts:
 
 
 class PolymarketClient:
-    """The public reading end of the three services."""
+    """Client for the public data of the three services."""
 
     def __init__(self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None) -> None:
         hosts = hosts or PolymarketHosts()
@@ -79,7 +79,7 @@ class PolymarketClient:
         )
 
     async def token(self, market: str, outcome: str) -> str:
-        """The token of an outcome, whatever its case and place, of a market by condition id or `slug:…`."""
+        """Return the token of an outcome, matched by name ignoring case, of a market by condition id or `slug:…`."""
         by = {"slug": market.removeprefix(SLUG)} if market.startswith(SLUG) else {"condition_ids": market}
         # The catalogue hides closed markets unless asked for them.
         for closed in ("false", "true"):
@@ -94,7 +94,7 @@ class PolymarketClient:
         raise PricesUnavailable(f"polymarket lists no market {market}")
 
     async def history(self, token: str, start: int, end: int) -> list[Payload]:
-        """Bucketed prices of a window of at most 15 days, from the data service. `end` is not included."""
+        """Return bucketed prices of a window of at most 15 days from the data service. `end` is exclusive."""
         query = {"token_id": token, "start": str(start), "end": str(end), "bucket_seconds": str(BUCKET)}
         found: list[Payload] = []
         for _ in range(MAX_PAGES):
@@ -107,20 +107,20 @@ class PolymarketClient:
         return found
 
     async def price_at(self, token: str, second: int) -> list[Payload]:
-        """The newest observation at or before a moment, from the data service; empty where there is none."""
+        """Return the newest observation at or before a time from the data service; empty if there is none."""
         return data_rows(await self._data.read("/v2/prices-history", {"token_id": token, "as_of": str(second)}))
 
     async def sampled(self, token: str, start: int, end: int) -> list[Payload]:
-        """Prices by half days from the order-book service, which wants windows of at most two weeks."""
+        """Return half-daily prices from the order-book service, which requires windows of at most two weeks."""
         query = {"market": token, "startTs": str(start), "endTs": str(end), "fidelity": str(CLOB_MINUTES)}
         return (await self._clob.read("/prices-history", query)).need("history").items()
 
     async def resolutions(self, conditions: Sequence[str]) -> list[Payload]:
-        """How far the resolution of at most 20 markets has come, from the data service."""
+        """Return the resolution state of at most 20 markets from the data service."""
         return data_rows(await self._data.read("/v2/resolutions", {"condition_id": ",".join(conditions)}))
 
     async def book(self, condition: str) -> Payload:
-        """A market as the order-book service shows it: its tokens, and which of them won."""
+        """Return a market as the order-book service shows it: its tokens, and which of them won."""
         return await self._clob.read(f"/markets/{quote(condition, safe='')}")
 
 
@@ -134,7 +134,7 @@ class PolymarketPrices:
         self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """One price a day, the last one as it stood at the cutoff."""
+        """Return one price per day, the last one as of the cutoff."""
         start, end = window_start(as_of, days), int(as_of.at.timestamp()) + 1
         market, outcome = split_part(ref)
         token = await self._client.token(market, outcome or "yes")
@@ -146,7 +146,7 @@ class PolymarketPrices:
         return daily_history(ref, points, as_of, days)
 
     async def _from_data(self, ref: MarketRef, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
-        """Known points; none where the service is down or not there, because there is a second one to ask."""
+        """Return known points; empty if the service is down or missing, because there is a second one to ask."""
         try:
             windows = _chunks(start, end, DATA_WINDOW)
             rows = [row for since, until in windows for row in await self._client.history(token, since, until)]
@@ -171,12 +171,12 @@ def _chunks(start: int, end: int, size: int) -> Iterable[tuple[int, int]]:
 
 
 def _rows(answer: Payload, what: str) -> list[Payload]:
-    """A list that comes bare or in a field."""
+    """Return a list that is sent either bare or in a field."""
     return (answer.need(what) if isinstance(answer.value, dict) else answer).items()
 
 
 def _tokens(row: Payload) -> dict[str, str]:
-    """The token of each outcome by its name in small letters; both lists come as JSON inside a text."""
+    """Map each outcome's lower-case name to its token; both lists are sent as JSON inside a string."""
     names = [item.text().casefold() for item in row.need("outcomes").embedded().items()]
     tokens = [item.name() for item in row.need("clobTokenIds").embedded().items()]
     if len(names) != len(tokens):
@@ -185,7 +185,7 @@ def _tokens(row: Payload) -> dict[str, str]:
 
 
 def data_rows(answer: Payload) -> list[Payload]:
-    """Entries of the data service. A miss is `data: null`; a single entry may come without a list."""
+    """Return the entries of the data service. `data: null` means none; a single entry may be sent without a list."""
     data = answer.present("data")
     if data is None:
         return []
@@ -193,14 +193,14 @@ def data_rows(answer: Payload) -> list[Payload]:
 
 
 def data_price(row: Payload) -> PricePoint:
-    """A price of the data service, known when its bucket is over, whichever end the bucket is stamped with."""
+    """Parse a price of the data service; it is known once its bucket has ended, whichever end the timestamp marks."""
     width = row.get("resolution_seconds")
     seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
     return PricePoint(at=row.need("timestamp").moment() + timedelta(seconds=seconds), p=row.need("price").probability())
 
 
 def clob_price(row: Payload) -> PricePoint:
-    """A price of the order-book service."""
+    """Parse a price of the order-book service."""
     return PricePoint(at=row.need("t").moment(), p=row.need("p").probability())
 
 
@@ -211,49 +211,49 @@ def clob_price(row: Payload) -> PricePoint:
 
 PAGE = 50
 OFFSET = "offset:"
-"""Cursors of servers that count instead: how many entries to pass over."""
+"""Prefix of cursors for servers that use offsets: the number of entries to skip."""
 YES = "yes"
 OVER: tuple[str, ...] = ("resolved", "settled")
 UNDER_WAY = frozenset(
     {"requested", "initialized", "inactive", "active", "posed", "proposed", "reproposed", "challenged", "disputed"}
     | {"arbitration"}
 )
-"""Words for a market whose result is still to come, as the official client 0.14.0 lists them."""
+"""Stages of a market that is not yet resolved, as listed by the official client 0.14.0."""
 CATEGORIES = (
     *("Politics", "Sports", "Crypto", "Finance", "Economy", "Business", "Tech", "Science", "Culture", "Pop Culture"),
     *("Geopolitics", "World", "Elections", "Esports", "Weather", "Health", "Mentions"),
 )
-"""How the platform's own pages are divided. An event has several of these tags: the first here is its category."""
+"""Sections of the platform's own pages. An event has several of these tags: the first in this order is its category."""
 CLOSED: Mapping[MarketStatus, str] = {"unopened": "false", "open": "false", "closed": "true", "resolved": "true"}
 
 
 class PolymarketEvents(MarketEvents):
-    """Events by number or `slug:…`, those traded most today first.
+    """Events by number or `slug:…`, the most traded today first.
 
-    Targets are condition ids, `<condition id>#<outcome>` where outcomes have names.
+    Targets are condition ids, or `<condition id>#<outcome>` if outcomes have names.
     """
 
     platform = "polymarket"
 
     def __init__(self, client: PolymarketClient, *, tag: str = "") -> None:
-        """`tag` limits the list to what is tagged so, by the tag's slug."""
+        """`tag` limits the list to events with that tag, given by its slug."""
         self._client = client
         self._only = [("tag_slug", tag)] if tag else []
 
     async def fetch(self, id: str) -> Payload:
-        """One event."""
+        """Return one event as sent."""
         path = f"slug/{quote(id.removeprefix(SLUG), safe='')}" if id.startswith(SLUG) else quote(id, safe="")
         return await self._client.gamma.read(f"/events/{path}")
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page. The list hides closed events unless asked for them."""
+        """Return one page. The list hides closed events unless they are requested."""
         query = [("closed", CLOSED[wanted.status]), ("order", "volume24hr"), ("ascending", "false"), *self._only]
         for name, at in (("end_date_min", wanted.closes_after), ("end_date_max", wanted.closes_before)):
             query += [(name, f"{at:%Y-%m-%dT%H:%M:%SZ}")] if at is not None else []
         return await page_of(self._client, "events", query, cursor, size=PAGE)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """An event with its markets."""
+        """Parse an event with its markets."""
         markets = _named(row)
         sides = [market_states(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
@@ -293,17 +293,17 @@ class PolymarketEvents(MarketEvents):
 
 
 SEARCHED = 20
-"""Events of one search."""
+"""Number of events requested per search."""
 
 
 class PolymarketSearch:
-    """Open events by words, from the search that the platform's own pages use."""
+    """Searches open events with the search that the platform's own pages use."""
 
     def __init__(self, client: PolymarketClient) -> None:
         self._client = client
 
     async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """The open events whose titles are nearest."""
+        """Return the open events with the closest titles."""
         rows: dict[str, Payload] = {}
         for phrase in query.phrases:
             asked = {"q": phrase, "limit_per_type": str(SEARCHED), "events_status": "active"}
@@ -316,7 +316,7 @@ class PolymarketSearch:
 async def page_of(
     client: PolymarketClient, what: str, query: Iterable[tuple[str, str]], cursor: str, *, size: int
 ) -> CataloguePage:
-    """One page of events or markets, from the list with cursors or, on servers without it, the one with offsets."""
+    """Return one page of events or markets, by cursor or, on servers without cursors, by offset."""
     asked = [*query, ("limit", str(size))]
     if not cursor.startswith(OFFSET):
         try:
@@ -340,11 +340,11 @@ class PolymarketOutcome:
     name: str
     place: int
     price: float | None
-    """As the catalogue shows it: the middle of the book, and after the end what a share was worth."""
+    """Price in the catalogue: the mid price, and after the end what a share was worth."""
 
 
 def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
-    """The two sides of a market; both lists come as JSON inside a text."""
+    """Return the two sides of a market; both lists are sent as JSON inside a string."""
     names = [item.text() for item in row.need("outcomes").embedded().items()]
     told = row.get("outcomePrices")
     prices = [item.probability() for item in told.embedded().items()] if told is not None else [None] * len(names)
@@ -360,12 +360,12 @@ def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
 
 
 def yes_of(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> PolymarketOutcome | None:
-    """The side called yes."""
+    """Return the side named yes, if any."""
     return next((side for side in sides if side.name.casefold() == YES), None)
 
 
 def resolution_stage(row: Payload) -> str:
-    """How far the resolution of a market has come, in the oracle's word or, of newer markets, in the platform's own."""
+    """Return the resolution stage of a market, as the oracle or, for newer markets, the platform names it."""
     return (row.words("umaResolutionStatus") or row.words("resolutionStatus")).casefold()
 
 
@@ -375,7 +375,10 @@ def paid_in_full(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> bool:
 
 
 def _named(row: Payload) -> list[Payload]:
-    """The event's markets. Some events keep empty places for names yet to come, which their "other" stands for."""
+    """Return the event's markets, without the empty placeholders that some events keep for names to come.
+
+    Their market "other" stands for these names.
+    """
     markets = row.need("markets").items()
     if not row.is_set("negRiskAugmented"):
         return markets
@@ -383,7 +386,7 @@ def _named(row: Payload) -> list[Payload]:
 
 
 def market_states(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
-    """A market's targets: yes; or of two named sides both where it is alone, else the first."""
+    """Return a market's targets: yes; or of two named sides both if it is the only market, else the first."""
     sides, condition = outcomes(row), row.need("conditionId").text()
     yes, status, title = yes_of(sides), _status(row), row.need("question").text().strip()
     short = row.words("groupItemTitle")
@@ -407,7 +410,7 @@ def market_states(row: Payload, at: datetime, *, alone: bool) -> list[MarketStat
 
 
 def _status(row: Payload) -> MarketStatus:
-    """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
+    """Return the status. A market that does not accept orders, or not yet, is not open even if nobody closed it."""
     if row.need("closed").flag() or row.is_set("archived"):
         stage = resolution_stage(row)
         settled = stage in OVER or (not stage and paid_in_full(outcomes(row)))
@@ -418,7 +421,7 @@ def _status(row: Payload) -> MarketStatus:
 
 
 def _snapshot(row: Payload, side: PolymarketOutcome, at: datetime) -> Snapshot:
-    """Quotes are told for the first outcome; those of the second are what is left of a dollar."""
+    """Return the quotes of a side. They are sent for the first outcome; the second's are one dollar minus those."""
     if not any(row.has(name) for name in ("bestBid", "bestAsk", "lastTradePrice", "outcomePrices")):
         row.need("outcomePrices")
     quotes = [row.get(name) for name in ("bestBid", "bestAsk", "lastTradePrice")]
@@ -442,7 +445,7 @@ def _rest(price: float | None) -> float | None:
 
 
 def _exclusivity(row: Payload, markets: list[Payload], report: ListingReport) -> Exclusivity:
-    """Exactly one of all markets comes true where the platform speaks of negative risk; some may not be listed yet."""
+    """Return "exactly one" if the platform marks negative risk, unless some markets may not be listed yet."""
     told = next((told for one in (row, *markets) if (told := one.get("negRisk")) is not None), None)
     if told is None and len(markets) > 1:
         report.noted["event of several markets that does not say whether they exclude each other"] += 1
@@ -464,12 +467,12 @@ def _tags(row: Payload) -> tuple[str, ...]:
 
 
 def _category(tags: Sequence[str]) -> str:
-    """The broadest of an event's tags, which have no order of their own; else the first by name."""
+    """Return the broadest of an event's tags, which have no order of their own; else the first alphabetically."""
     return next((name for name in CATEGORIES if name in tags), min(tags, default=""))
 
 
 def _criteria(row: Payload, event: EventState) -> str:
-    """The rules of each market, or once where all share them."""
+    """Return the rules of each market, or only once if all share them."""
     rules = [(one.target.label, one.row.stated_text("description").strip()) for one in event.asked]
     if len({rule for _, rule in rules}) == 1:
         return rules[0][1] or row.words("description")

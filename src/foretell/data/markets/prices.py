@@ -1,4 +1,4 @@
-"""From a question to the market that prices it.
+"""Find the market that prices a question.
 
 A market's id is the platform's own: a Polymarket condition id, a Manifold contract id, a Metaculus **post** id, a
 Kalshi market ticker. `slug:<slug>` stands for the last part of a Polymarket or Manifold address, and `<id>#<part>` for
@@ -31,18 +31,18 @@ class MarketRef:
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint:
-    """The implied probability of yes at a moment."""
+    """The implied probability of yes at a point in time."""
 
     at: datetime
     p: float
 
 
 class PricesUnavailable(Exception):
-    """No price is known for the market at the cutoff, and why."""
+    """No price is known for the market at the cutoff; the message says why."""
 
 
 class PriceSource(Protocol):
-    """Supplies price histories up to a cutoff. Status, volume, close time and result never leave it in a backtest."""
+    """Supplies price histories up to a cutoff. In a backtest it never reveals status, volume, close time or result."""
 
     @property
     def platform(self) -> str:
@@ -50,7 +50,7 @@ class PriceSource(Protocol):
         ...
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """Prices of the last `days` days before the cutoff, oldest first, or `PricesUnavailable`."""
+        """Return prices of the last `days` days before the cutoff, oldest first; may raise `PricesUnavailable`."""
         ...
 
 
@@ -58,17 +58,17 @@ class PriceSource(Protocol):
 
 
 def window_start(as_of: AsOf, days: int) -> int:
-    """The Unix second at which the last `days` days before the cutoff begin."""
+    """Return the Unix time, in seconds, at which the last `days` days before the cutoff begin."""
     if days < 1:
         raise ValueError(f"days must be at least 1, got {days}")
     return int((as_of.at - timedelta(days=days)).timestamp())
 
 
 def daily_history(ref: MarketRef, points: Iterable[PricePoint], as_of: AsOf, days: int) -> list[PricePoint]:
-    """The last point of each day (UTC) of the window, oldest first, none after the cutoff.
+    """Return the last point of each day (UTC) of the window, oldest first, none after the cutoff.
 
-    If nothing happened within the window, the one price that still stood. Of points with the same moment the later
-    in the list wins. Nothing at all raises `PricesUnavailable`.
+    If the window has no points, return the last price before it. Of points with the same time, the later in the list
+    wins. Raises `PricesUnavailable` if there is no point at all.
     """
     known = sorted((point for point in points if as_of.admits(point.at)), key=lambda point: point.at)
     if not known:
@@ -90,7 +90,7 @@ def _market(platform: str) -> "Market | None":
 
 
 def market_ref(question: Question, target: Target | None = None) -> MarketRef | None:
-    """The market of a question, by its source and id or else by its address; None where there is none.
+    """Return the market of a question, by its source and id or else by its address; None if there is none.
 
     A question with several targets has no single price: name the target.
 
@@ -121,7 +121,7 @@ def market_ref(question: Question, target: Target | None = None) -> MarketRef | 
 
 
 def split_part(ref: MarketRef) -> tuple[str, str | None]:
-    """The id proper and the part asked for.
+    """Split a market's id into the id itself and the part, which may be None.
 
     >>> split_part(MarketRef(platform="manifold", id="abc#xyz")), split_part(MarketRef(platform="manifold", id="abc"))
     (('abc', 'xyz'), ('abc', None))
@@ -145,6 +145,6 @@ def _by_url(url: str) -> MarketRef | None:
 
 
 def slug_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str | None:
-    """The last part of an address of at least two, as a slug."""
+    """Return the last path segment as a slug; None if there is only one."""
     del query
     return SLUG + steps[-1] if len(steps) > 1 else None

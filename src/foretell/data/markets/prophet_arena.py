@@ -1,7 +1,7 @@
-"""Events of Prophet Arena, which come without trading figures: a title, criteria, outcomes and what the crowd says.
+"""Events of Prophet Arena, which have no trading figures: title, criteria, outcomes and the crowd's probabilities.
 
-There are two tracks. Live events are listed as they open; the weekly track is one release of questions for a week, with
-one deadline for all of them. Both are submitted in the same way.
+There are two tracks. Live events are listed as they open; the weekly track is one release of questions per week, with a
+single deadline. Forecasts are submitted in the same way on both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,16 +30,16 @@ HOST = "https://api.prophetarena.co/api/v1"
 PLATFORM = "prophet_arena"
 PAGE = 100
 CURRENT = "current"
-"""The week of the newest release."""
+"""Stands for the week of the newest release."""
 FILTERS: Mapping[MarketStatus, str] = {"unopened": "open", "open": "open", "closed": "closed", "resolved": "resolved"}
 STATES: Mapping[str, MarketStatus] = {"open": "open", "closed": "closed", "resolved": "resolved", "void": "resolved"}
 PENDING = "pending"
 RELEASE = "of_release"
-"""A field that the arena does not send: the release that a question is from, without its questions."""
+"""A field that the arena does not send: the release that a question belongs to, without its questions."""
 
 
 class ProphetArenaClient(JsonService):
-    """The reading end."""
+    """Client for reading from the arena."""
 
     def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST) -> None:
         config = ServiceConfig(http=http, key=key, address=host)
@@ -47,42 +47,42 @@ class ProphetArenaClient(JsonService):
         super().__init__(config, HOST, headers={"Authorization": f"Bearer {key}"} if key else {})
 
     async def event(self, slug: str) -> Payload:
-        """One event as sent."""
+        """Return one event as sent."""
         return await self.read(f"/events/{quote(slug, safe='')}")
 
     async def release(self, week: str = CURRENT) -> Payload:
-        """One week of the weekly track as sent; a week is named by its Sunday."""
+        """Return one week of the weekly track as sent; a week is named by its Sunday."""
         return await self.read(f"/releases/{quote(week, safe='')}")
 
     async def open_windows(self, agent: str = "") -> list[Payload]:
-        """The rounds that take forecasts now, as sent; with an agent those that it has yet to answer."""
+        """Return the rounds that accept forecasts now, as sent; with an agent, only those it has not answered yet."""
         return (await self.read("/windows/open", {"agent": agent} if agent else {})).items()
 
     async def own_forecasts(self, agent: str, event: str) -> list[Payload]:
-        """An agent's forecasts of an event as sent; the key must be its owner's."""
+        """Return an agent's forecasts of an event as sent; the key must be that of its owner."""
         return (await self.read("/forecasts", {"agent": agent, "event": event})).items()
 
     async def weekly_agent(self) -> str:
-        """The one agent that enters the weekly track for the owner of the key; empty where none is registered."""
+        """Return the agent that enters the weekly track for the owner of the key; empty if none is registered."""
         try:
             return (await self.read("/weekly/entrants/me")).need("agent").text()
         except NotFound:
             return ""
 
     async def public_key(self) -> str:
-        """The key that the arena signs receipts with; empty where it names none."""
+        """Return the key with which the arena signs receipts; empty if it publishes none."""
         found = await self.read("/verify/key")
         return found.words("public_key") or found.words("key")
 
     async def artifact(self, slug: str, version: str) -> tuple[bytes, str]:
-        """A version of a data set as it is packed, and the checksum of what is in it, empty where none is told."""
+        """Return a version of a data set as packed bytes, and the checksum of its content; empty if none is sent."""
         path = f"/datasets/{quote(slug, safe='')}/versions/{quote(version, safe='')}/download"
         answer = await self.http.get(f"{self.host}{path}", headers=self._headers)
         told = {name.lower(): value for name, value in answer.headers.items()}
         return answer.body, told.get("x-content-hash", "").strip()
 
     async def newest_version(self, slug: str) -> str:
-        """The newest version of a data set."""
+        """Return the newest version of a data set."""
         versions = (await self.read(f"/datasets/{quote(slug, safe='')}")).rows("versions")
         named = [one.name() if isinstance(one.value, str) else one.need("version").name() for one in versions]
         if not named:
@@ -91,7 +91,7 @@ class ProphetArenaClient(JsonService):
 
 
 class ProphetArenaListing(MarketEvents):
-    """Live events by slug; the targets are outcome names, as submissions want them."""
+    """Live events by slug; targets are outcome names, as submissions need them."""
 
     platform = PLATFORM
     key = "slug"
@@ -100,11 +100,11 @@ class ProphetArenaListing(MarketEvents):
         self._client = client
 
     async def fetch(self, id: str) -> Payload:
-        """One event."""
+        """Return one event as sent."""
         return await self._client.event(id)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page of the list."""
+        """Return one page of the list."""
         query = {"status": FILTERS[wanted.status], "limit": str(PAGE)}
         query |= {"category": wanted.category} if wanted.category else {}
         answer = await self._client.read("/events", query | ({"cursor": cursor} if cursor else {}))
@@ -112,7 +112,7 @@ class ProphetArenaListing(MarketEvents):
         return CataloguePage(rows=answer.need("data").items(), following=None if more is None else more.name() or None)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """An event."""
+        """Parse an event."""
         outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
         prices = {} if crowd is None else crowd.members()
         names = [one.need("name").text() for one in outcomes]
@@ -129,16 +129,16 @@ class ProphetArenaListing(MarketEvents):
 
 @dataclass(frozen=True, kw_only=True)
 class WeeklyDeadline:
-    """Until when a release takes forecasts."""
+    """The deadline of a weekly release."""
 
     week: str
     closes_at: datetime
     published: bool
-    """Whether it takes any at all: a release that is closed or finalized does not."""
+    """Whether it accepts forecasts at all: a closed or finalized release does not."""
 
     @classmethod
     def of(cls, release: Payload) -> "WeeklyDeadline":
-        """As the release tells it."""
+        """Read the deadline from a release."""
         return cls(
             week=release.need("week").text(),
             closes_at=release.need("closes_at").time(),
@@ -158,18 +158,18 @@ class ProphetArenaWeekly(MarketEvents):
         self._week = week
 
     async def fetch(self, id: str) -> Payload:
-        """One question of the release, by its slug or its ticker."""
+        """Return one question of the release, by its slug or its ticker."""
         for row in _with_deadline(await self._client.release(self._week)):
             if id.casefold() in (row.words("event").casefold(), row.words("ticker").casefold()):
                 return row
         raise NotFound(f"the release has no question {id}", url=self._client.host)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """All of the release."""
+        """Return the whole release as one page."""
         return CataloguePage(rows=_with_deadline(await self._client.release(self._week)))
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A question of the release."""
+        """Parse a question of the release."""
         outcomes, deadline = _outcomes(row), WeeklyDeadline.of(row.need(RELEASE))
         resolves = row.need("close_at").time()
         taken = deadline.published and as_of.at < deadline.closes_at
@@ -185,7 +185,7 @@ class ProphetArenaWeekly(MarketEvents):
 
 
 class ProphetArenaWindows(MarketEvents):
-    """Live events with a round that takes forecasts now; with an agent those that it has yet to answer."""
+    """Live events with a round that accepts forecasts now; with an agent, only those it has not answered yet."""
 
     platform = PLATFORM
     key = "event"
@@ -195,22 +195,22 @@ class ProphetArenaWindows(MarketEvents):
         self._agent = agent
 
     async def fetch(self, id: str) -> Payload:
-        """The open round of one event."""
+        """Return the open round of one event."""
         for row in await self._client.open_windows(self._agent):
             if row.words("event") == id:
                 return await self._with_rules(row)
         raise NotFound(f"no round of {id} is open", url=self._client.host)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """All rounds that are open."""
+        """Return all open rounds as one page."""
         return CataloguePage(rows=await self._client.open_windows(self._agent))
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
-        """A round, with the rules of its event, which lists leave out."""
+        """Parse a round, adding the rules of its event, which the list leaves out."""
         return await self.read(await self._with_rules(row), wanted.as_of, report)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A round; it closes before its event does."""
+        """Parse a round; it closes before its event does."""
         names, closes = row.texts("outcomes"), row.need("closes_at").time()
         if not names:
             raise UnsupportedEvent("it has no outcome")
@@ -247,13 +247,13 @@ def _outcomes(row: Payload) -> list[Payload]:
 
 
 def _target(name: str, resolves: datetime, at: datetime, price: Payload | None = None) -> Target:
-    """An outcome, with what the crowd says of it now."""
+    """Return the target for an outcome, with the crowd's current probability."""
     snapshot = None if price is None or price.value is None else Snapshot(at=at, last_price=price.probability())
     return Target(id=name, label=name, resolves_at=resolves, snapshot=snapshot)
 
 
 def _rules(event: Payload, outcomes: Sequence[Payload]) -> str:
-    """The rules of an event, and those of each outcome on a line of its own; once where all share them."""
+    """Return the rules of an event, then those of each outcome on its own line, or only once if all share them."""
     rules = {one.need("name").text(): one.words("criteria") for one in outcomes}
     same = len(set(rules.values())) == 1
     shown = [*rules.values()][:1] if same else [f"{name}: {rule}" for name, rule in rules.items() if rule]
@@ -261,7 +261,7 @@ def _rules(event: Payload, outcomes: Sequence[Payload]) -> str:
 
 
 def outcomes_exclude(names: Sequence[str], *, told: bool) -> Exclusivity:
-    """How outcomes exclude each other; the arena takes its word from the exchange, which promises no more than one.
+    """Return how outcomes exclude each other; the arena relies on the exchange, which promises at most one.
 
     >>> outcomes_exclude(["Yes", "No"], told=False), outcomes_exclude(["Ann", "Bob"], told=True)
     ('exactly one', 'at most one')
@@ -300,7 +300,7 @@ def _listed(
 
 
 def arena_track(client: ProphetArenaClient, name: str) -> MarketEvents | None:
-    """What is listed under a name: `weekly`, `weekly/2026-11-15`, `windows` or `windows/AGENT`; None for any other."""
+    """Return the listing of a name: `weekly`, `weekly/2026-11-15`, `windows` or `windows/AGENT`; None for any other."""
     track, _, which = name.partition("/")
     if track == "weekly":
         return ProphetArenaWeekly(client, which or CURRENT)

@@ -10,6 +10,6 @@ HOMES = {
         "BraveSearch ExaSearch PerplexitySearch SerperSearch TavilySearch brave_hits exa_hits tavily_hits"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

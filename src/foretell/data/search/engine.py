@@ -1,4 +1,4 @@
-"""What a search engine answers, what it promises about dates, and several engines as one."""
+"""Results of search engines, what the engines guarantee about dates, and several engines combined."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from foretell.data.payload import Payload, readable
 from foretell.questions.as_of import AsOf
 
 Dating = Literal["published", "crawled", "relative", "none"]
-"""How an engine came by a date: stated by the page, seen by a crawler, told as an age ("2 months ago"), or not."""
+"""Origin of a date: stated by the page, seen by a crawler, given as an age ("2 months ago"), or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchHit:
-    """One result, as the engine gave it. Nothing here has been checked against a cutoff yet."""
+    """One result, as the engine returned it. Nothing has been checked against a cutoff yet."""
 
     url: str
     title: str
@@ -23,13 +23,13 @@ class SearchHit:
     published: datetime | None
     dating: Dating = "published"
     text: str | None = None
-    """The page's text, where the engine hands it over with the result."""
+    """The page's text, if the engine returns it with the result."""
     text_as_of: datetime | None = None
     """For stored versions of a page: when this version was captured."""
 
 
 class SearchHits(list[SearchHit]):
-    """Results in the engine's order, with a note on those that could not be read."""
+    """Results in the engine's order, with notes on those that could not be read."""
 
     def __init__(self, hits: Iterable[SearchHit] = (), notes: tuple[str, ...] = ()) -> None:
         super().__init__(hits)
@@ -37,7 +37,7 @@ class SearchHits(list[SearchHit]):
 
 
 class CannotSearch(Exception):
-    """The engine cannot answer as asked, e.g. it has no date filter and this is a backtest."""
+    """The engine cannot run this query, e.g. it has no date filter and this is a backtest."""
 
 
 class SearchEngine(Protocol):
@@ -45,21 +45,21 @@ class SearchEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """As written in settings and traces."""
+        """Name in settings and traces."""
         ...
 
     @property
     def filters_dates(self) -> bool:
-        """Whether the engine itself can leave out what is newer than a cutoff; if not, backtests are refused."""
+        """Whether the engine itself can exclude results newer than a cutoff; if not, backtests are refused."""
         ...
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in the engine's order."""
+        """Return at most `limit` results in the engine's order."""
         ...
 
 
 class FallbackSearch:
-    """Asks engines in their order until one answers. In a backtest only those that can filter by date are asked."""
+    """Tries engines in order until one returns results. A backtest uses only those that can filter by date."""
 
     def __init__(self, engines: Sequence[SearchEngine]) -> None:
         if not engines:
@@ -73,11 +73,11 @@ class FallbackSearch:
 
     @property
     def filters_dates(self) -> bool:
-        """Whether any of them can."""
+        """Whether any of the engines can filter by date."""
         return any(engine.filters_dates for engine in self._engines)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """The first answer that holds anything; the last failure where all fail."""
+        """Return the first non-empty results; raise the last error if all engines fail."""
         failure: Exception | None = None
         answered = False
         for engine in self._engines:
@@ -97,7 +97,7 @@ class FallbackSearch:
 
 
 def clean_query(query: str, *, max_chars: int, max_words: int | None = None) -> str:
-    """The query on one line, or `CannotSearch` with what to change.
+    """Return the query on one line, or raise `CannotSearch` saying what to change.
 
     >>> clean_query("  rate  cut ", max_chars=400)
     'rate cut'
@@ -114,15 +114,15 @@ def clean_query(query: str, *, max_chars: int, max_words: int | None = None) -> 
 
 
 def read_hits(rows: Sequence[Payload], read: Callable[[Payload], SearchHit], limit: int | None = None) -> SearchHits:
-    """The results that can be read, at most `limit` of them; one without an address costs only itself."""
+    """Parse results, at most `limit`; one that cannot be read, e.g. without an address, is left out and noted."""
     hits, notes = readable(rows, read)
     return SearchHits(hits[:limit], notes)
 
 
 async def collect_hits(page: Callable[[int], Awaitable[SearchHits]], *, limit: int, size: int, most: int) -> SearchHits:
-    """Pages one after another, each address once, until `limit` hits are there or the engine has no more.
+    """Fetch pages one after another, keeping each address once, until there are `limit` hits or no more.
 
-    `size` is how many a full page holds and `most` how many pages may be asked for.
+    `size` is the number of hits on a full page, `most` the maximum number of pages.
     """
     hits: dict[str, SearchHit] = {}
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""The local corpus as a search engine: no network, no key, the same answer every time."""
+"""The local corpus as a search engine: no network, no key, the same results every time."""
 
 import asyncio
 
@@ -20,11 +20,11 @@ class CorpusSearch:
 
     @classmethod
     def open(cls, config: ServiceConfig) -> "CorpusSearch":
-        """As the registry opens it."""
+        """Open for the registry."""
         return cls(Corpus(config.corpus, must_exist=True))
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results by relevance."""
+        """Return at most `limit` results by relevance."""
         query = clean_query(query, max_chars=2_000)
         found = await asyncio.to_thread(self._corpus.search, query, as_of, limit)
         return [_hit(one) for one in found]

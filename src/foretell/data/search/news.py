@@ -1,4 +1,4 @@
-"""Archives of news: GDELT DOC 2.0, of about three months, free and at a slow pace; and AskNews, back to 2023."""
+"""News archives: GDELT DOC 2.0, about three months, free but slow; and AskNews, back to 2023."""
 
 import json
 import re
@@ -29,7 +29,7 @@ class GdeltSearch:
         self._service = JsonService(config, GDELT_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results by relevance."""
+        """Return at most `limit` results by relevance."""
         params = {
             "query": f"{_words(query)} sourcelang:english",
             "mode": "artlist",
@@ -57,7 +57,7 @@ class GdeltSearch:
 
 
 def _words(query: str) -> str:
-    """Without the signs that GDELT takes for operators or refuses."""
+    """Remove characters that GDELT treats as operators or rejects."""
     kept = re.sub(r"""[?!.,;:()\[\]{}<>/\\|*+=~^'’“”]""", " ", query)
     if kept.count('"') % 2:
         kept = kept.replace('"', " ")
@@ -67,7 +67,7 @@ def _words(query: str) -> str:
 
 
 def _mended(body: str) -> str:
-    """GDELT passes on backslashes from titles as they are; a lone one is doubled."""
+    """Double lone backslashes, which GDELT copies unescaped from titles."""
     return re.sub(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)', lambda m: m[0] if m[1] else r"\\", body)
 
 
@@ -96,7 +96,7 @@ DAYS_BACK = timedelta(days=60)
 
 
 class AskNewsSearch:
-    """News articles. A backtest asks for what its crawler had seen by the cutoff; the date shown is the article's."""
+    """News articles. A backtest requests what its crawler had seen by the cutoff; the date shown is the article's."""
 
     name = "asknews"
     facts = "AskNews's own clients and public bots of August 2026; never held against a recorded answer"
@@ -113,7 +113,7 @@ class AskNewsSearch:
         self._service = TokenService(config, ASKNEWS_URL, AccessToken(config.http, url, form, basic=config.key))
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in AskNews's order."""
+        """Return at most `limit` results in AskNews's order."""
         params = {
             "query": clean_query(query, max_chars=2_000),
             "n_articles": str(min(limit, MAX_ARTICLES)),

@@ -1,4 +1,4 @@
-"""Search engines of the whole web that want a key: Brave, Exa, Perplexity, Serper and Tavily."""
+"""Web search engines that need a key: Brave, Exa, Perplexity, Serper and Tavily."""
 
 import html
 import re
@@ -20,7 +20,7 @@ MAX_PAGES = 10
 
 
 class BraveSearch:
-    """Web results with extra snippets. Undated pages pass its filter, so they come back without a date."""
+    """Web results with extra snippets. Undated pages pass its filter, so they are returned without a date."""
 
     name = "brave"
     facts = "recorded answers of 2024 (web search), 2026-11-15"
@@ -32,7 +32,7 @@ class BraveSearch:
         self._service = JsonService(config, BRAVE_URL, headers=headers)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in Brave's order."""
+        """Return at most `limit` results in Brave's order."""
         size = min(limit, BRAVE_PAGE)
         params = {"q": clean_query(query, max_chars=400, max_words=50), "result_filter": "web"}
         params |= {"extra_snippets": "true", "text_decorations": "false", "count": str(size)}
@@ -46,7 +46,7 @@ class BraveSearch:
 
 
 def brave_hits(answer: Payload) -> SearchHits:
-    """The web results of an answer; videos, news and boxes beside them are left alone."""
+    """Parse the web results of a response; videos, news and info boxes are ignored."""
     # An answer without any web result has no field "web"; "type" tells it from something else.
     if answer.get("web") is None and answer.optional_text("type") == "search":
         return SearchHits()
@@ -83,7 +83,7 @@ SNAPSHOT_WINDOW = timedelta(days=150)
 
 
 class ExaSearch:
-    """Search with page text. Its date filter leaves out pages that state no date."""
+    """Search with page text. Its date filter excludes pages that state no date."""
 
     name = "exa"
     facts = "Exa's OpenAPI of 2026-04-03, recorded answers of January 2026, the page on snapshots of autumn 2026"
@@ -91,12 +91,12 @@ class ExaSearch:
     key_variables = ("EXA_API_KEY",)
 
     def __init__(self, config: ServiceConfig, *, now: Clock = lambda: datetime.now(UTC)) -> None:
-        """Backtests read stored versions of pages; `now` tells which cutoffs are recent enough for that."""
+        """Backtests read stored versions of pages; `now` determines which cutoffs are recent enough for that."""
         self._service = JsonService(config, EXA_URL, headers={"x-api-key": config.key})
         self._now = now
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in Exa's order."""
+        """Return at most `limit` results in Exa's order."""
         contents: dict[str, Any] = {"text": {"maxCharacters": MAX_CHARACTERS}}
         body: dict[str, Any] = {
             "query": clean_query(query, max_chars=2_000),
@@ -116,9 +116,9 @@ class ExaSearch:
 
 
 def exa_hits(answer: Payload, limit: int | None = None, *, pinned: bool = False) -> SearchHits:
-    """The results of a search, of contents or of similar pages, or what an answer cites.
+    """Parse the results of a search, of contents or of similar pages, or the citations of an answer.
 
-    Where stored versions were asked for (`pinned`), a text that does not say of when it is counts as today's and is
+    If stored versions were requested (`pinned`), a text that does not say when it was captured counts as today's and is
     left out.
     """
     told, _ = readable(answer.rows("statuses"), lambda one: (one.optional_text("id"), one.optional_text("status")))
@@ -154,7 +154,7 @@ TOKENS_A_PAGE = 1_024
 
 
 class PerplexitySearch:
-    """Web results. A page counts as of its last change, because its excerpt is taken from the changed page."""
+    """Web results. A page is dated by its last change, because its excerpt is taken from the changed page."""
 
     name = "perplexity"
     facts = "Perplexity's own Python client 0.43 (September 2026); never held against a recorded answer"
@@ -165,7 +165,7 @@ class PerplexitySearch:
         self._service = JsonService(config, PERPLEXITY_URL, headers={"Authorization": f"Bearer {config.key}"})
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in Perplexity's order."""
+        """Return at most `limit` results in Perplexity's order."""
         body: dict[str, Any] = {"query": clean_query(query, max_chars=2_000), "max_results": min(limit, MAX_RESULTS)}
         body["max_tokens_per_page"] = TOKENS_A_PAGE
         if as_of.mode == "backtest":
@@ -176,7 +176,7 @@ class PerplexitySearch:
 
 
 def perplexity_hits(answer: Payload, limit: int | None = None) -> SearchHits:
-    """The results of an answer."""
+    """Parse the results of a response."""
     return read_hits(answer.need("results").items(), _perplexity_hit, limit)
 
 
@@ -200,7 +200,7 @@ SERPER_PAGE = 10
 
 
 class SerperSearch:
-    """Organic results only: answer boxes and knowledge panels carry no date."""
+    """Organic results only: answer boxes and knowledge panels have no date."""
 
     name = "serper"
     facts = "serper.dev's playground, 2026-11-15; never held against a recorded answer"
@@ -211,7 +211,7 @@ class SerperSearch:
         self._service = JsonService(config, SERPER_URL, headers={"X-API-KEY": config.key})
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in Google's order."""
+        """Return at most `limit` results in Google's order."""
         body: dict[str, Any] = {"q": clean_query(query, max_chars=2_000), "num": SERPER_PAGE}
         if as_of.mode == "backtest":
             day = as_of.at.date()
@@ -244,7 +244,7 @@ TAVILY_URL = "https://api.tavily.com"
 
 
 class TavilySearch:
-    """News with page text: a general search brings no dates. It filters by when it saw a page, which may be later."""
+    """News with page text: a general search has no dates. It filters by when it saw a page, which may be later."""
 
     name = "tavily"
     facts = "recorded answers of 2025 (general search), 2026-11-15"
@@ -255,7 +255,7 @@ class TavilySearch:
         self._service = JsonService(config, TAVILY_URL, headers={"Authorization": f"Bearer {config.key}"})
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results in Tavily's order."""
+        """Return at most `limit` results in Tavily's order."""
         body: dict[str, Any] = {"query": clean_query(query, max_chars=400), "max_results": min(limit, MAX_RESULTS)}
         body |= {"topic": "news", "search_depth": "basic", "include_raw_content": "text"}
         if as_of.mode == "backtest":
@@ -264,7 +264,7 @@ class TavilySearch:
 
 
 def tavily_hits(answer: Payload, limit: int | None = None) -> SearchHits:
-    """The results of an answer. A general search brings no dates; those of a news search are the crawler's."""
+    """Parse the results of a response. A general search has no dates; those of a news search are the crawler's."""
     return read_hits(answer.need("results").items(), _tavily_hit, limit)
 
 

@@ -14,6 +14,6 @@ HOMES = {
     "foretell.data.series.wikipedia": "WikipediaSeries",
     "foretell.data.series.yahoo": "YahooSeries",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

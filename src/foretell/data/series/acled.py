@@ -1,8 +1,8 @@
 """ACLED: events of political violence and protest, counted by day.
 
-ACLED corrects its records every week and keeps no vintages. But every row says when it was last changed, so in a
-backtest only rows that have stood unchanged since before the cutoff are counted: a lower bound of what was known, in
-which nothing later can be. How many rows were changed or deleted since is told to whoever checks the numbers.
+ACLED corrects its records every week and keeps no vintages. But every row says when it was last changed, so a backtest
+counts only rows that have been unchanged since before the cutoff: a lower bound of what was known, which cannot contain
+anything later. The notes say how many rows were changed or deleted since, for anyone who checks the numbers.
 """
 
 import re
@@ -28,7 +28,7 @@ WINDOW = re.compile(r"/(\d{1,3}) days$")
 
 @dataclass(frozen=True, kw_only=True)
 class ConflictEvent:
-    """One row: an event of a day, as it has stood since a moment."""
+    """One row: an event of a day, unchanged since a point in time."""
 
     id: str
     day: date
@@ -56,7 +56,7 @@ class AcledSeries(WebSeries):
         self._service = TokenService(config, ACLED_URL, token)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """Counts by day from the first known event on, days without one as 0, up to the last known event."""
+        """Return daily counts from the first to the last known event, with 0 for days without events."""
         asked = read_conflict_id(ref.id)
         last = as_of.at.date()
         events, notes = await self._events(asked, last - HISTORY, last)
@@ -104,15 +104,15 @@ class ConflictId:
 
     country: str
     kind: str
-    """The type of the events; empty for all."""
+    """Type of the events; empty for all."""
     deaths: bool = False
-    """Whether deaths are counted instead of events."""
+    """Whether to count deaths instead of events."""
     days: int = 1
-    """Over how many days, the last of which is that of the value."""
+    """Number of days summed up, ending with the day of the value."""
 
 
 def read_conflict_id(id: str) -> ConflictId:
-    """From country/event type, with `/fatalities` and `/30 days` behind it where these are meant.
+    """Parse `country/event type`, optionally followed by `/fatalities` and `/30 days`.
 
     >>> read_conflict_id("Egypt/Explosions/Remote violence/30 days")
     ConflictId(country='Egypt', kind='Explosions/Remote violence', deaths=False, days=30)
@@ -131,14 +131,14 @@ def read_conflict_id(id: str) -> ConflictId:
 
 
 def _summed(values: Mapping[date, float], days: int) -> dict[date, float]:
-    """Sums over the last so many days, for every day that has as many before it."""
+    """Return sums over the last `days` days, for every day with enough days before it."""
     listed = sorted(values)
     spans = {day: listed[n + 1 - days : n + 1] for n, day in enumerate(listed) if n + 1 >= days}
     return {day: sum(values[one] for one in span) for day, span in spans.items()}
 
 
 def read_conflict_event(row: Payload) -> ConflictEvent:
-    """One row of the events."""
+    """Parse one event row."""
     fatalities = row.get("fatalities")
     return ConflictEvent(
         id=row.need("event_id_cnty").name(),

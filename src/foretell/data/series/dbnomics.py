@@ -29,20 +29,20 @@ LAGS: Mapping[str, int] = {
 
 
 class DbnomicsSeries(WebSeries):
-    """Series by `provider/dataset/series`. Values may have been corrected since: the provenance always says so."""
+    """Series by `provider/dataset/series`. Values may have been corrected since; the provenance always says so."""
 
     facts = "DBnomics's API v22 as of 2026-11-15; never held against a recorded answer"
     description = "official statistics of many countries by DBnomics id, provider/dataset/series"
 
     def __init__(self, config: ServiceConfig, *, lag_days: int | None = None) -> None:
-        """`lag_days`, for all frequencies, replaces the rule of thumb in `LAGS`."""
+        """`lag_days` replaces the rule of thumb in `LAGS`, for all frequencies."""
         if lag_days is not None and lag_days < 0:
             raise ValueError(f"lag_days must not be negative, got {lag_days}")
         self._lag_days = lag_days
         self._service = JsonService(config, HOST)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The values whose publication lag was over at the cutoff; live, all that is there."""
+        """Return the values whose publication lag was over at the cutoff; live, all values."""
         document = await self._document(ref)
         frequency = document.optional_text("@frequency")
         observed, notes = _values(document)
@@ -55,7 +55,7 @@ class DbnomicsSeries(WebSeries):
         return FetchedSeries(series=known, revised=as_of.mode == "backtest", notes=notes)
 
     def _published(self, start: date, frequency: str) -> date:
-        """The day on which the value of the period that starts then counts as known; the slowest rule for unknowns."""
+        """Return the day on which a period's value counts as known; unknown frequencies get the longest lag."""
         lag = LAGS.get(frequency, LAGS["annual"]) if self._lag_days is None else self._lag_days
         return _last_day(start, frequency) + timedelta(days=lag)
 
@@ -80,7 +80,7 @@ def _values(document: Payload) -> tuple[list[tuple[date, float]], tuple[str, ...
 
 
 def _last_day(start: date, frequency: str) -> date:
-    """The last day of the period that starts then.
+    """Return the last day of the period that starts on a day.
 
     >>> _last_day(date(2024, 2, 1), "monthly").isoformat(), _last_day(date(2025, 1, 1), "annual").isoformat()
     ('2024-02-29', '2025-12-31')

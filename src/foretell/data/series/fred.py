@@ -1,7 +1,7 @@
-"""FRED series as they stood on a day, through the archive of vintages (ALFRED).
+"""FRED series as of a day, from the archive of vintages (ALFRED).
 
-A plain reading of FRED gives today's corrected figures, which is a leak in a backtest. The archive knows only whole
-days in US Central time, so the vintage of the last day that was over at the cutoff is read.
+FRED itself returns today's corrected figures, which is a leak in a backtest. The archive has only whole days in US
+Central time, so the vintage of the last day that was over at the cutoff is read.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ HOST = "https://api.stlouisfed.org/fred"
 MISSING = "."
 NOT_ARCHIVED = "does not exist in ALFRED"
 INITIAL = "/initial"
-"""Behind an id: each value as it was first published, before any correction."""
+"""Suffix of an id: each value as it was first published, before any correction."""
 FIRST_DAY = "1776-07-04"
-"""Where FRED's reckoning of real time begins."""
+"""First day of FRED's real-time periods."""
 RELEASES_SHOWN = 6
 PAGE = 100_000
 CENTRAL_WINTER = timezone(timedelta(hours=-6))
-"""St. Louis without daylight saving: in summer its days then end an hour late here, which errs on the strict side."""
+"""St. Louis without daylight saving time: in summer its days end an hour late here, which errs on the strict side."""
 DAY = timedelta(days=1)
 
 
@@ -40,13 +40,13 @@ class FredSeries(WebSeries):
     key_variables = ("FRED_API_KEY",)
 
     def __init__(self, config: ServiceConfig, *, allow_revised: bool = False) -> None:
-        """`allow_revised`: in a backtest, read today's figures where the archive has no vintage of that day."""
+        """`allow_revised`: in a backtest, read today's figures if the archive has no vintage of that day."""
         self._service = JsonService(config, HOST)
         self._key = config.key
         self._allow_revised = allow_revised
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The vintage of the cutoff; live, the current figures. Without a vintage a backtest is refused."""
+        """Return the vintage of the cutoff; live, the current figures. A backtest without a vintage is refused."""
         try:
             return await self._fetched(ref, as_of)
         except NotFound:
@@ -74,7 +74,7 @@ class FredSeries(WebSeries):
         return FetchedSeries(series=known_series(ref, known, as_of), revised=True, notes=notes)
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-        """When its values come out."""
+        """Return when its values are published."""
         calendar = await self.releases(ref, as_of)
         lines = [f"part of the release {calendar.name!r}, last out on {', '.join(map(str, calendar.past))}"]
         if calendar.scheduled:
@@ -82,9 +82,9 @@ class FredSeries(WebSeries):
         return tuple(lines)
 
     async def releases(self, ref: SeriesRef, as_of: AsOf) -> "ReleaseCalendar":
-        """When the release that holds a series came out and, live, when it is to come out next.
+        """Return when the release that contains a series was published and, live, when it is scheduled next.
 
-        FRED lists days after a cutoff as they turned out in the end, so a backtest is told of no scheduled day.
+        FRED lists days after a cutoff as they actually turned out, so a backtest gets no scheduled days.
         """
         key = {"api_key": self._key, "file_type": "json"}
         found = await self._service.read("/series/release", {"series_id": _plain_id(ref), **key})
@@ -97,7 +97,7 @@ class FredSeries(WebSeries):
         return read_calendar(await self._service.read("/release/dates", {**query, "limit": "100"}), name, as_of)
 
     async def _initial(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """Each value as first published, of those published by the cutoff."""
+        """Return each value as first published, of those published by the cutoff."""
         last = as_of.at.date() if as_of.mode == "live" else last_vintage(as_of)
         span = {"realtime_start": FIRST_DAY, "realtime_end": last.isoformat(), "output_type": "4"}
         pages = await self._pages(ref, span | {"observation_end": last.isoformat()})
@@ -105,7 +105,7 @@ class FredSeries(WebSeries):
         return FetchedSeries(series=known_series(ref, values, as_of), vintage=last, notes=notes)
 
     async def _vintage(self, ref: SeriesRef, vintage: date) -> "FredValues | None":
-        """Values of a vintage; None where the archive has none of that day (or, just as well, no such series)."""
+        """Return the values of a vintage; None if the archive has none of that day, or no such series."""
         day = vintage.isoformat()
         try:
             pages = await self._pages(ref, {"realtime_start": day, "realtime_end": day, "observation_end": day})
@@ -142,7 +142,7 @@ class FredSeries(WebSeries):
 
 
 def last_vintage(as_of: AsOf) -> date:
-    """The day whose state of knowledge belongs to a cutoff: the last that was over."""
+    """Return the vintage day for a cutoff: the last day that was over."""
     return as_of.at.astimezone(CENTRAL_WINTER).date() - DAY
 
 
@@ -152,7 +152,7 @@ def _plain_id(ref: SeriesRef) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseCalendar:
-    """The days on which a release came out, newest first, and those on which it is to come out, the next first."""
+    """Days on which a release was published, newest first, and days on which it is scheduled, soonest first."""
 
     name: str
     past: tuple[date, ...]
@@ -160,7 +160,7 @@ class ReleaseCalendar:
 
 
 def read_calendar(answer: Payload, name: str, as_of: AsOf) -> ReleaseCalendar:
-    """The calendar in an answer of `release/dates`, as far as it was known at the cutoff."""
+    """Parse the calendar in a response of `release/dates`, as far as it was known at the cutoff."""
     days, _ = readable(answer.need("release_dates").items(), lambda row: row.need("date").day())
     last = as_of.at.date() if as_of.mode == "live" else last_vintage(as_of)
     past = sorted((day for day in days if day <= last), reverse=True)
@@ -169,13 +169,13 @@ def read_calendar(answer: Payload, name: str, as_of: AsOf) -> ReleaseCalendar:
 
 
 FredValues = tuple[dict[date, float], tuple[str, ...]]
-"""Values by day, and a note on rows that cannot be read."""
+"""Values by day, and notes on rows that cannot be read."""
 
 
 def fred_values(pages: list[Payload], *, known_by: date | None = None) -> FredValues:
-    """The values of an answer. Of several for one day the last published counts, or the one that stood on `known_by`.
+    """Return the values of a response: of several for one day, the last published or the one current on `known_by`.
 
-    A day whose value was taken back, or has none yet, has no value.
+    A day whose value was withdrawn, or has none yet, has no value.
     """
     rows, notes = _fred_rows(pages)
     standing = {row.day: row.value for row in rows if known_by is None or row.since <= known_by <= row.until}
@@ -183,7 +183,7 @@ def fred_values(pages: list[Payload], *, known_by: date | None = None) -> FredVa
 
 
 def first_values(pages: list[Payload], *, known_by: date) -> FredValues:
-    """Each day's value as first published, of those published by a day."""
+    """Return each day's value as first published, of those published by `known_by`."""
     rows, notes = _fred_rows(pages)
     values: dict[date, float] = {}
     for row in rows:
@@ -201,7 +201,7 @@ class _FredRow:
 
 
 def _fred_rows(pages: list[Payload]) -> tuple[list[_FredRow], tuple[str, ...]]:
-    """In the order of publication."""
+    """Return the rows in order of publication."""
     rows, notes = readable([row for page in pages for row in page.need("observations").items()], _fred_row)
     return sorted(rows, key=lambda row: row.since), notes
 

@@ -20,25 +20,25 @@ from foretell.questions.question import SeriesRef
 LONG = ("series", "date", "value")
 SINGLE = ("date", "value")
 OWN_SERIES = "series"
-"""In the home: series of the user's own."""
+"""Folder in the home directory with the user's own series."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CsvSeries:
     """A file with columns series, date, value; or a directory of such files and of `<id>.csv` with date, value.
 
-    Rows may come in any order. A day that appears twice, an unreadable date or number, or a missing column is an
+    Rows may be in any order. A day that appears twice, an unreadable date or number, or a missing column raises an
     `InputError` that names the file, row and column; an empty value is a missing observation and is skipped.
     """
 
     path: Path
 
     def ids(self) -> tuple[str, ...]:
-        """The ids it knows, sorted."""
+        """Return the known ids, sorted."""
         return tuple(sorted(self._all))
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff."""
+        """Return the series as known at the cutoff."""
         if ref.id not in self._all:
             raise SeriesUnavailable(f"no series {ref.id!r} in {self.path}")
         return self._all[ref.id].until(as_of)
@@ -62,9 +62,9 @@ class CsvSeries:
 
 
 class OwnSeries:
-    """Series of one's own for agents and notebooks: a CSV file or a folder of them, cut at the cutoff by their dates.
+    """The user's own series for agents and notebooks: a CSV file or a folder of them, cut off by their dates.
 
-    A value counts as known at the end of its day, so date a value that came out later by the day it came out.
+    A value counts as known at the end of its day, so date a value that was published later by its day of publication.
     """
 
     facts = "our own format"
@@ -75,16 +75,16 @@ class OwnSeries:
 
     @classmethod
     def available(cls, config: ServiceConfig) -> bool:
-        """Whether there are any."""
+        """Whether there are any such series."""
         return config.series is not None or (config.home / OWN_SERIES).exists()
 
     @classmethod
     def open(cls, config: ServiceConfig) -> "OwnSeries":
-        """As the registry opens it: what FORETELL_SERIES names, else the folder `series` in the home."""
+        """Open for the registry: the path in FORETELL_SERIES, else the folder `series` in the home directory."""
         return cls(config.series or config.home / OWN_SERIES)
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff."""
+        """Return the series as known at the cutoff."""
         try:
             known = await self._files.fetch(ref, as_of)
         except InputError as problem:
@@ -95,7 +95,7 @@ class OwnSeries:
 
 
 def _rows(file: Path) -> Iterator[tuple[int, tuple[str, date, float]]]:
-    """Row number, then series id, day and value, of every row that holds a value."""
+    """Yield row number, then series id, day and value, of every row with a value."""
     header = next(csv.reader(read_text(file).splitlines()), [])
     wanted = LONG if "series" in header else SINGLE
     for column in wanted:
@@ -143,21 +143,21 @@ class PackagedSeries:
     """The data sets of statsmodels as series, each observation dated on the last day of the period it describes."""
 
     def ids(self) -> tuple[str, ...]:
-        """The ids it knows."""
+        """Return the known ids."""
         return tuple(TITLES)
 
     def title(self, id: str) -> str:
-        """What the series measures."""
+        """Return what the series measures."""
         return TITLES[id]
 
     def series(self, id: str) -> Series:
-        """The whole series."""
+        """Return the whole series."""
         if id not in TITLES:
             raise SeriesUnavailable(f"no packaged series is called {id!r}; there are {', '.join(TITLES)}")
         return _load(id)
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff."""
+        """Return the series as known at the cutoff."""
         return self.series(ref.id).until(as_of)
 
 

@@ -1,8 +1,8 @@
-"""Weather from Open-Meteo: what was observed, what is forecast, and what was forecast on a day in the past.
+"""Weather from Open-Meteo: observations, forecasts, and forecasts made on a day in the past.
 
-An observation counts as known some days after its day, when the archive had it. A forecast of the past is dated by the
-day on which it was made: the value of that day is what was expected for a day up to a week later. So neither knows
-anything of what came after the cutoff.
+An observation counts as known some days after its day, when the archive had it. A past forecast is dated by the day on
+which it was made: the value of that day is what was expected for a day up to a week later. So neither contains anything
+from after the cutoff.
 """
 
 import math
@@ -29,18 +29,18 @@ OBSERVED = "observed"
 FORECAST = "forecast"
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 HISTORY = timedelta(days=2 * 365)
-"""A longer span counts as many more calls of the free service."""
+"""Length of the history: a longer span counts as many more calls of the free service."""
 FORECAST_HISTORY = timedelta(days=90)
 FIRST_FORECASTS = date(2024, 1, 1)
-"""Where the archive of past forecasts begins."""
+"""First day in the archive of past forecasts."""
 ARCHIVE_LAG = 5
-"""Days after which the archive holds an observation."""
+"""Days after which the archive contains an observation."""
 RUN_LAG = timedelta(hours=6)
-"""From the start of a model's run until its forecast is out."""
+"""Time from the start of a model run until its forecast is published."""
 LONGEST_LEAD = 7
 LEADS = range(1, LONGEST_LEAD + 1)
 SHORTEST_DAY = 23
-"""Hours of the day on which clocks go forward; a day with fewer hours is not whole."""
+"""Hours of the day on which clocks go forward; a day with fewer hours is incomplete."""
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "max": max,
     "min": min,
@@ -51,14 +51,14 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherId:
-    """Which weather is meant: where, which quantity of a day, and how long before it was forecast."""
+    """Which weather: the place, the daily quantity, and how many days ahead it was forecast."""
 
     place: str
     """Latitude and longitude, `59.91,10.75`."""
     variable: str
-    """A quantity of a day, such as `temperature_2m_max`."""
+    """A daily quantity, such as `temperature_2m_max`."""
     lead: int = 0
-    """Days from the forecast to the day it is for; 0 for what was observed."""
+    """Days from the forecast to the day it is for; 0 for observations."""
 
     @property
     def hourly(self) -> str:
@@ -67,17 +67,17 @@ class WeatherId:
 
     @property
     def coordinates(self) -> dict[str, str]:
-        """As a request names them."""
+        """The coordinates as query parameters."""
         latitude, _, longitude = self.place.partition(",")
         return {"latitude": latitude.strip(), "longitude": longitude.strip(), "timezone": "auto"}
 
     def of_day(self, values: Sequence[float]) -> float:
-        """The quantity of a day from its hours."""
+        """Return the quantity of a day from its hourly values."""
         return SUMMARIES[self.variable.rpartition("_")[2]](values)
 
 
 def read_weather_id(id: str) -> WeatherId:
-    """From `observed/LAT,LON/QUANTITY` or `forecast3/LAT,LON/QUANTITY`; `SeriesUnavailable` where it is neither.
+    """Parse `observed/LAT,LON/QUANTITY` or `forecast3/LAT,LON/QUANTITY`; else raise `SeriesUnavailable`.
 
     >>> read_weather_id("forecast3/59.91,10.75/temperature_2m_max")
     WeatherId(place='59.91,10.75', variable='temperature_2m_max', lead=3)
@@ -103,29 +103,29 @@ class WeatherPlace:
     """A place on the map."""
 
     name: str
-    """With its country."""
+    """Name with its country."""
     coordinates: str
     """Latitude and longitude, as `WeatherId` takes them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherTable:
-    """Columns of an answer, by the moments they are for."""
+    """Columns of a response, indexed by time."""
 
     times: tuple[datetime, ...]
-    """Beginnings of hours or days, in UTC."""
+    """Starts of hours or days, in UTC."""
     offset: timedelta
-    """From UTC to local time, in which days begin and end."""
+    """Offset of local time, in which days begin and end, from UTC."""
     columns: Mapping[str, tuple[float | None, ...]]
-    """None where there is no value. Columns that hold times are left out."""
+    """Values by column name, None if there is no value. Columns that hold times are left out."""
     notes: tuple[str, ...] = ()
 
     def day(self, time: datetime) -> date:
-        """The local day of a moment."""
+        """Return the local day of a time."""
         return (time + self.offset).date()
 
     def whole_days(self, column: str) -> dict[date, list[float]]:
-        """The values of every local day of which no hour is missing."""
+        """Return the values of every local day without missing hours."""
         pairs = zip(self.times, self.columns.get(column, ()), strict=False)
         days = {day: [value for _, value in hours] for day, hours in groupby(pairs, lambda pair: self.day(pair[0]))}
         return {
@@ -135,12 +135,12 @@ class WeatherTable:
         }
 
     def ends(self, day: date) -> datetime:
-        """When a local day is over."""
+        """Return when a local day ends."""
         return datetime.combine(day + DAY, datetime.min.time(), UTC) - self.offset
 
 
 def read_weather(answer: Payload, block: str) -> WeatherTable:
-    """The `hourly` or `daily` table of an answer. Times are local and without a zone; the answer tells the offset."""
+    """Parse the `hourly` or `daily` table of a response. Times are local without a zone; the offset is sent along."""
     if answer.is_set("error"):
         raise SourceError(f"Open-Meteo refused: {answer.optional_text('reason')}", url=answer.url)
     table = answer.need(block)
@@ -191,7 +191,7 @@ def _number(cell: Payload, notes: list[str]) -> float | None:
 
 
 class OpenMeteoSeries(WebSeries):
-    """Weather of a place by day, without a key."""
+    """Daily weather of a place, without a key."""
 
     facts = (
         "recorded answers of 2025 and 2026, Open-Meteo's parameters of 2026; past forecasts by its documentation alone"
@@ -208,7 +208,7 @@ class OpenMeteoSeries(WebSeries):
         }
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """What was observed, or what was forecast so many days ahead by the day of the forecast."""
+        """Return observations, or forecasts of the given lead, dated by the day of the forecast."""
         asked = read_weather_id(ref.id)
         if asked.lead:
             return await self._forecasts(ref, asked, as_of)
@@ -225,7 +225,7 @@ class OpenMeteoSeries(WebSeries):
         return FetchedSeries(series=known_series(ref, values, as_of), notes=table.notes)
 
     async def place(self, name: str) -> WeatherPlace | None:
-        """The largest place of a name; None where there is none."""
+        """Return the largest place with a name; None if there is none."""
         answer = await self._services["places"].read("/v1/search", {"name": name, "count": "1", "format": "json"})
         rows = answer.rows("results")
         if not rows:
@@ -235,7 +235,7 @@ class OpenMeteoSeries(WebSeries):
         return WeatherPlace(name=called, coordinates=f"{latitude:.4f},{longitude:.4f}")
 
     async def same_days(self, asked: WeatherId, first: date, last: date) -> dict[date, float]:
-        """What the archive holds of a span of days."""
+        """Return what the archive contains for a span of days."""
         span = {"start_date": first.isoformat(), "end_date": last.isoformat()}
         table = await self._table(
             "archive", "/v1/archive", "daily", {**asked.coordinates, **span, "daily": asked.variable}
@@ -244,13 +244,13 @@ class OpenMeteoSeries(WebSeries):
         return {table.day(time): value for time, value in pairs if value is not None}
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-        """What was forecast at the cutoff for the days after it, in a line."""
+        """Return, as one line, the forecasts known at the cutoff for the days after it."""
         found = await self.forecasts_ahead(ref, as_of)
         told = ", ".join(f"{found[day]:.4g} for {day}" for day in sorted(found))
         return (f"forecasts of {read_weather_id(ref.id).variable} known by then: {told}",) if told else ()
 
     async def forecasts_ahead(self, ref: SeriesRef, as_of: AsOf) -> dict[date, float]:
-        """What was forecast at the cutoff for the days after it."""
+        """Return the forecasts known at the cutoff for the days after it."""
         asked = read_weather_id(ref.id)
         last = as_of.at.date()
         span = {"start_date": last.isoformat(), "end_date": (last + LONGEST_LEAD * DAY).isoformat()}
@@ -298,11 +298,11 @@ def _column(asked: WeatherId, lead: int) -> str:
 
 
 def _archived(table: WeatherTable, time: datetime, as_of: AsOf) -> bool:
-    """Whether the archive held the observation of a day: live it does, in a backtest after its usual delay."""
+    """Whether the archive had the observation of a day: live it does; in a backtest, after its usual delay."""
     day = table.day(time)
     return as_of.admits(table.ends(day if as_of.mode == "live" else day + ARCHIVE_LAG * DAY))
 
 
 def _made(table: WeatherTable, day: date, lead: int) -> datetime:
-    """When the forecast for a day was out: that for its last hour was made so many days before that hour."""
+    """Return when the forecast for a day was out: that for its last hour was made `lead` days before that hour."""
     return table.ends(day) - HOUR - lead * DAY + RUN_LAG

@@ -1,4 +1,4 @@
-"""A time series as it was known at a cutoff, and whoever can supply one."""
+"""A time series as known at a cutoff, and the sources that supply series."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -45,12 +45,12 @@ class Series:
         return len(self.days)
 
     def until(self, as_of: AsOf) -> "Series":
-        """What of it was known at the cutoff."""
+        """Return the part that was known at the cutoff."""
         known = int(np.searchsorted(self.days, _last_admitted_day(as_of), side="right"))
         return Series(id=self.id, days=self.days[:known], values=self.values[:known])
 
     def at(self, day: np.datetime64 | date) -> float | None:
-        """The last value on or before a day."""
+        """Return the last value on or before a day; None if there is none."""
         index = int(np.searchsorted(self.days, np.asarray(day, "M8[D]"), side="right")) - 1
         return float(self.values[index]) if index >= 0 else None
 
@@ -61,10 +61,10 @@ def _last_admitted_day(as_of: AsOf) -> np.datetime64:
 
 
 class SeriesSource(Protocol):
-    """Supplies series as of a cutoff. Returning anything later is a leak, so callers clamp again."""
+    """Supplies series as of a cutoff. Returning anything later is a leak, so callers cut off again."""
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff, or `SeriesUnavailable`."""
+        """Return the series as known at the cutoff, or raise `SeriesUnavailable`."""
         ...
 
 
@@ -77,31 +77,31 @@ class FetchedSeries:
 
     series: Series
     vintage: date | None = None
-    """The day whose state of knowledge this is; None where the provider keeps no such states."""
+    """Day whose state of knowledge this is; None if the provider keeps no vintages."""
     revised: bool = False
     """Whether values may have been corrected after the cutoff: such a series is a small leak in a backtest."""
     notes: tuple[str, ...] = ()
-    """What somebody who checks the numbers should know: rows that could not be read, how they were bounded."""
+    """Notes for anyone who checks the numbers: rows that could not be read, how they were bounded."""
 
 
 class WebSeries(ABC):
-    """A provider of series. Whatever it reads, nothing after the cutoff comes out."""
+    """A provider of series. Whatever it reads, it returns nothing after the cutoff."""
 
     @abstractmethod
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The series as known at the cutoff, or `SeriesUnavailable`; `SourceError` where the server fails."""
+        """Return the series as known at the cutoff, or raise `SeriesUnavailable`; `SourceError` if the server fails."""
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The same without its provenance."""
+        """Return the series without its provenance."""
         return (await self.fetch_with_provenance(ref, as_of)).series
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-        """What was known at the cutoff about the days after it, in lines: forecasts, scheduled releases."""
+        """Return what was known at the cutoff about the days after it, as lines: forecasts, scheduled releases."""
         return ()
 
 
 def series_of(id: str, values: Mapping[date, float]) -> Series:
-    """Observations by day as a series."""
+    """Build a series from observations by day."""
     days = sorted(values)
     return Series(
         id=id,
@@ -111,7 +111,7 @@ def series_of(id: str, values: Mapping[date, float]) -> Series:
 
 
 def known_series(ref: SeriesRef, values: Mapping[date, float], as_of: AsOf) -> Series:
-    """Observations by day as a series that ends at the cutoff, or `SeriesUnavailable` if nothing is left."""
+    """Build a series that ends at the cutoff from observations by day; raise `SeriesUnavailable` if it is empty."""
     series = series_of(ref.id, values).until(as_of)
     if not len(series):
         raise SeriesUnavailable(f"nothing of {ref.provider}/{ref.id} was known at {as_of}")
@@ -128,15 +128,15 @@ class SeriesByProvider:
         self._sources = dict(sources)
 
     def supplies(self, ref: SeriesRef) -> bool:
-        """Whether anybody here knows the provider."""
+        """Whether a source for the provider is known."""
         return ref.provider in self._sources
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff."""
+        """Return the series as known at the cutoff."""
         return (await self.fetch_with_provenance(ref, as_of)).series
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The same with what is known of its vintage; a local source is taken for a faithful record."""
+        """Return the series with its vintage, if known; a local source is assumed to be a faithful record."""
         source = self._sources.get(ref.provider)
         if source is None:
             raise SeriesUnavailable(f"nobody here supplies {ref.provider}")
@@ -145,7 +145,7 @@ class SeriesByProvider:
         return FetchedSeries(series=await source.fetch(ref, as_of))
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-        """What the provider knew at the cutoff about the days after it."""
+        """Return what the provider knew at the cutoff about the days after it."""
         source = self._sources.get(ref.provider)
         return await source.ahead(ref, as_of) if isinstance(source, WebSeries) else ()
 
@@ -155,16 +155,16 @@ class SeriesByProvider:
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesInMemory:
-    """Hands out series by id, whatever provider is asked for."""
+    """Returns series by id, whatever the provider."""
 
     series: Mapping[str, Series]
 
     def ids(self) -> tuple[str, ...]:
-        """The ids it knows."""
+        """Return the known ids."""
         return tuple(self.series)
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff."""
+        """Return the series as known at the cutoff."""
         if ref.id not in self.series:
             raise SeriesUnavailable(f"no series is called {ref.id!r}")
         return self.series[ref.id].until(as_of)

@@ -1,4 +1,4 @@
-"""Numbers in the tables of Wikipedia articles, such as rating lists, as they stood month by month up to a cutoff."""
+"""Numbers in the tables of Wikipedia articles, such as rating lists, month by month up to a cutoff."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
 LOOKS_BACK = 12
-"""How many earlier versions are read, besides that of the cutoff."""
+"""Number of earlier revisions that are read, besides that of the cutoff."""
 STEP = timedelta(days=30)
 DAY = timedelta(days=1)
 NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?")
@@ -20,7 +20,7 @@ ANSWER = re.compile(r"(yes|no|under (?:research|development))\b", re.IGNORECASE)
 
 
 class WikipediaSeries(WebSeries):
-    """One number of one row of a table, read from the version of the article that stood on each day."""
+    """One number of one row of a table, read from the revision of the article that was current on each day."""
 
     facts = Wikipedia.facts
     description = (
@@ -32,7 +32,7 @@ class WikipediaSeries(WebSeries):
         self._wikipedia = Wikipedia(config.http, config.address or WIKIPEDIA_URL)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """The number at the cutoff and on days a month apart before it; days without the row are left out."""
+        """Return the number at the cutoff and at intervals of a month before it; days without the row are left out."""
         title, row, column = read_table_id(ref.id)
         last = as_of.at.date() if as_of.admits_day(as_of.at.date()) else as_of.at.date() - DAY
         values: dict[date, float] = {}
@@ -53,7 +53,7 @@ class WikipediaSeries(WebSeries):
 
 
 def read_table_id(id: str) -> tuple[str, str, str]:
-    """Article, row and column; `SeriesUnavailable` where they are not all named.
+    """Parse article, row and column; raise `SeriesUnavailable` unless all are given.
 
     >>> read_table_id("FIDE rankings/Magnus Carlsen/Rating")
     ('FIDE rankings', 'Magnus Carlsen', 'Rating')
@@ -65,7 +65,7 @@ def read_table_id(id: str) -> tuple[str, str, str]:
 
 
 def table_number(tables: list[ArticleTable], row: str, column: str) -> float | None:
-    """The number in a column of the first row that has a cell of this name; None where there is none."""
+    """Return the number in a column of the first row with a cell of this name; None if there is none."""
     wanted = _folded(row)
     for table in tables:
         place = table.column(column)
@@ -79,7 +79,7 @@ def table_number(tables: list[ArticleTable], row: str, column: str) -> float | N
 
 
 def _number(cell: str) -> float | None:
-    """What a cell says as a number: yes is 1, and no is 0, as is what is only under research or development."""
+    """Parse a cell as a number: yes is 1; no, under research and under development are 0."""
     if ANSWER.match(cell):
         return float(cell.lower().startswith("yes"))
     number = NUMBER.search(cell)
@@ -87,6 +87,6 @@ def _number(cell: str) -> float | None:
 
 
 def _folded(text: str) -> str:
-    """A name without accents, dots and case: articles write the same person in several ways."""
+    """Normalise a name, removing accents, dots and case: articles write the same person in several ways."""
     plain = "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
     return " ".join(re.sub(r"[^\w ]", " ", plain).casefold().split())

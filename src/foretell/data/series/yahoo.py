@@ -1,8 +1,8 @@
 """Daily closes from Yahoo's chart service, on the share basis of the cutoff.
 
-Yahoo restates past closes for every split up to today, so a history read now tells of splits that came after the
-cutoff. Those are undone; splits up to the cutoff stay in, so that the series has no jumps. Dividends are never
-adjusted for: that would rewrite the past with every future payment.
+Yahoo adjusts past closes for every split up to today, so a history read now reveals splits after the cutoff. Those are
+undone; splits up to the cutoff stay in, so that the series has no jumps. Closes are never adjusted for dividends,
+because that would rewrite the past with every future payment.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from foretell.questions.question import SeriesRef
 
 HOST = "https://query2.finance.yahoo.com"
 FAR_FUTURE = "9999999999"
-"""Splits of any later day are needed too, to undo them."""
+"""End of the requested period: splits of any later day are needed too, to undo them."""
 WHOLE_DAY = timedelta(days=1)
 RENAMES: Mapping[str, str] = {
     "ABC": "COR",
@@ -40,11 +40,11 @@ RENAMES: Mapping[str, str] = {
     "SQ": "XYZ",
     "WLTW": "WTW",
 }
-"""The same share under its present symbol; Yahoo serves no history under the old one."""
+"""Former symbol to present symbol of the same share; Yahoo has no history under the old one."""
 
 
 class YahooSeries(WebSeries):
-    """Closing prices by ticker, without a key. The service is unofficial: expect it to change and to refuse."""
+    """Closing prices by ticker, without a key. The service is unofficial: expect changes and refused requests."""
 
     facts = "recorded answers of October 2025, reports of refused clients up to 2026-02"
     description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"
@@ -53,7 +53,7 @@ class YahooSeries(WebSeries):
         self._service = JsonService(config, HOST)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        """Closes of the sessions that were over at the cutoff."""
+        """Return the closes of the sessions that were over at the cutoff."""
         chart = await self._chart(RENAMES.get(ref.id, ref.id))
         factor = _later_splits(chart, as_of)
         sessions, notes = read_sessions(chart)
@@ -73,7 +73,7 @@ class YahooSeries(WebSeries):
 
 
 def _later_splits(chart: Payload, as_of: AsOf) -> float:
-    """What to multiply Yahoo's closes by to undo the splits after the cutoff: 2 for a later two-for-one."""
+    """Return the factor by which to multiply closes to undo the splits after the cutoff: 2 for a later two-for-one."""
     splits = chart.get("events", "splits")
     factor = 1.0
     for split in splits.members().values() if splits is not None else ():
@@ -90,9 +90,9 @@ DAILY = "1d"
 
 
 def read_sessions(chart: Payload) -> tuple[list[tuple[date, datetime, float]], tuple[str, ...]]:
-    """Each trading day with a close, and when it was over; then a note on rows that cannot be read.
+    """Return each trading day with a close and the end of its session, and notes on rows that cannot be read.
 
-    Yahoo sometimes answers in coarser steps than it was asked for; such a chart is refused, not taken for days.
+    Yahoo sometimes returns a coarser interval than requested; such a chart raises, instead of being read as days.
     """
     meta = chart.need("meta")
     if (told := meta.optional_text("dataGranularity")) and told != DAILY:
@@ -115,7 +115,7 @@ def read_sessions(chart: Payload) -> tuple[list[tuple[date, datetime, float]], t
 
 
 def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | None) -> datetime:
-    """When a session was over. It is stamped with its opening; the newest, though, with its last trade."""
+    """Return when a session ended. Its timestamp is the opening or, for the newest session, the last trade."""
     if hours is None:
         return stamp + WHOLE_DAY
     start, end = hours
@@ -123,7 +123,7 @@ def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | No
 
 
 def _quoted(meta: Payload, day: date, zone: tzinfo) -> float | None:
-    """The last trade, where it is of that day: Yahoo sometimes leaves the newest session without its close."""
+    """Return the last trade if it is of that day: Yahoo sometimes omits the close of the newest session."""
     at, price = meta.get("regularMarketTime"), meta.get("regularMarketPrice")
     if at is None or price is None or at.moment().astimezone(zone).date() != day:
         return None
@@ -131,7 +131,7 @@ def _quoted(meta: Payload, day: date, zone: tzinfo) -> float | None:
 
 
 def _zone(meta: Payload) -> tzinfo:
-    """The exchange's time zone by name, which knows its summers; by its present offset where the name is unknown."""
+    """Return the exchange's time zone by name, which includes daylight saving; by its current offset if unknown."""
     name = meta.get("exchangeTimezoneName")
     if name is not None:
         try:
@@ -145,7 +145,7 @@ def _zone(meta: Payload) -> tzinfo:
 
 
 def _hours(meta: Payload) -> tuple[datetime, datetime] | None:
-    """Start and end of the present session, where they are told."""
+    """Return start and end of the current session, if stated."""
     regular = meta.get("currentTradingPeriod", "regular")
     if regular is None:
         return None

@@ -1,4 +1,4 @@
-"""How market events came out. Apart from the rest, because who forecasts never sees an answer."""
+"""Outcomes of market events. Kept separate, because forecasters must never see an answer."""
 
 from foretell.interface import offer
 
@@ -10,6 +10,6 @@ HOMES = {
     "foretell.data.settlements.prophet_arena": "ProphetArenaSettlements",
     "foretell.data.settlements.settlement": "SettledOutcome SettlementTarget",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that other packages use from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

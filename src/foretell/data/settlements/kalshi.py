@@ -1,4 +1,4 @@
-"""Kalshi's results. Only what is finalized counts: a determined market may still be disputed and amended."""
+"""Kalshi's results. Only finalized markets count: a determined market may still be disputed and amended."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from foretell.data.settlements.settlement import MarketSettlements, SettledMarke
 MAX_PAGES = 20
 RESULTS = {"yes": 1, "no": 0}
 IN_PART = ("scalar", "void", "")
-"""Paid a share of a dollar, or called off; an empty word without a payment says that nothing is known yet."""
+"""Results of a market that paid part of a dollar or was voided; empty without a payment means not known yet."""
 
 
 class KalshiSettlements(MarketSettlements):
@@ -26,7 +26,7 @@ class KalshiSettlements(MarketSettlements):
         self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
-        """From the list, and what is missing there from the archive."""
+        """Return markets from the list, and those missing there from the archive."""
         found = self.by_id(await self._live(ids), "ticker", self._place("/markets"))
         missing = [ticker for ticker in ids if ticker not in found]
         old = await archived(self._client, {"tickers": ",".join(missing)}) if missing else []
@@ -48,7 +48,7 @@ class KalshiSettlements(MarketSettlements):
         return lambda ticker: f"{self._client.host}{path}/{quote(ticker, safe='')}"
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """Yes, no, or what a share paid."""
+        """Return yes, no, or what a share paid."""
         status = row.need("status")
         if (STATUS.get(status.text()) or status.wrong("a status we know")) != "resolved":
             return None
@@ -67,7 +67,7 @@ class KalshiSettlements(MarketSettlements):
 
 
 def _settled_at(row: Payload) -> datetime | None:
-    """When it was settled; older answers only tell when trading ended."""
+    """Return when it was settled; older responses only state when trading ended."""
     settled = row.get("settlement_ts")
     if settled is None or settled.value == "":
         return row.optional_time("close_time")

@@ -1,4 +1,4 @@
-"""Manifold's results. Markets may also be called off, or resolved to a probability."""
+"""Manifold's results. Markets may also be cancelled, or resolved to a probability."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ SEVERAL = (BY_PROBABILITY, "CHOOSE_MULTIPLE")
 
 
 class ManifoldSettlements(MarketSettlements):
-    """Results by contract; the platform has no list to ask, so markets are read one by one."""
+    """Results by contract; the platform has no batch request, so markets are read one by one."""
 
     platform = "manifold"
 
@@ -25,7 +25,7 @@ class ManifoldSettlements(MarketSettlements):
         self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
-        """One market."""
+        """Return one market."""
         try:
             row = await self._client.contract(ids[0])
         except NotFound:
@@ -33,7 +33,7 @@ class ManifoldSettlements(MarketSettlements):
         return {ids[0]: SettledMarket(row=row, provenance=row.url)}
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """A yes-or-no market by its resolution, an answer by its own or that of the market."""
+        """Return the outcome of a yes/no market by its resolution, of an answer by its own or that of the market."""
         kind = row.need("outcomeType").text()
         if kind == BINARY and one.part is None:
             return _plain(row) if row.need("isResolved").flag() else None
@@ -57,7 +57,7 @@ class ManifoldSettlements(MarketSettlements):
 
 
 def _plain(row: Payload) -> SettledOutcome:
-    """The resolution of a yes-or-no market, or of one answer."""
+    """Return the resolution of a yes/no market, or of one answer."""
     result, at = row.need("resolution"), _at(row)
     if result.text() in RESULTS:
         return SettledOutcome(outcome=RESULTS[result.text()], at=at)
@@ -70,7 +70,7 @@ def _plain(row: Payload) -> SettledOutcome:
 
 
 def _independent(row: Payload, answer: Payload) -> SettledOutcome | None:
-    """By its own resolution; one without is open, unless the whole market was called off."""
+    """Return the outcome by the answer's own resolution; without one it is open, unless the market was cancelled."""
     if answer.words("resolution"):
         return _plain(answer)
     over = row.need("isResolved").flag() and row.words("resolution") == CANCELLED
@@ -78,9 +78,9 @@ def _independent(row: Payload, answer: Payload) -> SettledOutcome | None:
 
 
 def _share(row: Payload, id: str, at: datetime | None) -> SettledOutcome:
-    """Several answers share the dollar. A whole share is a yes and none is a no.
+    """Return the outcome if several answers share the dollar. A whole share is a yes, none is a no.
 
-    Today's server does not tell the shares: then nobody outside knows what an answer paid.
+    Today's server does not publish the shares; then it is unknown what an answer paid.
     """
     shares = row.get("resolutions")
     if shares is None:

@@ -1,6 +1,6 @@
-"""Metaculus's resolutions: yes or no, an option, a number or a date, or neither: ambiguous and annulled questions.
+"""Metaculus's resolutions: yes or no, an option, a number or a date, or neither (ambiguous or annulled).
 
-Of closed questions an account sees only some resolutions; what is withheld is told apart from what is open.
+An account sees only some resolutions of closed questions; withheld ones are distinguished from open questions.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ Beyond = Literal["above_upper_bound", "below_lower_bound"]
 
 @dataclass(frozen=True, kw_only=True)
 class MetaculusResolution:
-    """How a question came out."""
+    """The resolution of a question."""
 
     kind: Literal["yes", "no", "option", "number", "date", NoResult, Beyond]
     option: str = ""
     number: float | None = None
-    """The number, or a date in Unix seconds; infinite where only the end of the range that was left is told."""
+    """The number, or a date in Unix seconds; infinite if only the side on which the range was left is stated."""
     at: datetime | None = None
     """When it was resolved."""
 
 
 def resolution_of(question: Payload) -> MetaculusResolution | None:
-    """The resolution of a question; None while it has none. Raises where it is kept from this account."""
+    """Return the resolution of a question; None if it has none yet. Raises if it is hidden from this account."""
     if status_of(question) != "resolved":
         return None
     at, field, kind = question.optional_time("actual_resolve_time"), question.get("resolution"), question.need("type")
@@ -66,7 +66,7 @@ def _number(field: Payload, at: datetime | None, *, dates: bool) -> MetaculusRes
 
 
 class MetaculusSettlements(MarketSettlements):
-    """Resolutions by post, fifty at a time; a post the list leaves out is asked for by itself."""
+    """Resolutions by post, fifty at a time; a post missing from the list is requested separately."""
 
     platform = "metaculus"
     batch = 50
@@ -76,7 +76,7 @@ class MetaculusSettlements(MarketSettlements):
         self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
-        """From the list, and what is missing there one by one."""
+        """Return posts from the list, and those missing there one by one."""
         answer = await self._client.read("/posts/", [*(("ids", id) for id in ids), ("limit", str(self.batch))])
         listed = {row.need("id").name(): row for row in answer.need("results").items()}
         found: dict[str, SettledMarket | str] = {}
@@ -94,13 +94,13 @@ class MetaculusSettlements(MarketSettlements):
         return found
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
-        """The post; with a question of it where that is told. A threshold is a part of no post."""
+        """Return the post, with the question in it if that is named. A threshold is not a part of a post."""
         if question.range is None or not question.id.startswith(f"{self.platform}/"):
             return super().ref(question, target)
         return MarketRef(platform=self.platform, id=question.id.removeprefix(f"{self.platform}/"))
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """The resolution of a question; whether an option is the one chosen, or a threshold was passed."""
+        """Return the outcome of a question: for an option whether it was chosen, for a threshold whether it was met."""
         question = _question(row, one)
         found = resolution_of(question)
         if found is None:
@@ -120,7 +120,7 @@ class MetaculusSettlements(MarketSettlements):
 
 
 def _passed(threshold: str, number: float) -> int:
-    """Whether a number lies on the side of a threshold such as `>3.5` or `<=100`."""
+    """Whether a number satisfies a threshold such as `>3.5` or `<=100`."""
     side, value = threshold[:1], threshold[1:].removeprefix("=").strip()
     try:
         edge = float(value)
@@ -134,7 +134,7 @@ def _passed(threshold: str, number: float) -> int:
 
 
 def _question(row: Payload, one: SettlementTarget) -> Payload:
-    """The question meant: the only one, or one of several by its number."""
+    """Return the question that is meant: the only one, or one of several by its number."""
     if (single := row.get("question")) is not None:
         return single
     found = next((question for question in questions_of(row) if question.need("id").name() == one.part), None)

@@ -1,4 +1,4 @@
-"""Polymarket's results: what a share was worth once the market was closed and nobody disputes it any more."""
+"""Polymarket's results: what a share was worth once the market was closed and is no longer disputed."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -29,20 +29,20 @@ from foretell.data.settlements.settlement import (
 PAGE = 100
 MAX_PAGES = 20
 DUST = 1e-3
-"""Old markets ended a hair's breadth from one and zero."""
+"""Tolerance for prices: old markets ended slightly off one and zero."""
 NOT_PRICED = 69.0
-"""What the oracle says while it has not decided."""
+"""The oracle's value while it has not decided."""
 MICRO = 1_000_000
 VERDICTS = 20
-"""Most markets whose resolution is asked for at once."""
+"""Maximum number of markets per request for resolutions."""
 PAYS = "foretell_pays"
-"""Where the payoffs that other services tell are kept beside what the catalogue says."""
+"""Field in which payoffs from other services are stored next to those of the catalogue."""
 
 
 class PolymarketSettlements(MarketSettlements):
-    """Results by condition id, fifty at a time. Only closed markets are asked for: a market not among them is open.
+    """Results by condition id, fifty at a time. Only closed markets are requested: one that is not returned is open.
 
-    Of a closed market whose catalogue entry tells no result, the data service and then the order book are asked.
+    For a closed market without a result in the catalogue, the data service and then the order book are asked.
     """
 
     platform = "polymarket"
@@ -54,7 +54,7 @@ class PolymarketSettlements(MarketSettlements):
         self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
-        """Those that are closed; condition ids in one request, slugs one by one."""
+        """Return the closed ones of these markets; condition ids in one request, slugs one by one."""
         queries = [[("condition_ids", id) for id in ids if not id.startswith(SLUG)]]
         queries += [[("slug", id.removeprefix(SLUG))] for id in ids if id.startswith(SLUG)]
         rows = [row for query in filter(None, queries) for row in await self._closed(query)]
@@ -81,7 +81,7 @@ class PolymarketSettlements(MarketSettlements):
         return rows
 
     async def _elsewhere(self, conditions: Sequence[str]) -> dict[str, list[float]]:
-        """What shares of both sides were worth, as the data service or else the order book tells; where they do."""
+        """Return what shares of both sides were worth by the data service, else by the order book, if they say."""
         found: dict[str, list[float]] = {}
         for ids in chunks(conditions, VERDICTS):
             with self._second_source(ids[0]):
@@ -95,7 +95,7 @@ class PolymarketSettlements(MarketSettlements):
 
     @contextmanager
     def _second_source(self, id: str) -> Generator[None]:
-        """Trouble with a service that is asked only where the first says nothing is told, and that is all."""
+        """Report errors of a service that is only a fallback, and continue."""
         try:
             yield
         except NotFound:
@@ -104,7 +104,7 @@ class PolymarketSettlements(MarketSettlements):
             self._tell(SkippedEntry.because(error, self.platform, id))
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """What a share of the side was worth."""
+        """Return what a share of the side was worth."""
         if not row.need("closed").flag():
             return None
         if not row.has(PAYS):
@@ -122,7 +122,7 @@ class PolymarketSettlements(MarketSettlements):
 def _catalogue_verdict(
     row: Payload, sides: tuple[PolymarketOutcome, PolymarketOutcome], side: PolymarketOutcome
 ) -> SettledOutcome | None:
-    """By the prices a closed market shows, as far as they are final."""
+    """Return the outcome by the prices that a closed market shows, if they are final."""
     stage, at = resolution_stage(row), row.optional_time("closedTime")
     if stage in UNDER_WAY:
         return None
@@ -140,14 +140,14 @@ def _catalogue_verdict(
 
 
 def _verdict(price: float, at: datetime | None, *, dust: float = 0.0) -> SettledOutcome:
-    """A whole share is a yes and none is a no; anything between is a payoff."""
+    """Return the outcome for a share price: 1 is a yes and 0 is a no; anything between is a payoff."""
     if abs(price - round(price)) <= dust:
         return SettledOutcome(outcome=round(price), at=at)
     return SettledOutcome(outcome=None, payoff=price, at=at)
 
 
 def _undecided(row: Payload) -> bool:
-    """Whether a closed market tells no result, and nobody says that one is still to come."""
+    """Whether a closed market states no result, nor that one is still to come."""
     try:
         sides = outcomes(row)
         plain = not resolution_stage(row) and row.words("marketType") != "scalar"
@@ -162,7 +162,7 @@ def _decided(row: Payload) -> tuple[str, list[float]] | None:
 
 
 def resolution_pays(row: Payload) -> list[float] | None:
-    """What shares of both sides are worth by an entry of the data service; None while it is not resolved."""
+    """Return what shares of both sides are worth by an entry of the data service; None until it is resolved."""
     status = row.need("status")
     if status.text() != "resolved":
         return None if status.text() in UNDER_WAY else status.wrong("a stage that we know")
@@ -176,6 +176,6 @@ def resolution_pays(row: Payload) -> list[float] | None:
 
 
 def book_pays(row: Payload) -> list[float] | None:
-    """What shares of both sides are worth by the order book; None where no side is said to have won."""
+    """Return what shares of both sides are worth by the order book; None if no side is marked as the winner."""
     won = [token.is_set("winner") for token in row.need("tokens").items()]
     return [float(one) for one in won] if row.need("closed").flag() and won.count(True) == 1 and len(won) == 2 else None

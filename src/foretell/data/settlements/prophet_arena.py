@@ -1,4 +1,4 @@
-"""Results of Prophet Arena's events, told with each outcome. What was called off has no outcome."""
+"""Results of Prophet Arena's events, stated with each outcome. Voided ones have no outcome."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -25,11 +25,11 @@ class ProphetArenaSettlements(MarketSettlements):
         self._client = client
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
-        """Events have no price history, so no market refers to them."""
+        """Build the reference from event and target: events have no price history, so no market refers to them."""
         return MarketRef(platform=question.source, id=f"{question.id.removeprefix(f'{PLATFORM}/')}#{target.id}")
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
-        """One event."""
+        """Return one event."""
         try:
             row = await self._client.event(ids[0])
         except NotFound:
@@ -37,7 +37,7 @@ class ProphetArenaSettlements(MarketSettlements):
         return {ids[0]: SettledMarket(row=row, provenance=row.url)}
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """The resolution of an outcome of the event."""
+        """Return the resolution of an outcome of the event."""
         name = one.target.id
         outcomes = {outcome.need("name").text().casefold(): outcome for outcome in row.need("outcomes").items()}
         if name.casefold() not in outcomes:
@@ -53,7 +53,7 @@ class ProphetArenaSettlements(MarketSettlements):
 
 
 def week_of(day: date) -> str:
-    """The release that a day belongs to: releases are named by their Sunday.
+    """Return the release that a day belongs to: releases are named by their Sunday.
 
     >>> week_of(date(2026, 11, 16)), week_of(date(2026, 11, 15))
     ('2026-11-15', '2026-11-15')
@@ -62,7 +62,7 @@ def week_of(day: date) -> str:
 
 
 async def weekly_results(client: ProphetArenaClient, questions: Iterable[Question]) -> list[Resolution]:
-    """How questions of the weekly track came out, as their releases tell; what is pending or void is not there."""
+    """Return the results of weekly questions from their releases; pending and void ones are absent."""
     by_week: dict[str, dict[str, Question]] = {}
     for question in questions:
         slug = question.id.removeprefix(f"{PLATFORM}/")

@@ -1,4 +1,4 @@
-"""What platforms say came true, for questions that were asked of their markets."""
+"""Results that platforms publish, for questions about their markets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SettlementSource(Protocol):
-    """Reads how markets came out."""
+    """Reads how markets resolved."""
 
     @property
     def platform(self) -> str:
@@ -32,17 +32,17 @@ class SettlementSource(Protocol):
         ...
 
     async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
-        """What has finally come out. Whatever is still open, proposed or disputed is absent.
+        """Return the final results. Questions that are still open, proposed or disputed are absent.
 
-        A market that was called off or paid in part has no outcome; what a one-dollar share was worth is its payoff.
-        Questions of other platforms are passed over.
+        A market that was cancelled or paid in part has no outcome; its payoff is what a one-dollar share was worth.
+        Questions of other platforms are ignored.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettlementTarget:
-    """One target whose outcome is looked for."""
+    """One target whose outcome is wanted."""
 
     question: Question
     target: Target
@@ -61,7 +61,7 @@ class SettlementTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class SettledOutcome:
-    """How a target came out: yes (1), no (0), or neither."""
+    """The outcome of a target: yes (1), no (0), or neither."""
 
     outcome: int | None
     payoff: float | None = None
@@ -70,25 +70,25 @@ class SettledOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class SettledMarket:
-    """A market as its platform shows it, and where that can be read."""
+    """A market as its platform shows it, and the address where that can be read."""
 
     row: Payload
     provenance: str
 
 
 class MarketSettlements(ABC):
-    """Asks a platform for the markets of all targets. What cannot be read is told, and keeps nothing else from it."""
+    """Requests the markets of all targets from a platform. Unreadable ones are reported and do not affect others."""
 
     platform: str
     batch = 1
-    """How many markets are asked for at once."""
+    """Number of markets per request."""
     absent_is_open = False
-    """Whether a market that the platform does not show is simply not settled yet."""
+    """Whether a market that the platform does not return is simply not settled yet."""
 
     def __init__(self, *, tell: OnSkipped = ignore_skipped) -> None:
         self._listener = tell
         self.skipped: list[SkippedEntry] = []
-        """What could not be read when results were last asked for."""
+        """Entries that could not be read in the last request for results."""
 
     def _tell(self, entry: SkippedEntry) -> None:
         self.skipped.append(entry)
@@ -96,18 +96,18 @@ class MarketSettlements(ABC):
 
     @abstractmethod
     async def markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
-        """These markets by id; a text says why one cannot be read."""
+        """Return these markets by id; a text says why one cannot be read."""
 
     @abstractmethod
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """How a target of a market came out; None where it has not."""
+        """Return the outcome of a target of a market; None if it has none yet."""
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
-        """The market of a target."""
+        """Return the market of a target."""
         return market_ref(question, target)
 
     async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
-        """Final results, for each asking of a question once."""
+        """Return the final results, once for each asking of a question."""
         self.skipped.clear()
         targets: dict[tuple[str, datetime, str], SettlementTarget] = {}
         for question in questions:
@@ -132,7 +132,7 @@ class MarketSettlements(ABC):
         return found
 
     async def _markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
-        """These markets; a list that the server refuses is asked for in halves, until what it cannot bear is alone."""
+        """Return these markets; a rejected batch is split in halves until the entry that causes it is alone."""
         try:
             return await self.markets(ids)
         except SourceError as error:
@@ -146,7 +146,7 @@ class MarketSettlements(ABC):
     def by_id(
         self, rows: Iterable[Payload], name: str, provenance: Callable[[str], str]
     ) -> dict[str, SettledMarket | str]:
-        """Rows of a list by the field that identifies them; one without it is told and spares the rest."""
+        """Return rows of a list by the field that identifies them; one without it is reported and left out."""
         found: dict[str, SettledMarket | str] = {}
         for row in rows:
             place = f"at {row.path or 'the top'}"
@@ -183,7 +183,7 @@ class MarketSettlements(ABC):
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    """In pieces of at most so many.
+    """Split into chunks of at most `size`.
 
     >>> chunks([1, 2, 3], 2)
     [[1, 2], [3]]
