@@ -29,7 +29,7 @@ class ContextMaker(Protocol):
     """Builds contexts."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """Build the context of a question at a moment; raise `CannotBuild` if that is impossible."""
+        """Build the context of a question at a moment; raise `ContextUnavailable` if that is impossible."""
         ...
 
 

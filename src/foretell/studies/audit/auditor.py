@@ -110,7 +110,7 @@ class VerdictCounts:
 
     @property
     def n(self) -> int:
-        """All of them."""
+        """Total number of verdicts."""
         return self.clean + self.leak + self.undecided
 
 
