@@ -121,7 +121,7 @@ class FactorEffects:
         return self._by_levels.get(frozenset({**levels, **other}.items()))
 
     def change(self, factor: str, before: str, after: str) -> PairedGains | None:
-        """Effect of the step from one level to another, over all pairs that differ only in it."""
+        """Return the effect of moving a factor from one level to another, over all pairs that differ only in it."""
         gained: dict[str, str] = {}
         for name, levels in self.factors.items():
             other = self._with(levels, **{factor: after}) if levels.get(factor) == before else None
@@ -190,7 +190,7 @@ class FactorEffects:
 
 
 def share_tables(factors: Factors, scores: Mapping[str, float]) -> list[StudyTable]:
-    """How much of the spread between configurations each factor accounts for by itself: R² of its level means."""
+    """Table of the share of the spread between configurations that each factor explains alone (R² of level means)."""
     levels = levels_of(factors)
     names = [name for name in factors if np.isfinite(scores.get(name, np.nan)) and set(levels) <= set(factors[name])]
     y = np.array([scores[name] for name in names])

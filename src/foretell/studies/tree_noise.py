@@ -71,16 +71,16 @@ DISTURBANCES: Mapping[str, Disturbance] = {
 
 
 def variance_lost(before: Floats, after: Floats) -> float:
-    """Share of the variance of the answers that noise has spoilt: 1 − r², r the correlation of before and after.
+    """Return the share of the answers' variance lost to noise: 1 − r², with r the correlation of before and after.
 
-    It is what is left of the squared error after the best recalibration a + b·after, so that neither an answer that
-    hardly moves because it hardly ever moves, nor one that is merely shifted, is taken for robust. NaN if all
-    answers are the same.
+    It is what is left of the squared error after the best recalibration a + b·after. So an answer that hardly moves
+    under noise because it hardly ever moves is not taken for robust, nor one that is merely shifted for spoilt. NaN if
+    all answers are the same.
 
     For any rule of ours the answer is linear in each leaf by itself. If leaves are independent, and so are their
     disturbances, with one correlation ρ between a leaf before and after, then |r| ≤ |ρ|, and a weighted sum of the
-    leaves has r = ρ: no rule is spoilt less than a linear one. Proof: write the answer as Σ c_S·Π_{i∈S}(x_i − μ_i).
-    The terms are uncorrelated, each keeps ρ^|S| of its correlation, and |ρ|^|S| ≤ |ρ|; the rest is Cauchy–Schwarz.
+    leaves has r = ρ: no rule is spoilt less than a linear one. Proof: write the answer as Σ c_S·Π_{i∈S}(x_i − μ_i). The
+    terms are uncorrelated, each keeps ρ^|S| of its correlation, and |ρ|^|S| ≤ |ρ|; the rest is Cauchy–Schwarz.
 
     >>> x = np.array([0.1, 0.4, 0.7, 0.8])
     >>> round(variance_lost(x, 0.5 * x + 0.3), 9), round(variance_lost(x, 1 - x), 9)

@@ -314,7 +314,7 @@ def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Does an ensemble beat the best single forecaster?
 
     Tests ensembles over all complete configurations and the price, with weights from the past alone, against the single
-    one that was best in the past.
+    forecaster that was best in the past.
     """
     data = inputs.data(options)
     configs = complete_configs(data, two_for="an ensemble")
