@@ -1,4 +1,4 @@
-"""The live arena: select events, schedule moments, share a context, forecast, settle."""
+"""The live arena: select events, schedule moments, build a shared context, forecast and settle."""
 
 from foretell.interface import offer
 
@@ -12,6 +12,6 @@ HOMES = {
     "foretell.arena.status": "arena_status event_history",
     "foretell.arena.store": "ArenaStore MIGRATIONS Moment SCHEMA_NAME",
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that the rest of the package imports from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""The third stage: everybody answers every moment that is ready, each once, and never after its deadline."""
+"""The third stage: each entry forecasts every ready moment once, and never after its deadline."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -23,20 +23,20 @@ from foretell.runs.store import CellKey, RunCell, RunStore
 # The rules that hold for every entry: what it is shown, by when it must have answered, and that it adds up.
 
 MISSED_PREFIX = "missed: "
-"""Begins every failure that is only a matter of time."""
+"""Prefix of the error of every failure whose only cause is a passed deadline."""
 CACHED_CONTEXTS = 64
-"""Contexts kept at hand."""
+"""Maximum number of contexts held in the in-memory cache."""
 
 
 class ArenaContexts:
-    """What everybody is shown, from the book: by question and the moment it was asked, checked by its digest."""
+    """Reads shared contexts from the arena's store, by question and moment, and verifies them by their digest."""
 
     def __init__(self, book: ArenaStore) -> None:
         self._book = book
         self._near: OrderedDict[str, PredictionContext] = OrderedDict()
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """The context that was gathered then."""
+        """Return the context that was gathered when the question was asked; raise `CannotForecast` if there is none."""
         book = self._book
         moment = await book.db.aside(book.moments.at, question.id, question.due.isoformat())
         if moment is None or moment.context is None:
@@ -52,9 +52,10 @@ class ArenaContexts:
 
 
 def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> AnswerCell:
-    """The same answer, coherent where exactly one outcome comes true.
+    """Wrap `answer` so that its forecasts obey the arena's rules.
 
-    Refused, and tried again until the deadline, is what comes too late or rests on a failure.
+    Exclusive outcomes are made to sum to one. A forecast is refused if it comes after the deadline, is degraded, or
+    answers about other outcomes than were asked; refused forecasts are retried until the deadline.
     """
 
     async def ruled(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
@@ -94,39 +95,39 @@ def _refused(cell: RunCell, error: str, emit: EmitEvent) -> Failure:
 
 
 MOST_REASONS = 8
-"""Reasons of failures that a report names."""
+"""Maximum number of failure reasons that a report lists."""
 GRACE = timedelta(minutes=10)
-"""How long after a deadline a forecast that a worker made before it may still turn up in the store."""
+"""How long after a deadline a forecast that a worker made in time may still arrive in the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastReport:
-    """What came of the moments that were ready."""
+    """Counts of what happened to the forecasts of ready moments."""
 
     made: int = 0
     failed: int = 0
     missed: int = 0
-    """Forecasts that are now too late to be made."""
+    """Forecasts that can no longer be made because their deadline has passed."""
     elsewhere: int = 0
-    """At which another process is at work."""
+    """Forecasts that another process is working on."""
     resting: int = 0
-    """Failed before, and not to be tried again yet."""
+    """Forecasts that failed before and are not due for a retry yet."""
     sent: int = 0
-    """Handed to workers."""
+    """Forecasts handed to workers."""
     dollars: float = 0.0
     at_risk: float = 0.0
     """Dollars that lost replies may have cost, over all rounds."""
     calls: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Of failures."""
+    """Number of failures by reason."""
 
     @property
     def telling(self) -> bool:
-        """Whether anything happened."""
+        """Whether there is anything to report."""
         return bool(self.made or self.failed or self.missed)
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the report for people."""
         head = f"{self.made} forecasts, {self.failed} failed, ${self.dollars:.4f} in {self.calls} calls"
         head += f", ${self.at_risk:.4f} at risk" if self.at_risk else ""
         for number, words in (
@@ -149,7 +150,7 @@ class ForecastReport:
 
 
 async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[str] = ()) -> ForecastReport:
-    """Every entry, or those named, answers what it has not answered; what is too late is noted as missed."""
+    """Let all entries, or those named, make their missing forecasts, and record those that are too late as missed."""
     book = arena.book
     everybody = await book.db.aside(arena.entries)
     chosen = [(entry, run) for entry, run in everybody if not entries or entry.name in entries]
@@ -165,7 +166,7 @@ async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[s
 
 
 OpenForecast = tuple[Moment, int]
-"""A forecast that is still to be made: at which moment, and in which trial."""
+"""A forecast that is still to be made: its moment and its trial."""
 
 
 def _missing(
@@ -176,7 +177,7 @@ def _missing(
 
 
 def _key(run: str, moment: Moment, trial: int) -> CellKey:
-    """Where the store keeps a forecast."""
+    """Return the key under which the store keeps a forecast."""
     assert moment.taken_at is not None
     return CellKey(run=run, question=moment.event, due=moment.taken_at.isoformat(), trial=trial)
 
@@ -191,7 +192,7 @@ async def _has_failed(store: RunStore, key: CellKey) -> bool:
 
 
 async def _close_out(arena: LiveArena, now: datetime, everybody: Sequence[tuple[ArenaEntryRow, RunSpec]]) -> int:
-    """Moments whose deadline has passed: what was not said is noted as missed, once; how many."""
+    """Record missing forecasts of moments past their deadline as missed, once each, and return how many."""
     book, missed = arena.book, 0
     ready = await book.db.aside(book.moments.ready)
     over = [(moment, moment.deadline) for moment in ready if moment.deadline is not None and moment.deadline <= now]
@@ -214,7 +215,7 @@ async def _close_out(arena: LiveArena, now: datetime, everybody: Sequence[tuple[
 
 
 async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment, deadline: datetime) -> bool | None:
-    """Whether it was missed; None while another process is still at it."""
+    """Record a forecast as missed and return whether it was; None if another process is still working on it."""
     store = arena.store
     async with arena.claims.claim(f"cell {key.run}", _name(key)) as mine:
         if not mine:
@@ -237,7 +238,7 @@ async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment, deadline:
 
 
 class _EntryForecaster:
-    """One entry answering, at most as many at once as all of them together may."""
+    """Makes the forecasts of one entry; all entries together share one limit on concurrency."""
 
     def __init__(
         self, arena: LiveArena, entry: ArenaEntryRow, run: RunSpec, progress: RunProgress, slots: asyncio.Semaphore
@@ -248,7 +249,7 @@ class _EntryForecaster:
         self._counts, self._reasons = {"made": 0, "failed": 0, "elsewhere": 0}, Counter[str]()
 
     async def answer(self, now: datetime) -> ForecastReport:
-        """What is to be answered now, first trials first; what failed lately rests."""
+        """Make the forecasts that are missing now, first trials first; recent failures wait for their retry."""
         arena, book, store, run = self._arena, self._arena.book, self._arena.store, self._run
         ready = await book.db.aside(book.moments.ready)
         said = await book.db.aside(book.said.for_ready)
@@ -272,7 +273,10 @@ class _EntryForecaster:
         return ForecastReport(**self._counts, resting=resting, reasons=dict(self._reasons))
 
     async def _send(self, waiting: Sequence[OpenForecast], questions: Mapping[int, Question]) -> int:
-        """Hand cells to workers. One that failed there is sent again, as another attempt, when it has rested."""
+        """Hand cells to workers and return how many.
+
+        A cell that failed there is sent again, as a new attempt, once its pause is over.
+        """
         arena, cells = self._arena, list[tuple[RunCell, int]]()
         for moment, trial in waiting:
             key = _key(self._run.id, moment, trial)
@@ -314,14 +318,14 @@ class _EntryForecaster:
 
 
 class ArenaQuestions:
-    """An arena as the question set of a run: `foretell.runs` finds it by the prefix of the data set's name."""
+    """An arena as the question set of a run: `foretell.runs` finds it by the prefix of the dataset's name."""
 
     def contexts(self, spec: RunSpec, store: RunStore) -> ArenaContexts:
-        """The contexts that the arena stored, the same for every entry."""
+        """Return the contexts that the arena stored, which are the same for every entry."""
         return ArenaContexts(_store_of(spec, store))
 
     def rules(self, answer: AnswerCell, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerCell:
-        """In time, and adding up where outcomes exclude each other."""
+        """Wrap `answer` so that forecasts are in time and exclusive outcomes sum to one."""
         return with_arena_rules(answer, _store_of(spec, store), clock)
 
 

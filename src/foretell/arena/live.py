@@ -1,4 +1,4 @@
-"""An arena at work: its file, its books, and the ways to markets, searchers and forecasters."""
+"""A live arena: its spec, its stores, and its connections to markets, search engines and forecasters."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -26,45 +26,48 @@ LONGEST_PAUSE = timedelta(hours=1)
 
 
 class ContextMaker(Protocol):
-    """Makes contexts."""
+    """Builds contexts."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """The context of a question at a moment, or `CannotBuild`."""
+        """Build the context of a question at a moment; raise `ContextUnavailable` if that is impossible."""
         ...
 
 
 PrepareEntry = Callable[[RunSpec], AbstractAsyncContextManager[AnswerCell]]
-"""What answers the cells of an entry in this process."""
+"""Opens a context manager that yields the function answering an entry's cells in this process."""
 SendCells = Callable[[Sequence[tuple[RunCell, int]]], None]
-"""Hands cells, each with the number of its attempt, to other processes; the same again changes nothing."""
+"""Hands cells, each with its attempt number, to other processes; sending the same pair again has no effect."""
 
 
 class RetrySchedule:
-    """When what failed is tried again: later and later. In memory alone: whoever starts anew tries at once."""
+    """Decides when to retry what failed, with growing pauses.
+
+    It lives in memory only, so a process that restarts retries at once.
+    """
 
     def __init__(self) -> None:
         self._failed: dict[Hashable, tuple[int, datetime]] = {}
 
     def attempt(self, key: Hashable) -> int:
-        """How often it failed before."""
+        """Return how often `key` has failed so far."""
         return self._failed[key][0] if key in self._failed else 0
 
     def rests(self, key: Hashable, now: datetime) -> bool:
-        """Whether it is too early to try again."""
+        """Return whether it is too early to retry `key`."""
         return key in self._failed and self._failed[key][1] > now
 
     def failed(self, key: Hashable, now: datetime) -> None:
-        """Once more."""
+        """Record another failure of `key` and lengthen its pause."""
         times = self.attempt(key)
         self._failed[key] = (times + 1, now + min(LONGEST_PAUSE, FIRST_PAUSE * 4**times))
 
     def forget(self, key: Hashable) -> None:
-        """What is over needs no memory."""
+        """Drop `key`, because it needs no more retries."""
         self._failed.pop(key, None)
 
 
 class _NotOpened:
-    """Stands for a part that a command did not ask for."""
+    """Placeholder for a part of the arena that a command did not ask for."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         raise AssertionError("the arena was not opened for contexts")
@@ -75,7 +78,7 @@ class _NotOpened:
 
 @dataclass(frozen=True, kw_only=True)
 class LiveArena:
-    """Everything the stages need. `open` must have been called on it once."""
+    """Everything that the stages need. Call `open` once before use."""
 
     spec: ArenaSpec
     store: RunStore
@@ -87,14 +90,14 @@ class LiveArena:
     furnish: PrepareEntry = field(default_factory=_NotOpened)
     prices: Mapping[str, PriceSource] = field(default_factory=dict[str, PriceSource])
     send: SendCells | None = None
-    """Where set, cells that ask models are answered by other processes."""
+    """If set, cells that ask models are handed to other processes through it."""
     asks_models: Callable[[RunSpec], bool] = lambda run: True
     services: tuple[str, ...] = ()
-    """Whose keys there are; noted with every run."""
+    """Services that API keys are available for; recorded with every run."""
     concurrency: int = 50
     watch: Callable[[RunProgress], None] = lambda progress: None
     money: Callable[[str], RunMoney] = lambda run: RunMoney()
-    """What a run has cost, by its id."""
+    """Returns what a run has cost, given its id."""
     retries: RetrySchedule = field(default_factory=RetrySchedule)
     claims: ClaimTable = field(init=False)
 
@@ -103,11 +106,11 @@ class LiveArena:
 
     @property
     def name(self) -> str:
-        """Of the arena."""
+        """The arena's name."""
         return self.spec.name
 
     def open(self) -> None:
-        """Note the arena and everybody who takes part; the same again changes nothing."""
+        """Record the arena and its entries; doing so again has no effect."""
         now = self.clock()
         self.book.begin(self.spec.to_json(), now)
         for name, run in self.spec.runs.items():
@@ -115,6 +118,6 @@ class LiveArena:
             self.book.enter(name, run.id, run.to_json(), now)
 
     def entries(self) -> list[tuple[ArenaEntryRow, RunSpec]]:
-        """Who takes part now."""
+        """Return the current entries, each with its run."""
         known = {(entry.name, entry.run): entry for entry in self.book.entries()}
         return [(known[name, run.id], run) for name, run in self.spec.runs.items()]

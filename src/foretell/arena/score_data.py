@@ -1,8 +1,8 @@
-"""Forecasts of an arena as columns: joined by the database into long texts, made into arrays, and stored in a file.
+"""Forecasts of an arena as columns: the database joins them into long texts, which become arrays cached in a file.
 
-`said` only ever grows, so a file that holds its first rows stays right; whether it does is asked of the database each
-time it is used. A year of an arena holds more than half a million forecasts: as rows they take longer to read than all
-scores take to compute.
+The table `said` only ever grows, so a file that holds its first rows stays valid; each use checks with the database
+that it still does. A year of an arena holds more than half a million forecasts: reading them as rows would take longer
+than computing all scores.
 """
 
 import hashlib
@@ -38,16 +38,16 @@ from foretell.scoring.arena_table import (
 
 _ENTRIES = "select id, name, run, spec, since from entry where arena = ? order by id"
 YARDSTICKS = frozenset({"oracle"})
-"""Forecasters that are no entry to be compared with: the one of the demo that knows the truth."""
+"""Forecasters that are not compared as entries: the demo's oracle, which knows the truth."""
 _LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
 ROUNDING = 1e-6
 _OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
 
 
 def read_arena_table(database: Database, arena: str, *, keep: Path | None = None) -> ArenaTable:
-    """All forecasts and outcomes of an arena.
+    """Return all forecasts and outcomes of an arena.
 
-    `keep` is a folder for what was read, so that the next reading asks the database only for what is new.
+    `keep` is a cache folder: with it, the next call asks the database only for what is new.
     """
     entries = database.read(_ENTRIES, (arena,))
     if not entries and not database.read("select 1 from arena where name = ?", (arena,)):
@@ -100,7 +100,7 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
 
 
 def _current_runs(database: Database, arena: str) -> set[str] | None:
-    """Ids of the runs that the arena's file names now; None where an older version wrote it in terms unknown today."""
+    """Return the ids of the runs in the arena's current spec; None if it is an older version's and no longer parses."""
     rows = database.read("select spec from arena where name = ?", (arena,))
     try:
         return {run.id for (spec,) in rows for run in arena_from_json(json.loads(spec)).runs.values()}
@@ -109,7 +109,7 @@ def _current_runs(database: Database, arena: str) -> set[str] | None:
 
 
 def _last_answers(asked: MomentArrays, entry: Ints, moment: Ints) -> dict[int, str]:
-    """By the place of an entry, one second after the last moment that it answered."""
+    """Map the index of each entry to one second after the last moment that it answered."""
     found: dict[int, str] = {}
     for one in np.unique(entry):
         answered = moment[(entry == one) & (moment >= 0)]
@@ -119,9 +119,9 @@ def _last_answers(asked: MomentArrays, entry: Ints, moment: Ints) -> dict[int, s
 
 
 def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints, learns: Sequence[bool]) -> Floats:
-    """Probabilities of entries × markets, NaN where nothing was said.
+    """Return the probabilities as entries × markets, with NaN where there is no forecast.
 
-    Trials are averaged, or combined by what the entry's own past has taught where its spec says so.
+    Trials are averaged or, if the entry's spec says so, combined by a rule learned from the entry's own past.
     """
     markets, entries = len(frame.markets), len(learns)
     # Markets of each moment; 0 for the place −1.
@@ -153,7 +153,7 @@ def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints
 
 
 def _trials(market: Ints, p: Floats, markets: int) -> Floats:
-    """Trials × markets, NaN where one said nothing."""
+    """Return the forecasts as trials × markets, with NaN where a trial has none."""
     order = np.argsort(market, kind="stable")
     number = np.arange(len(market)) - np.searchsorted(market[order], market[order])
     trials = np.full((int(number.max()) + 1, markets), np.nan)
@@ -162,7 +162,7 @@ def _trials(market: Ints, p: Floats, markets: int) -> Floats:
 
 
 def _taught(frame: ArenaTable, trials: Floats, mean: Floats) -> Floats:
-    """Each moment by the default rule as markets that had come out before its day have taught it."""
+    """Combine the trials of each moment by the default rule, learned from markets that had resolved before that day."""
     markets, moment = frame.markets, frame.markets.moment
     event, said = frame.moments.event[moment], ~np.isnan(mean)
     ids = np.array(frame.events.ids)[event]
@@ -196,7 +196,7 @@ def _taught(frame: ArenaTable, trials: Floats, mean: Floats) -> Floats:
 
 
 def _times(texts: Sequence[str | None]) -> Times:
-    """To the second, downwards: what was known before a moment then certainly was."""
+    """Parse times, truncated to the second: one that compares as earlier than another certainly was."""
     return np.array([text and text[:19] for text in texts], "datetime64[s]")
 
 
@@ -208,7 +208,10 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayCache:
-    """One file; without a folder nothing is kept. Whether what it holds is still right is for its reader to ask."""
+    """Arrays of an arena cached in one file; without a folder nothing is cached.
+
+    Whoever reads it must check whether its content is still valid.
+    """
 
     folder: Path | None
     database: Database
@@ -216,7 +219,7 @@ class ArrayCache:
     part: str
 
     def load(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
-        """What was kept of this very arena, or None."""
+        """Return the cached head and arrays of this very arena, or None."""
         if self.folder is None or not self._path(self.folder).exists():
             return None
         try:
@@ -228,7 +231,7 @@ class ArrayCache:
         return (head, arrays) if all(head.get(name) == value for name, value in self._whose().items()) else None
 
     def save(self, head: Mapping[str, Any], arrays: Arrays) -> None:
-        """Keep these instead."""
+        """Replace the cached head and arrays."""
         if self.folder is None:
             return
         out = BytesIO()
@@ -262,7 +265,10 @@ _ARRAYS = ("event", "taken_at", "hours", "sizes", "quotes", "key", "place")
 
 
 def _read_moments(database: Database, arena: str, keep: Path | None) -> tuple[MomentArrays, Ints]:
-    """The askings, and by the id of a moment its place among them: −1 where it has none, and at the end."""
+    """Return the moments that were asked, and an array that maps a moment's id to its index among them.
+
+    The index is −1 for an id without one, and the array ends in −1.
+    """
     cache = ArrayCache(folder=keep, database=database, arena=arena, part="asked")
     mark = [int(number) for number in database.read(_MARK, (arena,))[0]] if keep else []
     stored = cache.load()
@@ -289,11 +295,11 @@ def _read_moments(database: Database, arena: str, keep: Path | None) -> tuple[Mo
 # The forecasts.
 
 PACKED = 1_000_000_000
-"""Two whole numbers a and b below it travel as a·PACKED + b."""
+"""Two integers a and b below this number are packed into one as a·PACKED + b."""
 PORTION = 100_000
-"""Forecasts joined to one text: some megabytes."""
+"""Number of forecasts joined into one text: a few megabytes."""
 WORTH_STORING = 20_000
-"""New forecasts below which the file is left as it is."""
+"""Number of new forecasts below which the cache file is not rewritten."""
 _FORECAST_ROWS = "from said where seq > ? and seq <= ?"
 _OF_ARENA = " and entry in (select id from entry where arena = ?)"
 # Ids, and dollars and seconds in millionths and thousandths, two to a number: half as many numbers to write and read.
@@ -306,8 +312,10 @@ _JOINED = {
     string_agg(({_COST.format("bigint")})::text, ',' order by seq), string_agg(p, ''::bytea order by seq),
     max(trial), max(seq) {_FORECAST_ROWS}""",
 }
-"""By whether the database is a server: SQLite and PostgreSQL have no word in common for this. SQLite joins blobs byte
-by byte as if they were text, whatever is in them; the length is checked all the same."""
+"""The query by whether the database is a server, because SQLite and PostgreSQL share no function for this.
+
+SQLite joins blobs byte by byte as if they were text, whatever they contain; the length is checked nevertheless.
+"""
 _LENGTHS = {
     False: f"select group_concat(coalesce(length(p), 0)) {_FORECAST_ROWS}",
     True: f"select string_agg(coalesce(length(p), 0)::text, ',' order by seq) {_FORECAST_ROWS}",
@@ -317,20 +325,20 @@ _COLUMNS = ("ids", "costs", "sizes", "p")
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastColumns:
-    """Forecasts in the order they were noted."""
+    """Forecasts as columns, in the order in which they were recorded."""
 
     ids: Ints
-    """Entry and moment of each, packed."""
+    """Entry id and moment id of each forecast, packed."""
     costs: Ints
-    """Millionths of a dollar and thousandths of a second, packed."""
+    """Cost of each forecast in millionths of a dollar and its duration in milliseconds, packed."""
     sizes: Ints
-    """Probabilities of each."""
+    """Number of probabilities of each forecast."""
     p: Floats
-    """All of them one after the other."""
+    """The probabilities of all forecasts, concatenated."""
     trials: int
-    """Most trials of one entry at one moment."""
+    """Largest number of trials of an entry at one moment."""
     last: int
-    """The largest number among them in the database."""
+    """Largest sequence number among them in the database."""
 
 
 _NONE = np.empty(0, np.int64)
@@ -344,10 +352,10 @@ class ForecastReader:
     database: Database
     arena: str
     keep: Path | None = None
-    """Folder in which what was read is kept; None keeps nothing."""
+    """Cache folder; None disables the cache."""
 
     def read(self, sizes: Ints) -> ForecastColumns:
-        """All forecasts; `sizes` are the numbers of targets by the id of a moment."""
+        """Return all forecasts; `sizes` holds the number of targets by moment id."""
         cache = ArrayCache(folder=self.keep, database=self.database, arena=self.arena, part="said")
         stored, loaded = NO_FORECASTS, cache.load()
         if loaded is not None:
@@ -362,7 +370,7 @@ class ForecastReader:
         return found
 
     def after(self, last: int, sizes: Ints) -> list[ForecastColumns]:
-        """What was noted after a number, some thousands at a time."""
+        """Return the forecasts recorded after sequence number `last`, in portions."""
         end = self.database.read("select coalesce(max(seq), 0) from said")[0][0]
         which, whose = self._which()
         found: list[ForecastColumns] = []
@@ -383,12 +391,12 @@ class ForecastReader:
         return found
 
     def _which(self) -> tuple[str, tuple[str, ...]]:
-        """A condition for the forecasts of this arena, and its values; none where there is no other arena."""
+        """Return an SQL condition for this arena's forecasts, and its values; empty if there is no other arena."""
         alone = self.database.read("select count(*) from arena")[0][0] == 1
         return ("", ()) if alone else (_OF_ARENA, (self.arena,))
 
     def _begins_with(self, stored: ForecastColumns) -> bool:
-        """Whether the database still begins with just that."""
+        """Return whether the database still begins with exactly these forecasts."""
         which, whose = self._which()
         rows = self.database.read(f"select count(*) {_FORECAST_ROWS}{which}", (0, stored.last, *whose))
         ends = self.database.read("select entry, moment, p from said where seq = ?", (stored.last,))
@@ -399,7 +407,7 @@ class ForecastReader:
 
 
 def _joined(parts: Sequence[ForecastColumns]) -> ForecastColumns:
-    """One after the other."""
+    """Concatenate columns."""
     filled = [part for part in parts if len(part.ids)] or [NO_FORECASTS]
     if len(filled) == 1:
         return filled[0]

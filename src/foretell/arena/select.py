@@ -1,4 +1,4 @@
-"""Which events an arena takes up, by rules known before any forecast, and when each of them is asked about."""
+"""Which events an arena selects, by rules fixed before any forecast, and when it asks about each of them."""
 
 import asyncio
 import re
@@ -23,28 +23,28 @@ OTHER_CATEGORY = "other"
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionRules:
-    """What makes an event worth asking about (Prophet Arena 2025, appendix B.1). Nothing is left to chance."""
+    """Rules for the events worth asking about (Prophet Arena 2025, appendix B.1). They are deterministic."""
 
     closes_after_hours: float = 24.0
     closes_within_days: float = 60.0
     volume: float = 0.0
-    """Smallest volume, in the platform's own unit; like all figures, one that is not told reaches no minimum."""
+    """Minimum volume, in the platform's own unit. For all minima, a figure that the platform does not give fails."""
     volume_24h: float = 0.0
     liquidity: float = 0.0
     open_interest: float = 0.0
     traders: int = 0
     volatility: float = 0.0
-    """Smallest standard deviation of daily price changes of its liveliest market."""
+    """Minimum standard deviation of the daily price changes of an event's most volatile market."""
     most_outcomes: int = 20
     exclude: tuple[str, ...] = ()
-    """Words or phrases; an event that has one in its title, category, tags or outcomes is left out."""
+    """Words or phrases; an event with one of them in its title, category, tags or outcomes is rejected."""
     only: tuple[str, ...] = ()
-    """Categories; none named: all."""
+    """Categories or tags to accept; empty accepts all."""
     per_day: int = 20
     categories: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Most events of a category a day; `other` stands for every category that is not named."""
+    """Maximum number of events per category and day; `other` applies to every category that is not named."""
     same_format_days: float = 7.0
-    """An event that repeats a format is left out while another of that format was taken up within so many days."""
+    """Days for which an event is rejected after another event of the same recurring format was selected."""
 
     def __post_init__(self) -> None:
         for name in ("volume", "volume_24h", "liquidity", "open_interest", "traders", "volatility"):
@@ -60,7 +60,7 @@ class SelectionRules:
 
 @dataclass(frozen=True, kw_only=True)
 class PastSelection:
-    """An event that was taken up before."""
+    """An event that was selected before."""
 
     event: str
     category: str
@@ -70,19 +70,19 @@ class PastSelection:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Every event is either chosen or rejected."""
+    """The result of a selection: every new event is either chosen or rejected."""
 
     chosen: tuple[ListedEvent, ...]
     rejected: tuple[tuple[ListedEvent, RejectReason], ...]
 
     @property
     def counts(self) -> Mapping[RejectReason, int]:
-        """Rejections by reason, the commonest first."""
+        """Number of rejections by reason, most frequent first."""
         return dict(Counter(reason for _, reason in self.rejected).most_common())
 
 
 def format_of(event: ListedEvent) -> str:
-    """The same for events of one platform that repeat a format."""
+    """Return a name for the event's recurring format, shared by all events of the platform that repeat it."""
     return f"{event.platform}:{event.recurrence}"
 
 
@@ -94,9 +94,9 @@ def select(
     *,
     volatility: Mapping[str, float] | None = None,
 ) -> Selection:
-    """Choose among events that are not taken up yet; the same events in any order give the same choice.
+    """Choose among the events that are not selected yet; the order of `listed` does not matter.
 
-    Those traded most come first. Where the volatility of an event is not told, it reaches no minimum.
+    Events with the highest volume come first. An event without a known volatility meets no minimum of it.
     """
     before = list(taken)
     known = {one.event for one in before}
@@ -116,7 +116,7 @@ def select(
 
 
 def reject_reason(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
-    """Why an event is not worth asking about, whatever else is; None if it is."""
+    """Return why an event is not worth asking about, regardless of other events; None if it is."""
     if event.status != "open":
         return f"it is {event.status}"
     if event.closes_at is None:
@@ -141,7 +141,7 @@ def _topic(event: ListedEvent, rules: SelectionRules) -> RejectReason | None:
 
 
 def _mentions(text: str, word: str) -> bool:
-    """As a word or words of its own.
+    """Return whether `word` occurs in `text` as whole words.
 
     >>> _mentions("who wins the warsaw derby?", "war"), _mentions("war in europe", "War")
     (False, True)
@@ -168,7 +168,7 @@ def _too_calm(event: ListedEvent, rules: SelectionRules, volatility: Mapping[str
 
 
 class _Places:
-    """How many places a day has, by category, and which formats are taken."""
+    """Tracks how many places are left today, overall and by category, and which formats were selected recently."""
 
     def __init__(self, rules: SelectionRules, taken: Sequence[PastSelection], now: datetime) -> None:
         self._rules = rules
@@ -198,16 +198,16 @@ class _Places:
 
 DAYS = 14
 FEWEST = 3
-"""Daily changes, to speak of a spread."""
+"""Minimum number of daily changes for a standard deviation."""
 AT_ONCE = 4
 LOOKED_AT = 4
-"""Markets of an event whose history is read: those traded most."""
+"""Number of markets per event whose history is read: those with the highest volume."""
 
 
 async def volatilities(
     events: Sequence[ListedEvent], rules: SelectionRules, prices: Mapping[str, PriceSource], now: datetime
 ) -> dict[str, float]:
-    """By event, of those that fit all other rules; absent where no history is told."""
+    """Return the volatility by event id, for events that pass all other rules and have a price history."""
     slots = asyncio.Semaphore(AT_ONCE)
     as_of = AsOf(at=now, mode="live")
 
@@ -221,7 +221,7 @@ async def volatilities(
 
 
 async def _liveliest(event: ListedEvent, source: PriceSource, as_of: AsOf) -> float | None:
-    """The volatility of its liveliest market, among those traded most."""
+    """Return the volatility of the event's most volatile market, among those with the highest volume."""
 
     def traded(target: Target) -> float:
         return -(target.snapshot.volume or 0.0) if target.snapshot is not None else 0.0
@@ -237,7 +237,7 @@ async def _liveliest(event: ListedEvent, source: PriceSource, as_of: AsOf) -> fl
 
 
 def volatility(points: Sequence[PricePoint]) -> float | None:
-    """Standard deviation of the changes from one day's last price to the next.
+    """Return the standard deviation of the changes from one day's last price to the next; None if there are too few.
 
     >>> from foretell.questions.as_of import instant
     >>> days = [PricePoint(at=instant(f"2026-01-0{n}"), p=p) for n, p in enumerate((0.5, 0.6, 0.5, 0.6), 1)]
@@ -255,19 +255,19 @@ def volatility(points: Sequence[PricePoint]) -> float | None:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEXT_FIRST, CLOSED_FIRST, WAITED = "the next moment was due first", "the event closed first", "it took too long"
-"""Why a forecast is too late."""
+"""Reasons why a forecast is too late."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How often events are asked about."""
+    """How often the arena asks about an event."""
 
     minimum_gap_hours: float = 6.0
-    """δ: no moment is planned closer to the close of its event."""
+    """δ in hours: no moment is planned closer than this to the close of its event."""
     most: int | None = None
-    """Moments per event."""
+    """Maximum number of moments per event; None means no limit."""
     patience_hours: float | None = None
-    """A forecast must be there so long after its moment; None: before the next moment, or the close."""
+    """Hours after its moment by which a forecast must be made; None means until the next moment or the close."""
 
     def __post_init__(self) -> None:
         if not self.minimum_gap_hours > 0:
@@ -279,17 +279,17 @@ class Schedule:
 
     @property
     def gap(self) -> timedelta:
-        """δ as a time."""
+        """δ as a timedelta."""
         return timedelta(hours=self.minimum_gap_hours)
 
     def following(self, number: int, planned: datetime, closes: datetime) -> datetime | None:
-        """The moment after the one with that number, if there is to be one."""
+        """Return the time of the moment after number `number`, or None if there is none."""
         if self.most is not None and number + 1 >= self.most:
             return None
         return next_moment(planned, closes, self.gap)
 
     def deadline(self, number: int, planned: datetime, closes: datetime) -> tuple[datetime, str]:
-        """Until when a moment can be answered, and what ends it."""
+        """Return the deadline for answering a moment, and the reason for that deadline."""
         ends = [(closes, CLOSED_FIRST)]
         following = self.following(number, planned, closes)
         if following is not None:
@@ -300,7 +300,7 @@ class Schedule:
 
 
 def next_moment(now: datetime, closes_at: datetime, minimum_gap: timedelta) -> datetime | None:
-    """Halfway to the close, if what is left then is at least the gap (Prophet Arena 2025, appendix B.2).
+    """Return the time halfway to the close if at least the gap is left then (Prophet Arena 2025, appendix B.2).
 
     With Δ = close − t₀ the moments are t_k = close − 2⁻ᵏ·Δ.
 
@@ -315,7 +315,7 @@ def next_moment(now: datetime, closes_at: datetime, minimum_gap: timedelta) -> d
 
 
 def slot(now: datetime, hours: float) -> datetime:
-    """The start of the stretch of so many hours that now lies in; a day begins at midnight UTC.
+    """Return the start of the time slot of `hours` hours that contains `now`; a day begins at midnight UTC.
 
     >>> slot(datetime(2026, 1, 1, 15, 30, tzinfo=UTC), 24).isoformat()
     '2026-01-01T00:00:00+00:00'
@@ -325,5 +325,5 @@ def slot(now: datetime, hours: float) -> datetime:
 
 
 def question_date(now: datetime) -> datetime:
-    """The moment as a question's date. Midnight sharp would stand for the whole day, so it is a microsecond later."""
+    """Return `now` as a question's date, moved by a microsecond at midnight, which would stand for the whole day."""
     return now + timedelta(microseconds=1) if now == now.replace(hour=0, minute=0, second=0, microsecond=0) else now

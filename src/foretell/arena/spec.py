@@ -1,4 +1,4 @@
-"""What an arena is: a file that names platforms, rules, a schedule, a searcher and everybody who takes part."""
+"""The spec of an arena: a file that names platforms, rules, a schedule, search engines and entries."""
 
 import json
 import re
@@ -16,18 +16,18 @@ from foretell.questions.errors import InputError
 from foretell.runs.spec import DEFAULT, BudgetSpec, QuestionsSpec, RunSpec
 
 ARENA_PREFIX = "arena:"
-"""Before the name of an arena, where a run names its questions."""
+"""Prefix of an arena's name in the dataset field of a run."""
 FILE_NAME = "arena.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectSpec:
-    """How new events are sought."""
+    """How new events are collected."""
 
     every_hours: float = 24.0
-    """A day begins at midnight UTC."""
+    """Hours between two collections; a day begins at midnight UTC."""
     limit: int = 1000
-    """Most events of a platform that are looked at."""
+    """Maximum number of events read per platform."""
     pages: int = 50
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class CollectSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolveSpec:
-    """How results are sought."""
+    """How results are looked up."""
 
     every_hours: float = 1.0
 
@@ -48,40 +48,40 @@ class ResolveSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSpec:
-    """How the material that everybody is shown is found. Without engines it is the question and its quotes."""
+    """How the shared material is gathered. Without search engines it is only the question and its quotes."""
 
     search: tuple[str, ...] = ()
-    """Engines, in the order they are asked; `local` needs no key."""
+    """Search engines, in the order in which they are asked; `local` needs no key."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role, `summariser` or `agent`; none: extracts instead of summaries."""
+    """Models by role, `summariser` or `agent`; without any, sources are shown as extracts instead of summaries."""
     queries: int = 4
     per_query: int = 10
     compared: int = 24
     budget: BudgetSpec = field(default_factory=BudgetSpec)
-    """`question` for one context, `run` for all of them."""
+    """Spending limits: `question` for one context, `run` for all of them."""
     prices: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By model: dollars per million tokens, read/written, where the price is not known."""
+    """Prices of models whose price is not known: dollars per million tokens, input/output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntrySpec:
-    """One who takes part."""
+    """An entry of the arena: a forecaster and its settings."""
 
     forecaster: str = "context"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     context: bool | Mapping[str, Any] = False
-    """For forecasters other than `context`: show them the shared context too; with `view` and `tools` to say how."""
+    """Show the shared context to a forecaster other than `context` too; `view` and `tools` say how."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     search: tuple[str, ...] = ()
     trials: int = 1
     combine: Literal["mean", "default"] = "mean"
-    """How its trials become one: their mean, or the default rule as markets that came out before have taught it."""
+    """How trials are combined: their mean, or the default rule as learned from markets that resolved before."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How its models are sampled, as in the spec of a run: effort, temperature, max_tokens, tier, reply_seconds."""
     prices: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By model: dollars per million tokens, read/written, where the price is not known."""
+    """Prices of models whose price is not known: dollars per million tokens, input/output."""
 
     def __post_init__(self) -> None:
         if self.forecaster == "context" and self.context is not False:
@@ -90,7 +90,7 @@ class EntrySpec:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
 
     def run(self, arena: str) -> RunSpec:
-        """The entry as a run of the store."""
+        """Return the entry as the spec of a run."""
         options = dict(self.options)
         if self.context is not False:
             options["context"] = {} if self.context is True else dict(self.context)
@@ -113,7 +113,7 @@ class EntrySpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaSpec:
-    """A living benchmark."""
+    """A live benchmark: platforms, rules, schedule and entries."""
 
     name: str
     entries: Mapping[str, EntrySpec]
@@ -143,22 +143,22 @@ class ArenaSpec:
 
     @cached_property
     def runs(self) -> Mapping[str, RunSpec]:
-        """The run of each entry, by its name."""
+        """The run of each entry, by the entry's name."""
         return {name: entry.run(self.name) for name, entry in self.entries.items()}
 
     def to_json(self) -> str:
-        """Canonical JSON."""
+        """Return the spec as canonical JSON."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
 
 
 def arena_of(run: RunSpec) -> str | None:
-    """The arena that a run is an entry of."""
+    """Return the name of the arena that a run is an entry of, or None."""
     dataset = run.questions.dataset
     return dataset.removeprefix(ARENA_PREFIX) if dataset.startswith(ARENA_PREFIX) else None
 
 
 def read_arena(path: str | Path) -> ArenaSpec:
-    """Read an arena's file, or that in a folder; an unknown or wrong field raises an `InputError` that names it."""
+    """Read an arena's spec from a file or folder; an unknown or wrong field raises an `InputError` that names it."""
     file = Path(path)
     file = file / FILE_NAME if file.is_dir() else file
     if not file.exists():
@@ -170,14 +170,14 @@ def read_arena(path: str | Path) -> ArenaSpec:
 
 
 def arena_from_json(data: Any) -> ArenaSpec:
-    """An arena from parsed JSON or YAML."""
+    """Build an arena's spec from parsed JSON or YAML."""
     if isinstance(data, dict):
         data = _unabridged(cast("dict[str, Any]", data))
     return checked_fields(data, ArenaSpec)
 
 
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
-    """What people write in short: `model: X` for `models: {agent: X}`, an entry as a forecaster's name alone."""
+    """Expand shorthands: `model: X` for `models: {agent: X}`, and a forecaster's name for an entry."""
     entries = data.get("entries")
     if not isinstance(entries, dict):
         return data

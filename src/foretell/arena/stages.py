@@ -1,4 +1,4 @@
-"""The stages of an arena but forecasting: events taken up, asked and settled; and the service that runs all of them."""
+"""All stages of an arena except forecasting (collecting, contexts, settling), and the service that runs every stage."""
 
 import asyncio
 import logging
@@ -25,38 +25,38 @@ from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import RunProgress
 
 AT_ONCE = 8
-"""Events that are asked for one by one at the same time."""
+"""Maximum number of events or moments processed concurrently."""
 RECHECKED = timedelta(days=7)
-"""How long after it was told a result is checked again, once a day."""
+"""How long after it was recorded a result is still rechecked, once a day."""
 
 
 @dataclass(kw_only=True)
 class CollectReport:
-    """What came of a look around, filled on the way."""
+    """Counts of what a collection did, filled in as it runs."""
 
     listed: int = 0
-    """Events that were looked at."""
+    """Number of events read from the platforms."""
     chosen: tuple[str, ...] = ()
     rejected: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By reason."""
+    """Number of rejected events by reason."""
     refreshed: int = 0
-    """Events taken up before whose quotes were read."""
+    """Number of selected events whose quotes were updated."""
     over: int = 0
-    """Events taken up before that have ended."""
+    """Number of selected events that have ended."""
     reopened: int = 0
-    """Events that had ended and are open again."""
+    """Number of events that had ended and are open again."""
     notes: list[str] = field(default_factory=list[str])
-    """What platforms sent that could not be used."""
+    """Entries from platforms that could not be used."""
     problems: list[str] = field(default_factory=list[str])
-    """Platforms that could not be read."""
+    """Platforms or events that could not be read."""
 
     @property
     def telling(self) -> bool:
-        """Whether anything happened."""
+        """Whether there is anything to report: always."""
         return True
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the report for people."""
         lines = [f"{self.listed} events looked at, {len(self.chosen)} taken up; {self.refreshed} refreshed"]
         lines[0] += f", {self.over} over" if self.over else ""
         lines[0] += f", {self.reopened} open again" if self.reopened else ""
@@ -65,7 +65,7 @@ class CollectReport:
 
 
 async def collect(arena: LiveArena, now: datetime) -> CollectReport:
-    """Look at every platform, refresh what was taken up, choose, and plan the first moments."""
+    """Read every platform, refresh selected events, select new ones, and plan their first moments."""
     book, rules, report = arena.book, arena.spec.select, CollectReport()
     listed: list[ListedEvent] = []
     met: set[str] = set()
@@ -103,7 +103,7 @@ async def collect(arena: LiveArena, now: datetime) -> CollectReport:
 
 
 def listing_request(arena: LiveArena, now: datetime) -> ListingFilter:
-    """What a platform is asked for: the rules that it can apply by itself."""
+    """Return the request to a platform: those rules that it can apply itself."""
     rules, how = arena.spec.select, arena.spec.collect
     return ListingFilter(
         as_of=AsOf(at=now, mode="live"),
@@ -122,7 +122,7 @@ async def _refresh(
     now: datetime,
     report: CollectReport,
 ) -> None:
-    """How events that were taken up stand now: as listed, or asked for one by one."""
+    """Update the state of selected events, from the listing or, if they are not in it, one by one."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def ask(row: SelectedEventRow) -> None:
@@ -146,7 +146,7 @@ async def _refresh(
 async def _note(
     arena: LiveArena, row: SelectedEventRow, event: ListedEvent, now: datetime, report: CollectReport
 ) -> None:
-    """Keep the quotes of an event; plan anew if it ended, opened again or closes at another time."""
+    """Store an event's state and quotes; replan its moments if it ended, reopened or closes at another time."""
     book = arena.book
     await book.db.aside(book.seen, event, now)
     report.refreshed += 1
@@ -162,14 +162,14 @@ async def _note(
 
 
 async def close_event(arena: LiveArena, event: str, status: str, now: datetime) -> None:
-    """An event is over: nothing more is asked about it."""
+    """Mark an event as over, so that nothing more is asked about it."""
     book = arena.book
     await book.db.aside(book.over, event, status)
     await book.db.aside(book.moments.drop, event, f"the event is {status}", now)
 
 
 def _plan_again(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
-    """An event that had ended is open again: the next moment is halfway from now to its close."""
+    """Plan the next moment of an event that has reopened, halfway from now to its close."""
     moments = arena.book.moments
     last = moments.of_event(event)[-1].number
     if (at := arena.spec.schedule.following(last, now, closes)) is not None:
@@ -177,7 +177,7 @@ def _plan_again(arena: LiveArena, event: str, closes: datetime, now: datetime) -
 
 
 def _replan(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
-    """The close was moved: what is to come is planned anew, what was is left as it was."""
+    """Replan the coming moment of an event whose close was moved; past moments stay as they are."""
     moments, schedule = arena.book.moments, arena.spec.schedule
     known = moments.of_event(event)
     planned = [one for one in known if one.state == "planned"]
@@ -199,34 +199,34 @@ def _replan(arena: LiveArena, event: str, closes: datetime, now: datetime) -> No
 
 @dataclass(kw_only=True)
 class SettleReport:
-    """What came of asking for results, filled on the way."""
+    """Counts of what a settlement did, filled in as it runs."""
 
     asked: int = 0
-    """Events whose results were sought."""
+    """Number of events whose results were looked up."""
     outcomes: int = 0
-    """Results of single targets that were new or amended."""
+    """Number of new or amended results, by target."""
     settled: int = 0
-    """Events of which everything is known now."""
+    """Number of events whose results are now complete."""
     withdrawn: int = 0
-    """Settled events whose platform took the result back."""
+    """Number of settled events whose platform withdrew the result."""
     problems: list[str] = field(default_factory=list[str])
 
     @property
     def telling(self) -> bool:
-        """Whether anything happened."""
+        """Whether there is anything to report."""
         return bool(self.outcomes or self.settled or self.withdrawn or self.problems)
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the report for people."""
         head = f"{self.asked} events asked for, {self.outcomes} new results, {self.settled} settled"
         head += f", {self.withdrawn} no longer resolved" if self.withdrawn else ""
         return "\n".join([head, *(f"problem: {one}" for one in self.problems)])
 
 
 async def settle(arena: LiveArena, now: datetime, *, recheck: bool = False) -> SettleReport:
-    """Seek the results of events whose close has passed or that have left the list of open ones.
+    """Look up the results of events whose close has passed or that are no longer listed as open.
 
-    With `recheck`, also of events that settled within the last days: platforms correct results and take them back.
+    With `recheck`, include events that settled within the last days, because platforms correct and withdraw results.
     """
     report, by_platform = SettleReport(), dict[str, list[SelectedEventRow]]()
     book = arena.book
@@ -274,7 +274,7 @@ async def _platform(
 
 
 async def _withdraw(arena: LiveArena, row: SelectedEventRow, now: datetime, report: SettleReport) -> None:
-    """Forget the result of a settled event, but only if its platform says that it has none any more."""
+    """Delete the result of a settled event, but only if its platform says that it no longer has one."""
     if row.platform not in arena.events:
         return
     with suppress(SourceError):
@@ -289,7 +289,7 @@ def _result(one: Resolution) -> tuple[int | None, float | None, datetime | None]
 
 
 def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:
-    """The event with every target that was ever asked about: some end before others and leave the list."""
+    """Return the event with every target that was ever asked about, because some end early and leave the listing."""
     listed = {target.id: target for target in row.question.targets}
     for moment in arena.book.moments.of_event(row.event):
         for id in moment.targets:
@@ -302,27 +302,27 @@ def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:
 
 @dataclass(kw_only=True)
 class ContextReport:
-    """What came of the moments that were due, filled on the way."""
+    """Counts of what happened to due moments, filled in as contexts are made."""
 
     made: int = 0
     sources: int = 0
     dollars: float = 0.0
     missed: dict[str, int] = field(default_factory=dict[str, int])
-    """By reason."""
+    """Number of missed moments by reason."""
     over: int = 0
-    """Moments of events that turned out to be over."""
+    """Number of moments of events that turned out to be over."""
     elsewhere: int = 0
-    """At which another process is at work."""
+    """Number of moments that another process is working on."""
     problems: dict[str, int] = field(default_factory=dict[str, int])
-    """What failed and is tried again."""
+    """Number of failures to be retried, by reason."""
 
     @property
     def telling(self) -> bool:
-        """Whether anything happened."""
+        """Whether there is anything to report."""
         return bool(self.made or self.missed or self.over or self.problems)
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the report for people."""
         head = f"{self.made} contexts made with {self.sources} sources, ${self.dollars:.4f}"
         head += f"; {self.over} over" if self.over else ""
         head += f"; {self.elsewhere} at work elsewhere" if self.elsewhere else ""
@@ -331,7 +331,7 @@ class ContextReport:
 
 
 async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
-    """Every moment that is due: the question kept first, then its context; or missed, if it is too late."""
+    """For every due moment, store the question and then its context; mark it as missed if it is too late."""
     report, moments, slots = ContextReport(), arena.book.moments, asyncio.Semaphore(AT_ONCE)
     progress, met = RunProgress(total=0), set[int]()
 
@@ -358,7 +358,7 @@ async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
 
 
 class _MomentWork:
-    """One moment that this process alone is at work on."""
+    """The work on one moment, which this process has claimed."""
 
     def __init__(self, arena: LiveArena, moment: Moment, report: ContextReport) -> None:
         self._arena, self._moment, self._report = arena, moment, report
@@ -381,7 +381,7 @@ class _MomentWork:
                 await self._failed(str(error))
 
     async def _ask(self, row: SelectedEventRow) -> None:
-        """Read the quotes of this moment and keep the question."""
+        """Read the moment's quotes and store the question."""
         arena, moment, now = self._arena, self._moment, self._arena.clock()
         event = await arena.events[row.platform].event(row.native, AsOf(at=question_date(now), mode="live"))
         await self._aside(self._book.seen, event, now)
@@ -397,7 +397,7 @@ class _MomentWork:
             self._moment = await self._aside(self._book.moments.take, moment, question, deadline, following)
 
     async def _gather(self) -> None:
-        """Build the context of a question that was asked. A builder that was killed goes on where it was."""
+        """Build the context of a question that was asked; a builder that was killed resumes where it stopped."""
         question = await self._aside(self._book.moments.question, self._moment.id)
         built = await self._arena.builder.build(question, question.as_of_in("live"))
         await self._aside(self._book.keep_context, built, self._arena.clock())
@@ -408,7 +408,10 @@ class _MomentWork:
         self._report.dollars += built.usage.dollars
 
     async def _too_late(self, closes: datetime) -> bool:
-        """Whether nobody could answer in time any more; then it is missed, and never asked as of an earlier time."""
+        """Return whether nobody could answer in time any more.
+
+        If so, the moment is marked as missed; it is never asked as of an earlier time.
+        """
         moment, schedule = self._moment, self._arena.spec.schedule
         deadline, why = schedule.deadline(moment.number, moment.planned_at, closes)
         if self._arena.clock() < min(deadline, moment.deadline or deadline):
@@ -431,17 +434,17 @@ class _MomentWork:
 
 StageReport = CollectReport | ContextReport | ForecastReport | SettleReport
 StageCallback = Callable[[str, StageReport], None]
-"""Hears of every stage that did something: its name, and its report."""
+"""Called with the name and report of every stage that did something."""
 StageWork = Callable[[datetime], Awaitable[None]]
 LOOK_SECONDS = 20.0
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of what is due."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaService:
-    """One process that does whatever is due."""
+    """A process that runs every stage when it is due."""
 
     arena: LiveArena
     poll_interval: float = LOOK_SECONDS
@@ -452,7 +455,7 @@ class ArenaService:
         object.__setattr__(self, "claims", ClaimTable(self.arena.store.database))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until told to stop; what is under way is left where it stands, and anybody can go on from there."""
+        """Run until `stop` is set; work in progress is abandoned where it is, and any process can resume it."""
         work: dict[str, StageWork] = {"context": self._contexts, "collect": self._collect, "resolve": self._resolve}
         # One loop for each entry: a slow one holds up nobody else.
         work |= {f"forecast {name}": self._forecasts(name) for name in self.arena.spec.entries}
@@ -472,7 +475,7 @@ class ArenaService:
             await asyncio.gather(*tasks, stopped, return_exceptions=True)
 
     async def once(self) -> None:
-        """Whatever is due now, one stage after the other."""
+        """Run whatever is due now, one stage after the other."""
         now = self.arena.clock()
         for stage in (clock_check(self.arena), self._collect, self._contexts, self._forecasts(), self._resolve):
             await stage(now)
@@ -505,7 +508,7 @@ class ArenaService:
         await self._in_its_slot("resolve", self.arena.spec.resolve.every_hours, now, work)
 
     async def _in_its_slot(self, name: str, hours: float, now: datetime, work: Callable[[], Awaitable[bool]]) -> None:
-        """Done once in every stretch of so many hours, by one process; another one's turn if that one dies over it."""
+        """Run `work` once per time slot of `hours` hours, in one process; if that process dies, another takes over."""
         database, once = self.arena.store.database, self.claims
         full, due = f"{name} {self.arena.name}", slot(now, hours).isoformat()
         if not await database.aside(once.take, full, due):
@@ -527,13 +530,13 @@ class ArenaService:
                     await stop.wait()
 
     def _report(self, stage: str, report: StageReport) -> None:
-        """What did nothing is not worth a word."""
+        """Report a stage, unless it did nothing."""
         if report.telling:
             self.tell(stage, report)
 
 
 def clock_check(arena: LiveArena) -> StageWork:
-    """Tells of a clock that lies behind what was done before: until it has caught up, next to nothing is due."""
+    """Return work that warns if the clock is behind earlier activity, since little is due until it has caught up."""
     latest: datetime | None = None
     told = False
 

@@ -1,4 +1,4 @@
-"""How an arena stands: what waits, what was said, what it cost, what was missed and why."""
+"""The state of an arena: what is waiting, what was forecast, what it cost, and what was missed and why."""
 
 import json
 from collections import Counter
@@ -27,23 +27,23 @@ where e.arena = ? and c.question = ? and c.due = ? order by e.id, c.trial"""
 
 @dataclass(frozen=True, kw_only=True)
 class MomentHistory:
-    """One moment, and who said what."""
+    """One moment and its forecasts."""
 
     number: int
     at: datetime
-    """When it was asked, or is to be."""
+    """When it was asked or, if it was not, when it is planned."""
     to_close: str
     state: str
     reason: str
     context: str | None
     said: dict[str, dict[str, float]]
-    """By entry, with the number of the trial after the first; targets by id."""
+    """Probabilities by entry and target id; trials after the first have their number after the entry's name."""
     reasons: dict[str, str] = field(default_factory=dict[str, str])
-    """By entry, in its own words."""
+    """Rationale of each entry, in its own words."""
     failed: dict[str, str] = field(default_factory=dict[str, str])
-    """By entry: why it did not answer."""
+    """Why an entry did not answer, by entry."""
     title: str = ""
-    """The question as it was worded then; empty if it was not asked."""
+    """The question as worded at that moment; empty if it was not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +55,19 @@ class ArenaEventHistory:
     question: Question
     labels: dict[str, str]
     prices: dict[str, list[tuple[str, float]]]
-    """By target: moments and implied probabilities, oldest first."""
+    """Times and implied probabilities by target, oldest first."""
     moments: tuple[MomentHistory, ...]
     outcomes: dict[str, str]
-    """By target: yes, no, or what a share was worth."""
+    """Outcome by target: yes, no, void, or what a share paid."""
     taken_up: datetime
-    """When the arena selected it."""
+    """When the arena selected the event."""
     resolved_at: datetime | None = None
-    """When the last of its outcomes was known."""
+    """When the last of its outcomes became known."""
     provenance: str = ""
     """Where the result was read."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         told: dict[str, Any] = {name: getattr(self, name) for name in ("event", "status", "prices", "outcomes")}
         moments = [vars(moment) | {"at": moment.at.isoformat()} for moment in self.moments]
         told |= {"taken_up": self.taken_up.isoformat(), "provenance": self.provenance}
@@ -76,7 +76,7 @@ class ArenaEventHistory:
 
 
 def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
-    """The event with that id, or whose id ends so."""
+    """Return the history of the event with that id, or whose id ends in it after a slash."""
     found = book.called(event)
     if len(found) != 1:
         problem = f"the arena has no event {event!r}" if not found else f"{len(found)} events are called {event!r}"
@@ -153,69 +153,69 @@ select count(*), coalesce(sum(dollars), 0.0) from context where digest in (
 
 @dataclass(frozen=True, kw_only=True)
 class EntryStatus:
-    """One who takes part."""
+    """The state of one entry."""
 
     run: str
     forecasts: int
     failed: int
     missed: int
-    """Failures that are only a matter of time."""
+    """Number of failures whose only cause is a passed deadline."""
     open: int
-    """Forecasts that could be made now."""
+    """Number of forecasts that could be made now."""
     dollars: float
-    """Spent on all replies, also those that came to no forecast."""
+    """Dollars spent on all replies, including those that led to no forecast."""
     reserved: float
-    """Dollars set aside for calls under way."""
+    """Dollars reserved for calls in flight."""
     at_risk: float
     """Dollars that lost replies may have cost."""
     seconds: float
-    """Spent on forecasts, one after the other."""
+    """Seconds spent on forecasts, summed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaStatus:
-    """At one moment."""
+    """The state of an arena at one time."""
 
     arena: str
     at: datetime
     events: Mapping[str, int]
-    """How many were selected, are open, and are settled."""
+    """Number of events that were selected, are open, and are settled."""
     rejected: Mapping[str, int]
-    """By reason, as last decided."""
+    """Number of rejected events by reason, as last decided."""
     moments: Mapping[str, int]
-    """By state."""
+    """Number of moments by state."""
     due: int
-    """Moments that should be asked now or have no context yet."""
+    """Number of moments that should be asked now or have no context yet."""
     next_due: datetime | None
     missed: Mapping[str, int]
     dropped: Mapping[str, int]
     troubles: Mapping[str, int]
-    """What keeps due moments from being ready."""
+    """Number of due moments by the problem that keeps them from being ready."""
     contexts: int
     context_dollars: float
     entries: Mapping[str, EntryStatus] = field(default_factory=dict[str, EntryStatus])
     collected: bool = False
-    """Whether the platforms were read in the current stretch of time."""
+    """Whether the platforms were read in the current time slot."""
     unresolved: int = 0
-    """Events that are over and not settled."""
+    """Number of events that are over but not settled."""
 
     @property
     def waiting(self) -> int:
-        """Things that could be done now."""
+        """Number of tasks that could be done now."""
         return self.due + sum(entry.open for entry in self.entries.values()) + (not self.collected)
 
     @property
     def dollars(self) -> float:
-        """Spent so far."""
+        """Dollars spent so far."""
         return self.context_dollars + sum(entry.dollars for entry in self.entries.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         told = asdict(self) | {"waiting": self.waiting, "dollars": self.dollars, "at": self.at.isoformat()}
         return told | {"next_due": None if self.next_due is None else self.next_due.isoformat()}
 
     def __str__(self) -> str:
-        """For people."""
+        """Format the status for people."""
         lines = [
             f"arena {self.arena} at {self.at.isoformat(timespec='seconds')}",
             f"events: {_counted(self.events)}; {self.unresolved} over and not settled",
@@ -242,7 +242,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def arena_status(arena: LiveArena, now: datetime) -> ArenaStatus:
-    """Read from the books; changes nothing."""
+    """Read the arena's state from its stores, without changing anything."""
     book = arena.book
     rejected = book.db.read(_REJECTED, (book.arena,))
     ((selected, still_open, settled),) = book.db.read(_EVENTS, (book.arena,))

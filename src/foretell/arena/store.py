@@ -1,4 +1,4 @@
-"""The tables of an arena, beside the store of runs: what was listed, asked, shown and said, and how it came out."""
+"""The tables of an arena, beside the store of runs: what was listed, asked, shown and forecast, and the outcomes."""
 
 import json
 import struct
@@ -64,11 +64,11 @@ MIGRATIONS = (
     # Lists and counts events without reading the stored questions beside them.
     "create index listed_by_decision on listed (arena, decision, category, settled, status, closes_at, event);",
 )
-"""Each entry brings the tables one version further, in words that SQLite and PostgreSQL share; entries never change.
+"""Each migration brings the tables one version further, in SQL that SQLite and PostgreSQL share; it never changes.
 
-`said` is compact so that standings are read at once: an entry and a moment by number, and probabilities as float64,
-little endian, in the order of the moment's `targets` (a JSON list of ids). `quotes` holds four float64 per target in
-the same order: last, yes bid, yes ask, no ask; NaN where there is none. `tally` is what `said` adds up to.
+`said` is compact so that standings load fast: entry and moment are numbers, and probabilities are float64, little
+endian, in the order of the moment's `targets` (a JSON list of ids). `quotes` holds four float64 per target in the same
+order: last, yes bid, yes ask, no ask; NaN where there is none. `tally` holds the totals of `said`.
 """
 
 
@@ -81,12 +81,12 @@ def _moment_or_none(text: str | None) -> datetime | None:
 
 
 def pack_floats(numbers: Sequence[float | None]) -> bytes:
-    """As float64, little endian; NaN where there is none."""
+    """Pack numbers as little-endian float64, with NaN for None."""
     return struct.pack(f"<{len(numbers)}d", *(float("nan") if number is None else number for number in numbers))
 
 
 def pack_quotes(question: Question) -> bytes:
-    """Last, yes bid, yes ask and no ask of every target."""
+    """Pack the last price, yes bid, yes ask and no ask of every target."""
     shots = [target.snapshot for target in question.targets]
     names = ("last_price", "yes_bid", "yes_ask", "no_ask")
     return pack_floats([None if shot is None else getattr(shot, name) for shot in shots for name in names])
@@ -95,7 +95,7 @@ def pack_quotes(question: Question) -> bytes:
 # The moments at which events are asked about: planned, taken, ready to be answered, over, or missed.
 
 MomentState = Literal["planned", "taken", "ready", "missed", "dropped"]
-"""Dropped: the event was over before the moment came."""
+"""State of a moment; `dropped` means that the event was over before the moment came."""
 _MOMENT = "id, event, number, planned_at, taken_at, closes_at, deadline, state, reason, attempts, context, targets"
 _PLAN = """
 insert into moment (arena, event, number, planned_at, state) values (?, ?, ?, ?, 'planned')
@@ -107,23 +107,23 @@ where id = ? and state = 'planned'"""
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One horizon of one event."""
+    """One time at which the arena asks about an event."""
 
     id: int
     event: str
     number: int
     planned_at: datetime
     taken_at: datetime | None
-    """When it was asked: the date of its question."""
+    """When the question was asked, which is its date."""
     closes_at: datetime | None
-    """When the event was expected to close, as known then."""
+    """When the event was expected to close, as known when it was asked."""
     deadline: datetime | None
-    """A forecast after it is refused."""
+    """Forecasts are refused from this time on."""
     state: MomentState
     reason: str
     attempts: int
     context: str | None
-    """The digest of what everybody is shown."""
+    """Digest of the context that every entry is shown."""
     targets: tuple[str, ...]
 
 
@@ -135,42 +135,42 @@ class MomentTable:
         self._arena = arena
 
     def plan(self, event: str, number: int, at: datetime, *, on: Statements | None = None) -> None:
-        """Plan one; the same again changes nothing."""
+        """Plan a moment; planning it again has no effect."""
         (on or self._db).write(_PLAN, (self._arena, event, number, at.isoformat()))
 
     def due(self, now: datetime) -> list[Moment]:
-        """What is to be asked now, or was asked and has no context yet; the oldest first."""
+        """Return moments to be asked now, and those asked that have no context yet, oldest first."""
         where = "state in ('planned', 'taken') and over = 0 and (planned_at <= ? or state = 'taken')"
         return self._read(f"{where} order by planned_at, id", now.isoformat())
 
     def ready(self) -> list[Moment]:
-        """What waits for forecasts."""
+        """Return moments that are open for forecasts."""
         return self._read("state = 'ready' and over = 0 order by deadline, id")
 
     def of_event(self, event: str) -> list[Moment]:
-        """Every moment of an event."""
+        """Return all moments of an event."""
         return self._read("event = ? order by number", event)
 
     def find(self, id: int) -> Moment:
-        """One moment."""
+        """Return the moment with that id."""
         return self._read("id = ?", id)[0]
 
     def at(self, event: str, due: str) -> Moment | None:
-        """The moment at which an event was asked."""
+        """Return the moment at which an event was asked at time `due`, or None."""
         return next(iter(self._read("event = ? and taken_at = ?", event, due)), None)
 
     def next_due(self) -> datetime | None:
-        """When the next one is planned."""
+        """Return the time of the next planned moment."""
         query = "select min(planned_at) from moment where arena = ? and state = 'planned'"
         return _moment_or_none(self._db.read(query, (self._arena,))[0][0])
 
     def counts(self) -> dict[str, int]:
-        """How many there are in each state."""
+        """Return the number of moments by state."""
         query = "select state, count(*) from moment where arena = ? group by state order by state"
         return dict(self._db.read(query, (self._arena,)))
 
     def reasons(self, state: MomentState) -> dict[str, int]:
-        """Why, with counts."""
+        """Return the number of moments in a state by reason."""
         query = "select reason, count(*) from moment where arena = ? and state = ? group by reason order by 2 desc, 1"
         found: dict[str, int] = {}
         for reason, n in self._db.read(query, (self._arena, state)):
@@ -179,7 +179,7 @@ class MomentTable:
         return found
 
     def take(self, moment: Moment, question: Question, deadline: datetime, following: datetime | None) -> Moment:
-        """Ask: the question is kept as it stands now, and the next moment is planned, all of it or nothing."""
+        """Store the question as it stands now and plan the next moment, in one transaction."""
         targets = json.dumps([target.id for target in question.targets], ensure_ascii=False)
         times = (question.due.isoformat(), _iso(question.closes_at), deadline.isoformat())
 
@@ -193,7 +193,7 @@ class MomentTable:
         return self.find(moment.id)
 
     def miss(self, moment: Moment, reason: str, following: datetime | None) -> None:
-        """It was not asked, or has no context, and now it is too late. The next one is planned."""
+        """Mark a moment as missed, because it is too late to ask it or give it a context, and plan the next one."""
         reason = f"{reason} ({moment.reason})" if moment.reason else reason
 
         def work(statements: Statements) -> None:
@@ -208,25 +208,25 @@ class MomentTable:
             self.plan(moment.event, moment.number + 1, following, on=on)
 
     def question(self, id: int) -> Question:
-        """What was asked."""
+        """Return the question that was asked at a moment."""
         return from_json(self._db.read("select question from asked where moment = ?", (id,))[0][0], Question)
 
     def titles(self, event: str) -> dict[int, str]:
-        """The text of the question at each moment that was asked, by the moment's id."""
+        """Return the question's text at each moment that was asked, by the moment's id."""
         query = "select id, question from moment join asked on asked.moment = id where arena = ? and event = ?"
         return {id: json.loads(question)["text"] for id, question in self._db.read(query, (self._arena, event))}
 
     def furnish(self, id: int, digest: str) -> None:
-        """It has its context: forecasts can be made."""
+        """Record the context of a moment, which makes it ready for forecasts."""
         update = "update moment set state = 'ready', context = ?, reason = '' where id = ? and state = 'taken'"
         self._db.write(update, (digest, id))
 
     def troubled(self, id: int, reason: str) -> None:
-        """Something went wrong on the way; it is tried again."""
+        """Record a failed attempt and its reason; the moment will be retried."""
         self._db.write("update moment set attempts = attempts + 1, reason = ? where id = ?", (reason[:500], id))
 
     def drop(self, event: str, reason: str, now: datetime) -> None:
-        """The event is over: what was planned never comes, and what is ready can no longer be answered."""
+        """Drop the planned moments of an event that is over, and end those that are still open for forecasts."""
         update = "update moment set state = 'dropped', reason = ? where arena = ? and event = ? and state = 'planned'"
         self._db.write(update, (reason, self._arena, event))
         sooner = """
@@ -234,7 +234,7 @@ class MomentTable:
         self._db.write(sooner, (now.isoformat(), self._arena, event, now.isoformat()))
 
     def replan(self, moment: Moment, at: datetime | None, reason: str) -> None:
-        """The close was moved: another time, or none."""
+        """Move a planned moment because the close was moved, or drop it if `at` is None."""
         if at is None:
             update = "update moment set state = 'dropped', reason = ? where id = ? and state = 'planned'"
             self._db.write(update, (reason, moment.id))
@@ -243,7 +243,7 @@ class MomentTable:
             self._db.write(update, (at.isoformat(), moment.id))
 
     def close(self, id: int) -> None:
-        """Nothing more is said about it."""
+        """Mark a moment as over, so that nothing more is recorded about it."""
         self._db.write("update moment set over = 1 where id = ? and state = 'ready'", (id,))
 
     def _read(self, where: str, *values: object) -> list[Moment]:
@@ -270,7 +270,7 @@ class MomentTable:
 # Forecasts as bare numbers, for standings that are read at once; every one of them stands in the store as well.
 
 ForecastKey = tuple[int, int, int]
-"""Entry, moment and trial."""
+"""Ids of the entry and moment, and the trial."""
 _ADD_FORECAST = """
 insert into said (entry, moment, trial, p, stated, at, dollars, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing"""
@@ -291,18 +291,18 @@ select t.entry, t.forecasts, t.dollars, t.seconds from tally t join entry e on e
 
 
 class ForecastNumbers:
-    """The forecasts of one arena."""
+    """The forecasts of one arena as bare numbers."""
 
     def __init__(self, database: Database, arena: str) -> None:
         self._db = database
         self._arena = arena
 
     def add(self, which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> None:
-        """Note a forecast; the same again changes nothing."""
+        """Record a forecast; recording it again has no effect."""
         self._note([_forecast_row(which, targets, forecast, at)])
 
     def catch_up(self, at: datetime) -> int:
-        """Note what cells say about moments that are not over and nobody noted; how many."""
+        """Record forecasts that cells hold but nobody recorded, for moments that are not over, and return how many."""
         rows: list[SqlRow] = []
         for moment, targets, entry, *row in self._db.read(_NOT_ADDED, (self._arena,)):
             forecast = stored_answer(tuple(row), self._db.place)
@@ -322,11 +322,11 @@ class ForecastNumbers:
         self._db.together(work, alone=f"said/{self._arena}")
 
     def for_ready(self) -> set[tuple[int, int, int]]:
-        """Moment, entry and trial of what has been said about moments that still wait for forecasts."""
+        """Return moment, entry and trial of the forecasts of moments that are still open."""
         return {(moment, entry, trial) for moment, entry, trial in self._db.read(_FOR_READY, (self._arena,))}
 
     def totals(self) -> dict[int, tuple[int, float, float]]:
-        """Forecasts, dollars and seconds by entry."""
+        """Return the number of forecasts, dollars and seconds by entry."""
         return {entry: (n, dollars, seconds) for entry, n, dollars, seconds in self._db.read(_TOTALS, (self._arena,))}
 
 
@@ -361,7 +361,7 @@ on conflict (arena, event, target) do update set outcome = excluded.outcome, pay
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaEntryRow:
-    """One who takes part, as noted."""
+    """An entry as recorded."""
 
     id: int
     name: str
@@ -371,7 +371,7 @@ class ArenaEntryRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedEventRow:
-    """An event that was taken up."""
+    """A selected event."""
 
     event: str
     platform: str
@@ -379,16 +379,16 @@ class SelectedEventRow:
     closes_at: datetime
     settled: bool
     question: Question
-    """As it was listed first."""
+    """The question as first listed."""
 
     @property
     def native(self) -> str:
-        """The platform's own id."""
+        """The platform's own id of the event."""
         return self.event.removeprefix(f"{self.platform}/")
 
 
 class ArenaStore:
-    """Opens or creates the tables; every process may have them open. Everything in it is of one arena."""
+    """The tables of one arena, created if they do not exist; any number of processes may have them open."""
 
     def __init__(self, database: Database, arena: str) -> None:
         database.migrate(SCHEMA_NAME, MIGRATIONS)
@@ -398,18 +398,18 @@ class ArenaStore:
         self.said = ForecastNumbers(database, arena)
 
     def begin(self, spec: str, now: datetime) -> None:
-        """Note the arena as its file describes it now."""
+        """Record the arena as its file describes it now."""
         note = "insert into arena values (?, ?, ?) on conflict (name) do update set spec = excluded.spec"
         self.db.write(note, (self.arena, spec, now.isoformat()))
 
     def enter(self, name: str, run: str, spec: str, now: datetime) -> ArenaEntryRow:
-        """Note who takes part; the same again changes nothing."""
+        """Record an entry; recording it again has no effect."""
         note = "insert into entry (arena, name, run, spec, since) values (?, ?, ?, ?, ?) on conflict do nothing"
         self.db.write(note, (self.arena, name, run, spec, now.isoformat()))
         return next(entry for entry in self.entries() if (entry.name, entry.run) == (name, run))
 
     def latest(self) -> datetime | None:
-        """When something was last looked at or asked, by the clock of whoever did it."""
+        """Return when an event was last read or asked, by the clock of the process that did it."""
         query = """
         select max(at) from (
             select max(last_seen) as at from listed where arena = ?
@@ -418,7 +418,7 @@ class ArenaStore:
         return _moment_or_none(found)
 
     def entries(self) -> list[ArenaEntryRow]:
-        """Everybody who ever took part."""
+        """Return all entries there have ever been."""
         query = "select id, name, run, since from entry where arena = ? order by id"
         return [
             ArenaEntryRow(id=id, name=name, run=run, since=instant(since))
@@ -428,7 +428,7 @@ class ArenaStore:
     def decide(
         self, listed: Sequence[ListedEvent], rules: SelectionRules, now: datetime, *, volatility: Mapping[str, float]
     ) -> Selection:
-        """Choose among what was listed and note it, one process after the other; the first moments are planned."""
+        """Select among listed events, record it, and plan first moments; only one process at a time does this."""
         at = now.isoformat()
 
         def row(event: ListedEvent, decision: str, reason: str, body: str) -> SqlRow:
@@ -452,16 +452,16 @@ class ArenaStore:
         return self.db.together(work, alone=f"arena/{self.arena}")
 
     def selected(self, *, unsettled: bool = False) -> dict[str, SelectedEventRow]:
-        """Events that were taken up, by id."""
+        """Return selected events by id."""
         rows = self._selected(f"{' and settled = 0' if unsettled else ''} order by event")
         return {row.event: row for row in rows}
 
     def event(self, id: str) -> SelectedEventRow | None:
-        """One of them."""
+        """Return the selected event with that id, or None."""
         return next(iter(self._selected(" and event = ?", id)), None)
 
     def called(self, name: str) -> list[SelectedEventRow]:
-        """Those with that id, or whose id ends so."""
+        """Return the selected events with that id, or whose id ends in it after a slash."""
         plain = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         return self._selected(" and (event = ? or event like ? escape '!') order by event", name, f"%/{plain}")
 
@@ -481,12 +481,12 @@ class ArenaStore:
         ]
 
     def taken_up(self, event: str) -> datetime:
-        """When an event was selected."""
+        """Return when an event was selected."""
         query = "select decided_at from listed where arena = ? and event = ?"
         return instant(self.db.read(query, (self.arena, event))[0][0])
 
     def seen(self, event: ListedEvent, now: datetime) -> None:
-        """Note how an event that was taken up stands now: status, close and quotes."""
+        """Record the current status, close and quotes of a selected event."""
         update = """
         update listed set last_seen = ?, status = ?, closes_at = coalesce(?, closes_at), volume = ?
         where arena = ? and event = ?"""
@@ -495,11 +495,11 @@ class ArenaStore:
         self.add_quotes(event.question)
 
     def over(self, event: str, status: str) -> None:
-        """Note that an event can no longer be asked about."""
+        """Record the status of an event that can no longer be asked about."""
         self.db.write("update listed set status = ? where arena = ? and event = ?", (status, self.arena, event))
 
     def add_quotes(self, question: Question) -> None:
-        """Keep the quotes of a question's markets where they changed."""
+        """Store the quotes of a question's markets if they changed."""
         known = {row[0]: row[1:] for row in self.db.read(_LAST_QUOTES, (self.arena, question.id))}
         rows: list[SqlRow] = []
         for target in question.targets:
@@ -511,26 +511,26 @@ class ArenaStore:
             self.db.write_many(_QUOTE, rows)
 
     def quotes(self, event: str) -> list[SqlRow]:
-        """Target, time, last, yes bid, yes ask, no ask and volume, oldest first."""
+        """Return rows of target, time, last, yes bid, yes ask, no ask and volume, oldest first."""
         query = """
         select target, at, last, yes_bid, yes_ask, no_ask, volume from quote where arena = ? and event = ?
         order by at, target"""
         return self.db.read(query, (self.arena, event))
 
     def keep_context(self, built: ContextBuild, now: datetime) -> None:
-        """Keep a context under its digest, with the story of its making."""
+        """Store a context under its digest, with the story of how it was built."""
         story = {name: value for name, value in built.to_dict().items() if name != "context"}
         row = (built.context.digest, now.isoformat(), built.usage.dollars, json.dumps(story), built.context.to_json())
         keep = "insert into context (digest, at, dollars, story, body) values (?, ?, ?, ?, ?) on conflict do nothing"
         self.db.write(keep, row)
 
     def context(self, digest: str) -> PredictionContext | None:
-        """The context with that digest, unchanged since it was kept."""
+        """Return the context with that digest, verified to be unchanged."""
         rows = self.db.read("select body from context where digest = ?", (digest,))
         return PredictionContext.from_json(rows[0][0], digest=digest) if rows else None
 
     def add_outcomes(self, found: Iterable[Resolution], now: datetime) -> None:
-        """Keep results, also those that were amended."""
+        """Store results; amended ones replace those stored before."""
         rows: list[SqlRow] = []
         for one in found:
             result = (one.outcome, one.payoff, _iso(one.resolved_at), one.provenance)
@@ -539,7 +539,7 @@ class ArenaStore:
             self.db.write_many(_OUTCOME, rows)
 
     def outcomes(self, event: str | None = None) -> list[Resolution]:
-        """Results, of one event or of all."""
+        """Return the results of one event, or of all."""
         also, values = (" and event = ?", (self.arena, event)) if event else ("", (self.arena,))
         query = f"""
         select event, target, outcome, payoff, resolved_at, provenance from outcome where arena = ?{also}
@@ -552,16 +552,16 @@ class ArenaStore:
         ]
 
     def outcome_state(self) -> SqlRow:
-        """Changes whenever a result is added, corrected or withdrawn."""
+        """Return a value that changes whenever a result is added, corrected or withdrawn."""
         return self.db.read("select count(*), max(told_at) from outcome where arena = ?", (self.arena,))[0]
 
     def settled_since(self, when: datetime) -> list[SelectedEventRow]:
-        """Settled events with a result that was told since then."""
+        """Return settled events with a result recorded since `when`."""
         told = "select event from outcome where arena = ? and told_at >= ?"
         return self._selected(f" and settled = 1 and event in ({told}) order by event", self.arena, when.isoformat())
 
     def withdraw(self, event: str) -> None:
-        """The platform took back how an event came out; the next look at the platform tells whether it is open."""
+        """Delete the results of an event whose platform withdrew them; its next listing tells whether it is open."""
 
         def work(statements: Statements) -> None:
             statements.write("delete from outcome where arena = ? and event = ?", (self.arena, event))
@@ -571,6 +571,6 @@ class ArenaStore:
         self.db.together(work)
 
     def settle(self, event: str) -> None:
-        """Everything about this event is known."""
+        """Mark an event as settled: all its results are known."""
         update = "update listed set settled = 1, status = 'resolved' where arena = ? and event = ?"
         self.db.write(update, (self.arena, event))

@@ -27,6 +27,6 @@ HOMES = {
         "Simulation TreeWorld WORLD_RULES WorldRule draw_outcomes draw_questions draw_shape draw_world"
     ),
 }
-"""Module → its public names."""
+"""Maps each module to its public names."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

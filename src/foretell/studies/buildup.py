@@ -29,9 +29,9 @@ from foretell.studies.scores import (
 )
 
 Factors = Mapping[str, Mapping[str, str]]
-"""By configuration, its level of every factor that concerns it."""
+"""Level of every applicable factor, by configuration."""
 MOST_FACTORS = 8
-"""Every pair of that many factors is shown."""
+"""Maximum number of factors that are crossed in pairs."""
 NOTES = (
     "A change is the mean over all pairs of configurations that differ in that factor alone, recomputed on the same "
     "resamples of questions; trials are joined by their logit mean.",
@@ -42,8 +42,8 @@ NOTES = (
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """How much does each component contribute?
 
-    By the factors of a grid, of runs, of a table, or of published configurations: one factor at a time, levels in
-    order, and every two factors crossed.
+    Compares configurations by the factors of a grid, of runs, of a table, or of published configurations: one factor at
+    a time, level by level, and every two factors crossed.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -73,7 +73,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def factors_of(data: StudyData, configs: Mapping[str, Examples]) -> dict[str, dict[str, str]]:
-    """The factors that the configurations carry, else those that the names of published configurations tell."""
+    """Return the factors that the configurations carry, or else those read from names of published configurations."""
     carried = {name: dict(data.factors[name]) for name in configs if name in data.factors}
     return carried or {name: config_factors(parts) for name, parts in parse_configs(configs).items()}
 
@@ -90,7 +90,7 @@ def config_factors(parts: ConfigName) -> dict[str, str]:
 
 
 def levels_of(factors: Factors) -> dict[str, tuple[str, ...]]:
-    """The factors that vary, each with its levels in the order in which they come."""
+    """Return the factors that vary, each with its levels in order of appearance."""
     found: dict[str, dict[str, None]] = {}
     for levels in factors.values():
         for name, level in levels.items():
@@ -117,11 +117,11 @@ class FactorEffects:
         return {frozenset(levels.items()): name for name, levels in self.factors.items()}
 
     def _with(self, levels: Mapping[str, str], **other: str) -> str | None:
-        """The configuration with these levels, some of them replaced."""
+        """Return the configuration that has these levels with some of them replaced, or None."""
         return self._by_levels.get(frozenset({**levels, **other}.items()))
 
     def change(self, factor: str, before: str, after: str) -> PairedGains | None:
-        """Effect of the step from one level to another, over all pairs that differ only in it."""
+        """Return the effect of moving a factor from one level to another, over all pairs that differ only in it."""
         gained: dict[str, str] = {}
         for name, levels in self.factors.items():
             other = self._with(levels, **{factor: after}) if levels.get(factor) == before else None
@@ -190,7 +190,7 @@ class FactorEffects:
 
 
 def share_tables(factors: Factors, scores: Mapping[str, float]) -> list[StudyTable]:
-    """How much of the spread between configurations each factor accounts for by itself: R² of its level means."""
+    """Table of the share of the spread between configurations that each factor explains alone (R² of level means)."""
     levels = levels_of(factors)
     names = [name for name in factors if np.isfinite(scores.get(name, np.nan)) and set(levels) <= set(factors[name])]
     y = np.array([scores[name] for name in names])

@@ -77,7 +77,7 @@ from foretell.studies.scores import (
 RAW_LINE = "raw (logit mean)"
 SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
 QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
-"""Fewer refits, for methods that refit without each question on many configurations."""
+"""Protocols with few refits, for methods that would refit without each question on many configurations."""
 CHARTED = ("default", "hierarchical")
 
 
@@ -90,10 +90,10 @@ class CalibrationReport:
     protocols: tuple[Protocol, ...]
     judged: Mapping[tuple[str, Protocol], ProtocolForecasts]
     scores: Mapping[str, RuleScore]
-    """By the name of the line: a yardstick, the logit mean, or "method · protocol"."""
+    """Scores by row name: a baseline, the logit mean, or "method · protocol"."""
 
     def score(self, method: str, protocol: Protocol) -> RuleScore:
-        """One method under one protocol."""
+        """Return the score of one method under one protocol."""
         return self.scores[f"{method} · {protocol}"]
 
 
@@ -124,7 +124,7 @@ def calibration_report(
 
 
 def protocols_table(report: CalibrationReport, title: str) -> StudyTable:
-    """One line per method, the protocols beside each other; yardsticks and the logit mean above."""
+    """Table with a row per method and the protocols side by side; baselines and the logit mean come first."""
     columns = [
         one
         for protocol in report.protocols
@@ -159,7 +159,7 @@ def _fixed_lines(report: CalibrationReport) -> list[str]:
 
 
 def _learnt(report: CalibrationReport, name: str) -> list[CellValue]:
-    """Calibration error past only, and how many examples the rule had learnt from."""
+    """Return the past-only calibration error, and how many examples the rule had learned from on average."""
     honest = report.judged.get((name, "past only"))
     if honest is not None:
         return [_ece(honest.p, report.examples), round(float(honest.past.mean()))]
@@ -172,7 +172,7 @@ def _ece(p: Floats, examples: Examples) -> float:
 
 
 def kind_table(report: CalibrationReport, protocol: Protocol, title: str) -> StudyTable:
-    """One protocol with market and dataset apart (the layout of BLF 2026, Table 15)."""
+    """Table of one protocol with market and dataset questions apart (the layout of BLF 2026, Table 15)."""
     raw, *baselines = (report.scores[name] for name in _fixed_lines(report))
     shown = [raw, *(report.score(method, protocol) for method in report.methods), *baselines]
     styles: dict[str, RowStyle] = {RAW_LINE: "reference", **dict.fromkeys(BASELINES, "anchor")}
@@ -180,7 +180,7 @@ def kind_table(report: CalibrationReport, protocol: Protocol, title: str) -> Stu
 
 
 def reliability_charts(report: CalibrationReport, methods: Sequence[str], name: str = "") -> list[StudyChart]:
-    """Reliability diagrams before, and after by the rules that knew only the past."""
+    """Reliability diagrams before calibration, and after it by the rules that knew only the past."""
     drawn = {f"{name} before": report.examples.rows.raw}
     for method in methods:
         if (method, "past only") in report.judged:
@@ -204,9 +204,9 @@ def _protocol_notes(protocols: Sequence[Protocol]) -> tuple[str, ...]:
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does calibration gain when fitted on the past?
+    """How much does calibration gain when fitted on the past?
 
-    Mean gain of every method over all complete configurations, and all protocols for the chosen ones.
+    Shows the mean gain of every method over all complete configurations, and all protocols for the chosen ones.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -236,7 +236,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def _overview(configs: Mapping[str, Examples], data: StudyData) -> tuple[StudyTable, dict[str, PairedGains]]:
-    """Mean over configurations of the gain over the logit mean, and how the honest gains are spread."""
+    """Return a table of mean gains over the logit mean by method, and the past-only gains of each method."""
     raw = {name: raw_brier(examples) for name, examples in configs.items()}
     some, before = next(iter(configs.values())), list(raw.values())
     rows: dict[str, tuple[CellValue, ...]] = {}
@@ -288,11 +288,11 @@ class CalibrationReportOptions(StudyOptions):
 
 
 def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> StudyResult:
-    """How much would calibration have gained one forecaster?
+    """How much would calibration have helped one forecaster?
 
-    In-sample, by other questions, and by the past alone: only the last is what you would have had. Each number is
-    compared with the plain logit mean of the trials, on the same resamples of whole questions; crowd, base rate and
-    0.5 are shown beside it.
+    Methods are fitted in-sample, on other questions, and on the past alone; only the last is what you would have had.
+    Each number is compared with the plain logit mean of the trials, on the same resamples of whole questions; the
+    crowd's price, the base rate and 0.5 are shown beside it.
 
       foretell study calibration-report -f forecasts.csv -o outcomes.csv --out calibration.html
     """
@@ -370,7 +370,7 @@ PARTS = (
 def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Are forecasters over- or underconfident?
 
-    The recalibration line and the decomposition of the Brier score, by forecaster.
+    Shows the recalibration line and the decomposition of the Brier score, by forecaster.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -445,7 +445,8 @@ DIVERGENCE = (
 def conservatism_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Do forecasters hedge, and how far apart are they?
 
-    Distance from one half beside the crowd's price, and the divergence between all forecasters.
+    Compares each forecaster's distance from one half with that of the crowd's price, and shows the divergence between
+    all forecasters.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -482,7 +483,7 @@ def _hedging(examples: Examples, how: Resampling) -> tuple[CellValue, ...]:
 
 
 def _divergence_table(names: list[str], matrix: Floats) -> StudyTable:
-    """From each forecaster to its nearest, to the farthest, and to all others on average."""
+    """Table of each forecaster's divergence from the nearest, from the farthest, and on average from all others."""
     rows: dict[str, tuple[CellValue, ...]] = {}
     for i, name in enumerate(names):
         others = [(float(matrix[i, j]), other) for j, other in enumerate(names) if j != i]

@@ -39,7 +39,7 @@ from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paire
 AGENTS = ("zero-shot", "no belief", "belief")
 SHORT = {"market": "mkt", "dataset": "dat", OVERALL: "all"}
 ForecastRule = Callable[[str, str, Examples], Floats]
-"""Agent, configuration and examples to probabilities."""
+"""Returns probabilities, given the agent, the configuration and the examples."""
 NOTES = (
     "Paper's protocol: prices as frozen about ten days before, outcomes as of then; zero-shot is the plain logit mean; "
     "no belief is calibrated and belief is shrunk in-sample and calibrated with single events left out, as its "
@@ -50,9 +50,9 @@ NOTES = (
 
 
 def models_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Which base model is best, by the paper and honestly?
+    """Which base model is best, with and without hindsight?
 
-    Table 17 and 18 of the paper by its own protocol, and the same with rules that knew only the past.
+    Shows Tables 17 and 18 of the BLF paper by its own protocol, and the same with rules that knew only the past.
     """
     data = inputs.data(options)
     families = config_families(parse_configs(name for name in data.tables if not data.chosen or name in data.chosen))
@@ -97,7 +97,7 @@ class ProtocolScores:
         return groups_of(next(iter(self.configs.values())))
 
     def index(self, config: str | None, group: str = OVERALL) -> float | None:
-        """The index of a configuration within a group, where it has one."""
+        """Return the index of a configuration within a group, or None if it has none."""
         found = index_of(self.scores[config], self.configs[config], group) if config is not None else float("nan")
         return None if isnan(found) else found
 
@@ -112,7 +112,7 @@ class ProtocolScores:
         return table(f"Brier index: {title}", "Model", columns, rows)
 
     def differences(self, title: str, how: Resampling) -> StudyTable:
-        """What the belief state's stack adds to zero-shot and to no belief (the layout of Table 18)."""
+        """Table of what the agent with a belief state adds to zero-shot and to no belief (the layout of Table 18)."""
         places = [(agent, group) for agent in AGENTS[:2] for group in self.groups]
         columns = [column(f"− {agent}, {SHORT[group]}", f"belief minus {agent} on {group}") for agent, group in places]
         rows = {
@@ -202,7 +202,7 @@ class ComparisonOptions(StudyOptions):
 def study(inputs: DataInputs, options: ComparisonOptions) -> StudyResult:
     """Which of two forecasters is better, and where?
 
-    Paired differences by group, the targets on which they are farthest apart, and how well both are calibrated.
+    Shows paired differences by group, the targets on which they are farthest apart, and how well both are calibrated.
 
       foretell study comparison knn linear -f run/forecasts.csv -o run/outcomes.csv --by source
     """

@@ -43,19 +43,19 @@ class ConfigName:
     model: str
     effort: str
     search: str
-    """The engine, or none."""
+    """The search engine, or none."""
     crowd: bool
-    """The prompt shows the crowd's price of market questions."""
+    """Whether the prompt shows the crowd's price of market questions."""
     prior: bool
-    """The prompt shows the base rate of data-set questions."""
+    """Whether the prompt shows the base rate of dataset questions."""
     tools: bool
-    """Tools for the question's own source: series, market history, pages."""
+    """Whether there are tools for the question's own source: series, market history, pages."""
     variant: str = ""
     """Empty for the agent with a belief state; nobelief for the one that only gathers text."""
 
 
 def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
-    """The names that follow this pattern, with their parts."""
+    """Return the parts of every name that follows this pattern; other names are left out."""
     found = {name: match for name in names if (match := PATTERN.match(name)) is not None}
     return {
         name: ConfigName(
@@ -89,7 +89,7 @@ class ConfigFamily:
 
 
 def config_families(names: Mapping[str, ConfigName]) -> list[ConfigFamily]:
-    """One family per base model and regime; of two candidates, the one that shows the base rate."""
+    """Return one family per base model and regime; of two candidates, the one that shows the base rate."""
     found: list[ConfigFamily] = []
     for model in dict.fromkeys(parts.model for parts in names.values()):
         for crowd in (False, True):
@@ -115,14 +115,14 @@ def _first(names: Mapping[str, ConfigName], *, research: bool, variant: str) -> 
 # Which configurations a study looks at.
 
 ENOUGH = 0.99
-"""Share of the targets that a configuration must have answered to be called complete."""
+"""Share of the targets that a configuration must have answered to count as complete."""
 SEES_THE_FUTURE = "clairvoyant"
 
 
 def complete_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
-    """The chosen configurations, or all that answered nearly every target and did not see the future.
+    """Return the chosen configurations, or else all that answered nearly every target and did not see the future.
 
-    `two_for` names what cannot be done with one alone.
+    `two_for` names an analysis that needs at least two of them; with fewer, an `InputError` is raised.
     """
     for name in data.chosen:
         if name not in data.tables:
@@ -140,7 +140,7 @@ def complete_configs(data: StudyData, *, two_for: str = "") -> dict[str, Example
 
 
 def shown_configs(data: StudyData, configs: Mapping[str, Examples]) -> tuple[str, ...]:
-    """The configurations to show in detail: those chosen, else the best one."""
+    """Return the configurations to show in detail: the chosen ones, or else the best one."""
     return data.chosen or (best_config(configs),)
 
 
@@ -236,19 +236,19 @@ NOT_SHRUNK = ("pro-high-brave-c1-p1-t1",)
 
 
 def first_answers(examples: Examples) -> Examples:
-    """What the paper calibrated: the first answer on data-set questions, the logit mean on markets."""
+    """Return the answers that the paper calibrated: the first on dataset questions, the logit mean on markets."""
     rows = examples.rows
     first = np.take_along_axis(rows.trials, np.argmax(~np.isnan(rows.trials), axis=0)[None], axis=0)[0]
     return replace(examples, rows=rows.with_trials(np.where(rows.kind == "dataset", first, rows.raw)))
 
 
 def paper_calibrated(examples: Examples) -> Floats:
-    """Hierarchical Platt scaling of those answers, single events left out."""
+    """Apply hierarchical Platt scaling to the paper's answers, leaving out single events."""
     return leave_one_out(HierarchicalPlatt(), first_answers(examples), by="event")
 
 
 def paper_shrunk(examples: Examples) -> Floats:
-    """In-sample shrinkage to price and source rates, then hierarchical Platt scaling, single events left out."""
+    """Shrink in-sample to price and source rates, then apply hierarchical Platt scaling, leaving out single events."""
     rows = examples.rows
     asked_on = zip(rows.source.tolist(), np.datetime_as_string(rows.due, "D").tolist(), strict=True)
     rates = np.array([SOURCE_RATES.get(key, np.nan) for key in asked_on])
@@ -259,7 +259,7 @@ def paper_shrunk(examples: Examples) -> Floats:
 
 
 def paper_forecasts(config: str, examples: Examples) -> Floats:
-    """The paper's full stack for a configuration; its headline one was not shrunk."""
+    """Return the forecasts of the paper's full stack; its headline configuration was not shrunk."""
     return paper_calibrated(examples) if config in NOT_SHRUNK else paper_shrunk(examples)
 
 
@@ -272,15 +272,15 @@ PROTOCOLS: Mapping[Protocol, str] = {
     "event out": "each target by a rule fitted on all others, its question's other dates among them (BLF 2026)",
     "in-sample": "fitted on the very targets it is scored on: flattered, shown for contrast only",
 }
-"""The most honest first, since a narrow terminal drops the last columns."""
+"""What each protocol means, the most honest first because a narrow terminal drops the last columns."""
 MODEL_FREE = "crowd, else base rate"
 FOLDS, REFITS = 10, 24
-"""Number of folds for slow methods, and how often at most a rule is refitted over time."""
+"""Number of folds for slow methods, and maximum number of refits of a rule over time."""
 BASELINES = (CROWD, BASE_RATE, MODEL_FREE, ALWAYS_HALF)
 
 
 def build_method(name: str) -> CombinationMethod:
-    """The method of that name.
+    """Return the method with that name.
 
     >>> build_method("hierarchical").name
     'platt by source'
@@ -298,10 +298,10 @@ class ProtocolForecasts:
 
 
 def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: Protocol) -> ProtocolForecasts:
-    """The rule's probabilities under the protocol; NaN if no trial answered.
+    """Return the rule's probabilities under the protocol; NaN if no trial answered.
 
-    Methods that know no shortcut leave questions out in at most `FOLDS` parts: no question is ever judged by a rule
-    that saw it, but the rule saw a few others less.
+    Methods without a shortcut leave questions out in at most `FOLDS` parts: no question is ever judged by a rule that
+    saw it, but each rule saw a few other questions less.
     """
     if protocol == "in-sample":
         p = method.fit(examples).probabilities(examples.rows)
@@ -312,7 +312,7 @@ def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: 
 
 
 def _past_only(method: CombinationMethod, examples: Examples) -> ProtocolForecasts:
-    """Forecast round after round; with many rounds, a rule is refitted only every few of them."""
+    """Forecast round by round; with many rounds, refit the rule only every few of them."""
     # Before there is a past the logit mean speaks; only the default has a rule of its own for that.
     untaught = UNTAUGHT.probabilities if isinstance(method, DefaultMethod) else raw
     days = np.unique(examples.rows.due)
@@ -337,7 +337,7 @@ def _left_out(method: CombinationMethod, examples: Examples, by: str) -> Protoco
 
 
 def baseline_forecasts(examples: Examples) -> dict[str, Floats]:
-    """Baselines that need no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
+    """Return baselines that need no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
     rows, nothing = examples.rows, np.full(len(examples), np.nan)
     days = {"due": rows.due, "resolved_on": examples.known_on}
     targets = Targets(

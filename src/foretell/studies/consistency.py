@@ -1,6 +1,7 @@
-"""Do a forecaster's probabilities fit each other? Logical-chain and exclusivity scores over events, with intervals.
+"""Study: are a forecaster's probabilities consistent? Logical-chain and exclusivity scores, with intervals.
 
-Scores are taken of what models stated, before anything was made to fit (Prophet Arena 2025, appendix D.4).
+Scores are computed over events from what models stated, before anything was made to fit (Prophet Arena 2025, appendix
+D.4).
 """
 
 from collections import Counter
@@ -42,41 +43,41 @@ from foretell.studies.inputs import BUDGET, RunOptions, StudyProgress, StudyServ
 
 StructureOrigin = Literal["declared", "wording", "judge"]
 MOST_CHAINS = 200
-"""Maximum number of chains of one question; a dense order has far too many paths."""
+"""Maximum number of chains per question, because a dense order has far too many paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainLink:
-    """One claim of a chain: an outcome, or that it does not come true."""
+    """One claim of a chain: that an outcome comes true or, if negated, that it does not."""
 
     target: str
     negated: bool = False
 
     def chance(self, p: Mapping[str, float]) -> float:
-        """Its probability."""
+        """Return the probability of the claim."""
         return 1 - p[self.target] if self.negated else p[self.target]
 
 
 ImplicationChain = tuple[ChainLink, ...]
-"""Claims from the strongest to the weakest: each implies the next, so probabilities may not fall."""
+"""Claims from the strongest to the weakest: each implies the next, so probabilities must not fall."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeStructure:
-    """What is known about the outcomes of one question."""
+    """How the outcomes of one question imply or exclude each other."""
 
     chains: tuple[ImplicationChain, ...] = ()
     chains_by: StructureOrigin = "wording"
     exclusive: tuple[str, ...] = ()
-    """Outcomes of which no two come true together; empty if there is no such set."""
+    """Outcomes of which no two can come true together; empty if there is no such set."""
     exclusivity: Exclusivity = "exactly one"
-    """How many of them come true."""
+    """How many of the exclusive outcomes come true."""
     exclusive_by: StructureOrigin = "declared"
     notes: tuple[str, ...] = ()
 
 
 def plain_structure(question: Question) -> OutcomeStructure:
-    """The structure that the question declares or its wording shows."""
+    """Return the structure that the question declares or that its wording shows."""
     if question.exclusivity != "independent":
         ids = tuple(target.id for target in question.targets)
         return OutcomeStructure(exclusive=ids, exclusivity=question.exclusivity)
@@ -96,7 +97,7 @@ def _chains(order: Order) -> list[ImplicationChain]:
 
 
 def maximal_paths(implications: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Every maximal chain of an order given by pairs (stronger, weaker); pairs that go in a circle are left out.
+    """Return every maximal chain of an order given by pairs (stronger, weaker), without pairs that form a circle.
 
     >>> maximal_paths([("a", "b"), ("b", "c"), ("a", "c"), ("x", "c")])
     [('a', 'b', 'c'), ('x', 'c')]
@@ -123,7 +124,7 @@ def maximal_paths(implications: Iterable[tuple[str, str]]) -> list[tuple[str, ..
 
 
 def is_circular(implications: Iterable[tuple[str, str]]) -> bool:
-    """Whether some claim would imply itself through others.
+    """Return whether some claim would imply itself through others.
 
     >>> is_circular([("a", "b"), ("b", "a")]), is_circular([("a", "b"), ("b", "c")])
     (True, False)
@@ -132,7 +133,7 @@ def is_circular(implications: Iterable[tuple[str, str]]) -> bool:
 
 
 def _reached(implications: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """What each claim implies, directly or through others."""
+    """Return what each claim implies, directly or through others."""
     steps: dict[str, set[str]] = {}
     for stronger, weaker in implications:
         if stronger != weaker:
@@ -177,9 +178,9 @@ STRUCTURE_SCHEMA = closed_object(
 async def judge_structures(
     questions: Sequence[Question], model: Model, judge: str, progress: StudyProgress = ignore_progress
 ) -> list[OutcomeStructure]:
-    """The structure of every question; a model reads it if the question does not declare it.
+    """Return the structure of every question; a model reads it if the question does not declare it.
 
-    Where the model gives no usable answer, what the wording shows stands.
+    If the model gives no usable answer, the structure shown by the wording is used.
     """
 
     async def structure(question: Question) -> OutcomeStructure:
@@ -196,7 +197,7 @@ async def judge_structures(
 
 
 def structure_request(question: Question, judge: str) -> Request:
-    """The request to the judge, which depends on no forecast."""
+    """Return the request to the judge, which does not depend on any forecast."""
     # The first line of the outcomes would say that they do not exclude each other.
     listed = outcomes(question).partition("\n")[2]
     parts = [
@@ -256,7 +257,7 @@ def _targets(given: Any, names: OutcomeNames) -> list[str]:
 
 
 TOLERANCE = 0.02
-"""How far a sum may be from one: rounding to whole percents, and little more."""
+"""How far a sum may be from one: enough for rounding to whole percents, and little more."""
 SLACK = 1e-9
 ADVICE = (
     "Logic: the share of steps in chains of outcomes (each implies the next) along which the stated probability does "
@@ -290,16 +291,16 @@ class StatedForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsistencyScore:
-    """How consistent one statement is; None if the question has no such structure."""
+    """How consistent one statement is; a score is None if the question has no such structure."""
 
     statement: StatedForecast
     logic: float | None
     fall: float | None
-    """The largest amount by which a claim is held likelier than one it implies."""
+    """Largest amount by which a claim is rated likelier than one that it implies."""
     excess: float | None
-    """Sum over the outcomes that exclude each other, minus one."""
+    """Sum of the probabilities of the exclusive outcomes, minus one."""
     exclusivity: Exclusivity = "exactly one"
-    """How many of these come true."""
+    """How many of the exclusive outcomes come true."""
 
     def fits(self, tolerance: float = TOLERANCE) -> bool:
         """Whether the outcomes sum to one, or to at most one if none may come true, up to the tolerance."""
@@ -310,7 +311,7 @@ class ConsistencyScore:
 
 
 def consistency_score(statement: StatedForecast, structure: OutcomeStructure) -> ConsistencyScore:
-    """The scores of one statement.
+    """Score one statement.
 
     Outcomes without a probability are left out of chains and of sets of which at most one comes true; a set of which
     exactly one comes true is scored whole or not at all.
@@ -341,11 +342,11 @@ class ConsistencyOptions(RunOptions):
 
 
 async def study(inputs: StudyServices, options: ConsistencyOptions) -> StudyResult:
-    """Do the probabilities of one event fit each other?
+    """Are the probabilities of one event consistent?
 
-    Chains ("above 220" implies "above 200") and sets of outcomes that exclude each other, of probabilities as they were
-    stated, before anything made them coherent. Structure comes from what questions declare and from their wording;
-    --judge lets a model look for more, from the question alone.
+    Checks chains ("above 220" implies "above 200") and sets of outcomes that exclude each other, on probabilities as
+    they were stated, before anything made them coherent. The structure comes from what questions declare and from their
+    wording; with --judge, a model looks for more, from the question alone.
 
       foretell study consistency --arena arena.yaml --judge openai:NAME --budget 1
     """
@@ -375,7 +376,7 @@ def consistency_study(
     tolerance: float = TOLERANCE,
     resampling: Resampling = DEFAULT_DRAWS,
 ) -> StudyResult:
-    """The study of many statements; structures by question id."""
+    """Study the consistency of many statements; structures are given by question id."""
     known = [one for one in statements if one.question.id in structures]
     groups: dict[str, list[ConsistencyScore]] = {}
     for one in known:
@@ -419,7 +420,7 @@ def _summed(scores: Sequence[ConsistencyScore], holds: Exclusivity) -> list[Cons
 
 
 def _charts(board: StudyTable) -> list[StudyChart]:
-    """The two scores with their intervals, where more than one forecaster has them."""
+    """Charts of the two scores with their intervals, if more than one forecaster has them."""
     charts: list[StudyChart] = []
     for name, label in (
         ("logic", "logical-chain score"),
@@ -434,7 +435,7 @@ def _charts(board: StudyTable) -> list[StudyChart]:
 
 
 def _origins(structures: Sequence[OutcomeStructure]) -> StudyTable:
-    """How many questions have a structure, and who says so."""
+    """Say how many questions have a structure, and where it comes from."""
     chains = Counter(one.chains_by for one in structures if one.chains)
     sets = Counter(one.exclusive_by for one in structures if one.exclusive)
     rows = {name: (chains[name], sets[name]) for name in ("declared", "wording", "judge")}

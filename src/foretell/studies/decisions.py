@@ -84,12 +84,12 @@ class TableLayout:
     options: DecisionOptions
 
     def level(self, name: str, factor: str) -> str:
-        """The level of a configuration; nothing if the factor does not concern it."""
+        """Return the level of a configuration; empty if the factor does not apply to it."""
         return self.factors.get(name, {}).get(factor, "")
 
     @cached_property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """By level of the column factor, where more than one configuration has each; else all together."""
+        """Configurations by level of the column factor; all in one group unless every level has more than one."""
         found: dict[str, list[str]] = {}
         for name in self.names:
             found.setdefault(self.level(name, self.options.columns), []).append(name)
@@ -98,7 +98,7 @@ class TableLayout:
         return {level: tuple(names) for level, names in found.items()}
 
     def base(self, group: Sequence[str]) -> str:
-        """Whom the others of a group are compared with: the one named, the one without a rule, else the first."""
+        """Return a group's base: the reference option, else a configuration without the row factor, else the first."""
         if self.options.reference is not None:
             if self.options.reference not in self.names:
                 hint = f"there are {', '.join(self.names[:12])}"
@@ -148,20 +148,20 @@ def _mean_accuracy(found: Sequence[Interval]) -> CellValue:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRows:
-    """The targets that are options of tasks: every option of an asking has a value, and the values differ."""
+    """Targets that are options of tasks: every option of an asking has a value, and the values differ."""
 
     rows: Ints
-    """Places of the options among all targets."""
+    """Indices of the options among all targets."""
     task: Ints
-    """By option, the code of its task."""
+    """Code of the task of each option."""
     value: Floats
     outcome: Floats
     cluster: Strings
-    """By task."""
+    """Cluster of each task."""
 
     @classmethod
     def of(cls, examples: Examples) -> "TaskRows | None":
-        """The tasks of a table; None if there is none."""
+        """Return the tasks of a table, or None if there are none."""
         _, code = np.unique(examples.rows.asking, return_inverse=True)
         rows = np.flatnonzero(options_of_tasks(code, examples.payoff))
         if not len(rows):
@@ -179,7 +179,7 @@ class TaskRows:
         return len(self.cluster)
 
     def scores(self, p: Floats) -> dict[str, Floats]:
-        """The scores of every task, × 100; NaN if an option was left out."""
+        """Return the scores of every task, × 100; NaN if an option has no forecast."""
         p = p[self.rows]
         missing = np.bincount(self.task, np.isnan(p)) > 0
         kept = ~missing[self.task]

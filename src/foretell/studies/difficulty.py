@@ -1,4 +1,4 @@
-"""Studies of questions: who is best when their difficulty is taken out, and how the score falls with lead time."""
+"""Studies of questions: rankings adjusted for their difficulty, and how the score falls with lead time."""
 
 from collections.abc import Mapping
 
@@ -35,9 +35,9 @@ QUESTIONS = (words("target"), column("difficulty", decimals=3), column("price", 
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Who is best with the difficulty of questions taken out?
+    """Who is best after adjusting for question difficulty?
 
-    Difficulty-adjusted Brier scores as ForecastBench has them, for forecasters who answered different questions.
+    Computes difficulty-adjusted Brier scores as ForecastBench does, for forecasters who answered different questions.
     """
     data = inputs.data(options)
     complete = complete_configs(data, two_for="difficulty")
@@ -75,7 +75,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def _difficulty(complete: Mapping[str, Examples], some: Examples) -> Floats:
-    """The difficulty of every target."""
+    """Return the difficulty of every target."""
     scores = np.stack([raw_brier(one) for one in complete.values()])
     method, target = (codes.ravel() for codes in np.indices(scores.shape))
     answered = np.isfinite(scores.ravel())
@@ -111,7 +111,7 @@ def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellVa
 # How long before the outcome a question was asked.
 
 BOUNDS = {"up to a week": 7.0, "up to a month": 31.0, "up to three months": 92.0, "up to a year": 366.0}
-"""Days from asking to resolution, up to and including."""
+"""Upper bounds of the groups in days from asking to resolution, inclusive."""
 LEAD_TIME_NOTES = (
     "Days from asking to resolution: the horizon where the table has one, else the time until the outcome was known. "
     "Questions of different lead times are different questions: a slope here is no proof that time is the reason.",
@@ -121,7 +121,7 @@ LEAD_TIME_NOTES = (
 def lead_time_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """How does the score fall with the time to resolution?
 
-    Brier index by days from asking to resolution, by forecaster.
+    Shows the Brier index by days from asking to resolution, by forecaster.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -150,7 +150,7 @@ def lead_time_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def _by_lead_time(examples: Examples) -> dict[str, Bools]:
-    """Targets by the days from asking to resolution, the empty groups left out."""
+    """Group targets by the days from asking to resolution; empty groups are left out."""
     waited = (examples.known_on - examples.rows.due).astype("m8[D]").astype(np.float64)
     days = np.where(np.isfinite(examples.rows.horizon), examples.rows.horizon, waited)
     group = np.searchsorted(list(BOUNDS.values()), days)

@@ -45,26 +45,26 @@ EventTrace = Sequence[TraceEvent]
 
 @dataclass(frozen=True, kw_only=True)
 class TracedTrial:
-    """One trial, by the question it was about."""
+    """One trial, with the question it was about."""
 
     question: str
     trace: EventTrace
 
 
 async def run_trial(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
-    """The events of one trial on a question."""
+    """Run one trial on a question and return its events."""
     events: list[TraceEvent] = []
     await attempt(agent, question, replace(context, emit=events.append))
     return events
 
 
 def belief_path(trace: EventTrace) -> dict[int, Mapping[str, float]]:
-    """The belief after each step; the last one of a step counts."""
+    """Return the belief after each step; the last revision within a step counts."""
     return dict(sorted({event.step: event.p for event in trace if isinstance(event, BeliefRevised)}.items()))
 
 
 def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
-    """Why trials failed, most frequent first by `most_common`."""
+    """Return the number of failed trials by reason; `most_common` puts the most frequent first."""
     return Counter(event.error for trace in traces for event in trace if isinstance(event, Failed))
 
 
@@ -73,23 +73,23 @@ class TraceSummary:
     """Summary of one trial."""
 
     path: Mapping[int, Mapping[str, float]]
-    """The belief by step."""
+    """Belief by step."""
     tools: Mapping[str, int]
-    """Number of uses by tool, without submitting."""
+    """Number of uses by tool, not counting the submission."""
     failed_uses: int
     unusable: int
-    """Replies that had to be asked for again."""
+    """Number of unusable replies that had to be asked for again."""
     how: str
-    """How it ended; empty for a trial that failed."""
+    """How the trial ended; empty if it failed."""
     calls: int
     dollars: float
     tokens: int
     gap: float
-    """Largest |submitted − last belief| over the targets, both before clamping; NaN if there was not both."""
+    """Largest |submitted − last belief| over the targets, both before clamping; NaN unless both exist."""
 
     @property
     def steps(self) -> int:
-        """Tools used, the answer not counted."""
+        """Number of tool uses, not counting the submission."""
         return sum(self.tools.values())
 
     @property
@@ -100,12 +100,12 @@ class TraceSummary:
 
     @property
     def travelled(self) -> float:
-        """Sum of the largest changes at each revision: far more than `moved` means going back and forth."""
+        """Sum of the largest changes at each revision; far more than `moved` if the belief went back and forth."""
         return sum(_distance(a, b) for a, b in pairwise(self.path.values()))
 
 
 def summarise_trace(trace: EventTrace) -> TraceSummary:
-    """Summary of one trial."""
+    """Summarise one trial."""
     used = [event for event in trace if isinstance(event, ToolUsed)]
     calls = [event for event in trace if isinstance(event, ModelCalled)]
     research = [event for event in used if event.tool not in (SUBMIT, UNUSABLE)]
@@ -144,11 +144,11 @@ class TrialGroup:
         return [one for _, one in self.trials]
 
     def mean(self, value: Callable[[TraceSummary], float]) -> Interval | None:
-        """Over the trials where the value exists."""
+        """Return the mean over the trials for which the value exists."""
         return mean_interval(*self._known(value), self.resampling)
 
     def rate(self, holds: Callable[[TraceSummary], float]) -> Interval | None:
-        """The share of trials for which it holds, NaN if that cannot be said."""
+        """Return the share of trials for which `holds` is true; it returns NaN if that cannot be said."""
         return rate_interval(*self._known(holds), self.resampling)
 
     def _known(self, value: Callable[[TraceSummary], float]) -> tuple[list[float], list[str]]:
@@ -157,7 +157,7 @@ class TrialGroup:
 
 
 def group_trials(by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling) -> dict[str, TrialGroup]:
-    """Trials by run, each summarised once."""
+    """Group trials by run, each summarised once."""
     if not all(by_run.values()):
         raise ValueError("a run without a trial has no habits")
     return {
@@ -225,7 +225,7 @@ def study(inputs: StudyServices, options: HabitsOptions) -> StudyResult:
 def habits_study(
     by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling = DEFAULT_DRAWS, *, tolerance: float = TOLERANCE
 ) -> StudyResult:
-    """The study of what trials did, by run; every run needs a trial."""
+    """Study what trials did, by run; every run needs at least one trial."""
     groups = group_trials(by_run, resampling)
     return StudyResult(
         name="habits",
@@ -244,7 +244,7 @@ def habits_study(
 
 
 def habit_tables(groups: Mapping[str, TrialGroup], tolerance: float = TOLERANCE) -> tuple[StudyTable, ...]:
-    """The tables: by run, and tools and endings by name."""
+    """Tables of habits by run, and of tools and endings by name."""
     ends: dict[str, tuple[CellValue, ...]] = {
         name: (
             len(group.trials),
@@ -309,7 +309,7 @@ def _endings_table(groups: Mapping[str, TrialGroup]) -> StudyTable:
 
 
 def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterator[StudyChart]:
-    """Cost by run where there are several, and the course of beliefs in each."""
+    """Charts of the cost by run, if there are several, and of the course of beliefs in each."""
     costs = {name: cost for name, group in groups.items() if (cost := group.mean(lambda one: one.dollars)) is not None}
     if len(costs) > 1:
         cheapest_first = dict(sorted(costs.items(), key=lambda item: item[1].estimate))
@@ -366,8 +366,9 @@ class SmokeOptions(AgentStudyOptions):
 async def smoke_exam(inputs: StudyServices, options: SmokeOptions) -> StudyResult:
     """Is a model fit for a big run, and what will that cost?
 
-    One trial on a few questions: do trials end, in answers, and at what price? With SPEC, the file of the run to come,
-    it also says what all of that will cost. A model that fails the exam ends the command with exit code 1.
+    Runs one trial on each of a few questions: do trials finish, do they end in answers, and at what price? With SPEC,
+    the file of the planned run, it also says what the whole run will cost. If the model fails the exam, the command
+    exits with code 1.
 
       foretell study smoke run.yaml
 
@@ -390,7 +391,10 @@ async def run_exam_trials(
     context_of: Callable[[Question], Context],
     progress: StudyProgress = ignore_progress,
 ) -> list[TracedTrial]:
-    """One trial of each question. Bad input, such as a missing key, stops the exam: it would fail all of them alike."""
+    """Run one trial of each question.
+
+    Bad input, such as a missing key, stops the exam, because it would fail all trials alike.
+    """
     if not questions:
         raise InputError("the smoke exam needs at least one question")
 
@@ -404,7 +408,7 @@ async def run_exam_trials(
 def smoke_study(
     model: str, trials: Sequence[TracedTrial], *, planned: int | None = None, resampling: Resampling = DEFAULT_DRAWS
 ) -> StudyResult:
-    """The study of an exam; `planned` trials are what the run after it would have."""
+    """Study an exam; `planned` is the number of trials of the run to come."""
     groups = group_trials({model: trials}, resampling)
     reasons = _shortcomings(groups[model], trials)
     unpriced = sum(isinstance(event, ModelCalled) and event.dollars is None for one in trials for event in one.trace)
@@ -428,7 +432,7 @@ def smoke_study(
 
 
 def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial]) -> list[str]:
-    """The reasons why the model does not pass."""
+    """Return the reasons why the model does not pass."""
     n, failed = len(trials), sum(not one.how for one in group.summaries)
     submitted = sum(one.how == "submitted" for one in group.summaries) / n
     unusable = sum(one.unusable for one in group.summaries) / n
@@ -471,7 +475,7 @@ def _marks(group: TrialGroup) -> StudyTable:
 
 
 def _planned(trials: int, each: Interval | None) -> StudyTable:
-    """What the run costs at the exam's mean price."""
+    """Return what the planned run would cost at the exam's mean price."""
     row: tuple[CellValue, ...] = (trials, None, None, None)
     if each is not None:
         row = (trials, each, trials * each.estimate, f"${trials * each.low:.2f} to ${trials * each.high:.2f}")

@@ -69,7 +69,7 @@ class StudyOptions(OperationRequest):
 
     @property
     def resampling(self) -> Resampling:
-        """How intervals are drawn."""
+        """How intervals are resampled."""
         return Resampling(draws=self.draws, seed=self.seed)
 
 
@@ -144,7 +144,7 @@ class StudyData:
 
     tables: Mapping[str, Examples]
     paper: Callable[[], Mapping[str, Examples]] | None = None
-    """Reads the same with the prices, priors and outcomes of the paper; None if there is only one version."""
+    """Reads the same tables with the prices, priors and outcomes of the paper; None if there is only one version."""
     chosen: tuple[str, ...] = ()
     """Configurations to show in detail; empty leaves the choice to the study."""
     resampling: Resampling = field(default_factory=Resampling)
@@ -152,9 +152,9 @@ class StudyData:
     trees: Mapping[str, Sequence["Tree"]] = field(default_factory=dict[str, Sequence["Tree"]])
     """Finished trees, by the run or the rule they come from."""
     costs: Mapping[str, "ForecastCost"] = field(default_factory=dict[str, "ForecastCost"])
-    """By forecaster."""
+    """Cost of a forecast, by forecaster."""
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """By forecaster, its level of every factor that concerns it."""
+    """Level of every applicable factor, by forecaster."""
 
     def data(self, options: StudyOptions) -> "StudyData":
         """Return these data, so that a program can pass its own tables as the inputs of a study."""
@@ -165,7 +165,7 @@ class DataInputs(Protocol):
     """What a study of tables or trees needs."""
 
     def data(self, options: StudyOptions) -> StudyData:
-        """The tables and trees that the options name."""
+        """Return the tables and trees that the options name."""
         ...
 
 
@@ -180,56 +180,56 @@ class StudyModels:
     runtime: "Runtime"
 
     def context(self, question: Question) -> "Context":
-        """The context for a trial on a question."""
+        """Return the context for a trial on a question."""
         return self.runtime.context(question, 0)
 
     @property
     def cost(self) -> Cost:
-        """What was spent so far; replies of the journal count at what they cost once."""
+        """Cost so far; replies from the journal count at what they originally cost."""
         return self.runtime.budget.spent
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTrials(StudyModels):
-    """An agent with the questions it is to be tried on."""
+    """An agent with the questions it will be tried on."""
 
     agent: "BeliefAgent"
     questions: Sequence[Question]
     trials: int
-    """Trials that the whole run would make of each question."""
+    """Number of trials of each question in the whole run."""
 
 
 class StudyServices(DataInputs, Protocol):
-    """What a study may use of this machine; `foretell.operations.studies` implements it."""
+    """Services of this machine that a study may use; `foretell.operations.studies` implements them."""
 
     progress: StudyProgress
 
     def traces(self, runs: Sequence[str]) -> "Mapping[str, Sequence[TracedTrial]]":
-        """What the trials of stored runs did, by name of the run."""
+        """Return the traces of the trials of stored runs, by name of the run."""
         ...
 
     def statements(self, runs: Sequence[str], arena: str | None) -> "Sequence[StatedForecast]":
-        """What was stated in runs or by the entries of an arena, before it was made coherent."""
+        """Return what runs or the entries of an arena stated, before it was made coherent."""
         ...
 
     def cases(self, runs: Sequence[str], limit: int | None) -> "Sequence[ReasoningCase]":
-        """Forecasts of runs with their reasons and what they were shown."""
+        """Return the forecasts of runs with their reasons and what they were shown."""
         ...
 
     def store(self) -> AbstractContextManager["RunStore"]:
-        """The store of runs."""
+        """Open the store of runs."""
         ...
 
     def check_models(self, names: Sequence[str]) -> None:
-        """Refuse a missing key before the first of several models has been paid."""
+        """Raise an error for a missing key before the first of several models has been paid."""
         ...
 
     def model(self, study: str, name: str, budget: float | None) -> AbstractAsyncContextManager[StudyModels]:
-        """A model by name; all models of a study share one budget of dollars."""
+        """Open a model by name; all models of a study share one budget in dollars."""
         ...
 
     def agent(self, options: AgentStudyOptions) -> AbstractAsyncContextManager[AgentTrials]:
-        """The agent that the options describe, with its questions."""
+        """Open the agent that the options describe, with its questions."""
         ...
 
 
@@ -245,7 +245,7 @@ def evenly_spaced(items: Sequence[T], count: int | None) -> list[T]:
 
 
 def refuse_if_all_failed(model: str, problems: Sequence[str], answered: int) -> None:
-    """Refuse to report on a model that gave no usable answer: a table of dashes would look like a result."""
+    """Raise an error if a model gave no usable answer, because a table of dashes would look like a result."""
     if problems and not answered:
         raise InputError(f"{model} gave no usable answer to {len(problems)} cases", hint=problems[0][:300])
 
@@ -255,7 +255,10 @@ async def gather_bounded(
     work: Callable[[T], Awaitable[R]],
     progress: StudyProgress = ignore_progress,
 ) -> list[R]:
-    """The results of `work` for every case, in order, with bounded concurrency. The first exception stops all."""
+    """Return the results of `work` for every case, in order, with bounded concurrency.
+
+    The first exception stops all.
+    """
     turns, done = asyncio.Semaphore(AT_ONCE), 0
     progress(0, len(cases))
 
@@ -292,28 +295,31 @@ class Study:
 
     @property
     def help(self) -> str:
-        """The documentation of the function."""
+        """The docstring of the function."""
         return getdoc(self.run) or ""
 
     @property
     def question(self) -> str:
-        """Its first line: what the study asks."""
+        """The first line of the docstring: what the study asks."""
         return self.help.partition("\n")[0]
 
 
 def load_study(name: str) -> Study:
-    """The study of that name; for an unknown name, the error suggests the nearest one."""
+    """Return the study with that name; for an unknown name, the error suggests the nearest one."""
     return study_of(plugins.load(KIND, name), name)
 
 
 def study_of(function: Callable[[Any, Any], Any], name: str | None = None) -> Study:
-    """A function as a study; the type of its parameter `options` says which options it takes."""
+    """Wrap a function as a study; the type of its parameter `options` says which options it takes."""
     options = get_type_hints(function).get("options", StudyOptions)
     return Study(name=name or function.__name__, run=function, options=options)
 
 
 def study_questions(within: str = "") -> dict[str, str]:
-    """What every study asks, by name, without importing their modules; `within` is a part of the module's name."""
+    """Return what every study asks, by name, without importing their modules.
+
+    `within` is a part of the module's name.
+    """
     places = plugins.places(KIND)
     return {
         name: _first_line(places[name]) if name in places else load_study(name).question
@@ -324,7 +330,7 @@ def study_questions(within: str = "") -> dict[str, str]:
 
 @cache
 def _first_line(place: str) -> str:
-    """The first line of a function's documentation, read from the source: a list must not load 30 modules."""
+    """Return the first line of a function's docstring, read from the source: a list must not load 30 modules."""
     module, attribute = place.split(":")
     spec = find_spec(module)
     if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):

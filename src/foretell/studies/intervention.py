@@ -1,8 +1,8 @@
 """Study: does a belief steer what follows? Overwrite it at one step, leave all else as it was, and watch later steps.
 
-Two runs of the same trial share every word up to the step: with a journal the second pays only for what comes after.
-On the log-odds scale, the share of a push that is still there k steps later is (x′ₜ₊ₖ − xₜ₊ₖ) / (x′ₜ − xₜ), x with
-and x′ without the dash being the untouched and the pushed run. One: the belief is carried on; zero: it is ignored.
+Two runs of the same trial share every word up to the step: with a journal the second pays only for what comes after. On
+the log-odds scale, the share of a push that remains k steps later is (x′ₜ₊ₖ − xₜ₊ₖ) / (x′ₜ − xₜ), where x is the belief
+in the untouched run and x′ that in the pushed run. One means that the belief is carried on, zero that it is ignored.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ from foretell.studies.inputs import (
 )
 
 EDGE = 0.005
-"""Log-odds are taken this far inside 0 and 1, so that a belief near certainty does not swallow all others."""
+"""Log-odds are taken this far inside 0 and 1, so that a belief near certainty does not swamp all others."""
 FINAL = "in the forecast"
 ADVICE = (
     "Every question is run twice with the same words up to a step. There the second run's belief is overwritten, and "
@@ -85,18 +85,18 @@ class PushPair:
 
 @dataclass(frozen=True, kw_only=True)
 class PushOutcome:
-    """How much of one push was left later."""
+    """How much of one push remained later."""
 
     push: float
-    """Its size in log-odds."""
+    """Size of the push in log-odds."""
     shares_left: tuple[float, ...]
-    """Share that is left at each later belief both runs have, in order."""
+    """Share of the push that remains at each later belief that both runs have, in order."""
     final: float
-    """Share that is left in the forecast; NaN if one of the runs failed."""
+    """Share of the push that remains in the forecast; NaN if one of the runs failed."""
 
 
 def measure_push(pair: PushPair) -> PushOutcome | None:
-    """How far later steps followed; None if the untouched run has no belief to compare at that step."""
+    """Measure how far later steps followed; None if the untouched run has no belief to compare at that step."""
     before, after = (_beliefs(trace, pair.target) for trace in (pair.untouched, pair.pushed))
     at = pair.step - 1
     push = _logit(pair.to) - _logit(before[at]) if at in before else 0.0
@@ -123,7 +123,7 @@ def _logit(p: float) -> float:
 
 
 def opposite(p: float) -> float:
-    """A push across one half: large enough to matter, but not absurd."""
+    """Return a belief on the other side of one half: far enough to matter, but not absurd."""
     return 0.85 if p < 0.5 else 0.15
 
 
@@ -135,7 +135,7 @@ async def try_pushes(
     step: int,
     progress: StudyProgress = ignore_progress,
 ) -> list[tuple[EventTrace, PushPair | None]]:
-    """Run every question untouched, and again with its belief pushed where that is possible."""
+    """Run every question untouched and, if possible, again with its belief pushed."""
 
     async def pair(question: Question) -> tuple[EventTrace, PushPair | None]:
         untouched = await run_trial(agent, question, context_of(question))
@@ -164,9 +164,9 @@ class InterventionOptions(AgentStudyOptions):
 async def study(inputs: StudyServices, options: InterventionOptions) -> StudyResult:
     """Does a stated belief steer what follows?
 
-    Every question is run twice; in one run the belief is overwritten at a step. The agent is that of SPEC, the file of
-    a run, or the usual one with --questions and --model. Both trials share every word up to the step, so that the
-    second costs only what comes after.
+    Every question is run twice; in one of the runs the belief is overwritten at a step. The agent is that of SPEC, the
+    file of a run, or the default one with --questions and --model. Both trials share every word up to that step, so the
+    second costs only what comes after it.
 
       foretell study intervention run.yaml --limit 30 --budget 5
     """
@@ -184,13 +184,13 @@ async def study(inputs: StudyServices, options: InterventionOptions) -> StudyRes
 
 
 Shares = Sequence[tuple[str, float]]
-"""Question, and the share of a push that is left."""
+"""Question, and the share of a push that remains."""
 
 
 def intervention_study(
     tried: Sequence[tuple[EventTrace, PushPair | None]], *, step: int, resampling: Resampling = DEFAULT_DRAWS
 ) -> StudyResult:
-    """The study of many pushes; trials that ended before the step have no pair and are counted."""
+    """Study many pushes; trials that ended before the step have no pair and are counted."""
     pairs = [(pair, measure_push(pair)) for _, pair in tried if pair is not None]
     pushes = [(pair.question_id, one) for pair, one in pairs if one is not None]
     longest = max((len(one.shares_left) for _, one in pushes), default=0)
@@ -246,7 +246,7 @@ def _row(shares: Shares, resampling: Resampling) -> tuple[CellValue, ...]:
 
 
 def _every_push(pairs: Sequence[tuple[PushPair, PushOutcome | None]]) -> StudyTable:
-    """Every pair, so that odd ones can be looked up."""
+    """Table of every pair, so that odd ones can be looked up."""
     rows: list[tuple[str, tuple[CellValue, ...]]] = []
     for pair, one in pairs:
         later = " ".join(number(share, 2) for share in one.shares_left) if one else None

@@ -1,7 +1,7 @@
-"""Study: how much of the future the fence lets through, and how many clean texts it drops, on texts made to try it.
+"""Study: how much of the future the fence lets through, and how many clean texts it drops, on synthetic texts.
 
-The texts are made from templates over kinds, languages and ways to write a date, and stored beside this module. Rules
-were tuned on one part of them; the other part, among it whole kinds, only judges.
+The texts are made from templates over kinds, languages and date formats, and stored beside this module. Rules were
+tuned on one part of them; the other part, which includes whole kinds, is only used for judging.
 """
 
 import json
@@ -27,7 +27,7 @@ from foretell.tools.tool import Refusal, SourceItem
 
 CUTOFF = AsOf.day("2024-04-01")
 PUBLISHED = datetime(2024, 3, 10, 9, 30, tzinfo=UTC)
-"""What every text says of itself, truly or not."""
+"""Publication date that every text claims, truly or not."""
 ASKED = Question(
     id="leaks/1",
     source="own",
@@ -38,39 +38,39 @@ ASKED = Question(
 TITLE = "The bank and its rates"
 ADDRESS = "https://news.example.org/bank-and-rates"
 PROSE_MARK = "$PROSE"
-"""Stands in the stored texts for the same paragraph of prose, their first line."""
+"""Placeholder in the stored texts for a shared paragraph of prose, which the first line of their file holds."""
 
 Part = Literal["tuned", "judged"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakCase:
-    """One text with what must become of it."""
+    """One text, and whether it is a leak that must be stopped."""
 
     kind: str
     wording: str
-    """What is the same in all variants that differ only by their date."""
+    """The part that is the same in all variants that differ only by their date."""
     part: Part
-    """Whether rules may be tuned on it."""
+    """`tuned` if rules may be tuned on it, `judged` if not."""
     leak: bool
     dated: bool = True
-    """Whether something in it says when it was written; if not, only reading tells."""
+    """Whether something in it shows when it was written; if not, only reading it can tell."""
     title: str = TITLE
     text: str
     url: str = ADDRESS
 
     @property
     def item(self) -> SourceItem:
-        """What a search would bring."""
+        """The text as a search would return it."""
         return SourceItem(title=self.title, url=self.url, text=self.text, published=PUBLISHED, dating="published")
 
     def refused_by_rules(self) -> bool:
-        """Whether the rules alone stop it."""
+        """Return whether the rules alone stop it."""
         return isinstance(FenceRules(as_of=CUTOFF, question=ASKED).admit(self.item, "web_search"), Refusal)
 
 
 def leak_cases() -> list[LeakCase]:
-    """The stored texts."""
+    """Read the stored texts."""
     lines = files("foretell.studies").joinpath("leak_cases.jsonl").read_text(encoding="utf-8").splitlines()
     prose = json.loads(lines[0])["prose"]
     found: list[LeakCase] = []
@@ -81,7 +81,7 @@ def leak_cases() -> list[LeakCase]:
 
 
 def to_lines(cases: Sequence[LeakCase], prose: str) -> Iterator[str]:
-    """How they are stored."""
+    """Yield the lines in which the texts are stored."""
     yield json.dumps({"prose": prose})
     for case in cases:
         row = {"kind": case.kind, "wording": case.wording, "part": case.part, "leak": case.leak}
@@ -108,9 +108,9 @@ _AHEAD = re.compile(
 
 
 def tells_nothing_late(title: str, text: str, as_of: AsOf) -> bool:
-    """KEEP unless a sentence tells, as done, something about a day after the cutoff.
+    """Return whether no sentence reports, as done, something about a day after the cutoff.
 
-    A few rules about tense and dates: they show that the way to a filter works, not how well a model reads.
+    A few rules about tense and dates: they show that the path to a filter works, not how well a model reads.
     """
     return not any(_tells(sentence, as_of) for sentence in _SENTENCE.split(f"{title}\n{text}"))
 
@@ -121,10 +121,10 @@ def _tells(sentence: str, as_of: AsOf) -> bool:
 
 
 class TenseFilter:
-    """A stand-in for the filter: no model, a handful of rules about tense."""
+    """Stand-in for the filter: no model, only a handful of rules about tense."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        """One verdict per excerpt, in their order."""
+        """Return one verdict per excerpt, in order."""
         return [
             LeakVerdict(word="KEEP" if tells_nothing_late(one.title, one.text, as_of) else "DROP", reason="by tense")
             for one in excerpts
@@ -143,9 +143,9 @@ ADVICE = (
 )
 CAPTION = "Tuned and judged: by rules alone. Stand-in and models: by rules and filter; a model, of those it was asked."
 BATCHES_AT_ONCE = 4
-"""Requests in flight: the time of one runs while it waits in the queue of a model on this machine."""
+"""Number of requests in flight; the timeout of one runs while it waits in the queue of a local model."""
 MODEL_SECONDS = 600.0
-"""For a batch: a model on this machine may be slow, and a late answer would count as a drop."""
+"""Timeout for a batch, in seconds: a local model may be slow, and a late answer would count as a drop."""
 COLUMNS = (words("must"), words("tuned"), words("judged"), words("stand-in"))
 
 
@@ -168,8 +168,8 @@ class LeakOptions(StudyOptions):
 async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
     """How much of the future gets past the fence?
 
-    Thousands of made-up texts, leaks and clean ones, go through the rules alone, the rules with a stand-in for the
-    filter, and the rules with each model that is named. Printed by kind: what was stopped.
+    Thousands of synthetic texts, leaks and clean ones, go through the rules alone, the rules with a stand-in for the
+    filter, and the rules with each model that is named. The tables show what was stopped, by kind.
 
       foretell study leaks
 
@@ -198,7 +198,7 @@ async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
 
 @dataclass
 class _Counted:
-    """A filter that counts how often it was asked and gave no verdict."""
+    """A filter that counts how many texts it was asked about, and on how many it gave no clear verdict."""
 
     leak_filter: ContentFilter
     asked: int = 0
@@ -239,7 +239,7 @@ async def _ask_model(
     places: Sequence[int],
     at_once: int,
 ) -> dict[int, bool]:
-    """What the rules and a model as the filter stop of some of the cases."""
+    """Return, for the cases at `places`, whether the rules or a model as the filter stop them."""
     found = {place: refused[place] for place in places}
     left = [place for place in places if not refused[place]]
     setup.progress(0, len(left))
@@ -268,7 +268,7 @@ def leak_study(
     stand_in: Sequence[bool],
     by_model: Mapping[str, Mapping[int, bool]],
 ) -> StudyResult:
-    """The study of what was stopped, by kind and in all."""
+    """Study what was stopped, by kind and overall."""
     dated = _tally(cases, refused, lambda case: case.leak and case.dated and case.part == "judged")
     false = _tally(cases, refused, lambda case: not case.leak)
     recall, drops = share_interval(*dated), share_interval(*false)
@@ -289,7 +289,7 @@ def leak_study(
 
 
 Counts = tuple[int, int]
-"""Stopped, and how many in all."""
+"""Number stopped, and total number."""
 
 
 def _tally(cases: Sequence[LeakCase], stopped: Sequence[bool], wanted: Callable[[LeakCase], bool]) -> Counts:
@@ -318,7 +318,7 @@ def _row(
 
 
 def _short(model: str) -> str:
-    """A model's name without its provider and folders."""
+    """Return a model's name without its provider and folders."""
     return model.partition(":")[2].rsplit("/", 1)[-1] or model
 
 

@@ -54,7 +54,7 @@ LOWEST, HIGHEST = 1, 5
 
 @dataclass(frozen=True, kw_only=True)
 class RubricDimension:
-    """One side of a forecast's reasons."""
+    """One dimension on which a forecast's reasons are marked."""
 
     name: str
     label: str
@@ -63,7 +63,7 @@ class RubricDimension:
     """What earns 1, 2, 3, 4 and 5."""
 
     def prompt_text(self) -> str:
-        """As the judge reads it."""
+        """Return the dimension as the judge reads it."""
         lines = [f"  {mark}: {text}" for mark, text in enumerate(self.marks, start=LOWEST)]
         return "\n".join([f"`{self.name}` ({self.label}). {self.asks}", *lines])
 
@@ -155,11 +155,11 @@ Marks:
 - synthesis: 3. The pieces fit together, but how much each counts can only be guessed.
 - alignment: 3. Four in five fits the argument; why not nine in ten stays open, and 0.78 is not four in five.
 - uncertainty: 4. Weather and lateness are specific and bear on the slack; their effect is not put in numbers."""
-"""A forecast on a matter outside the study, with the marks it deserves: it tells the judge where the scale lies."""
+"""A marked forecast on a matter outside the study, which shows the judge where the scale lies."""
 
 
 def judge_instruction() -> str:
-    """Everything a judge is told before it sees a case."""
+    """Return everything that a judge is told before it sees a case."""
     rubric = "\n\n".join(one.prompt_text() for one in DIMENSIONS.values())
     names = ", ".join(f'"{name}": {{"reason": "<why>", "score": <mark>}}' for name in DIMENSIONS)
     return (
@@ -182,7 +182,7 @@ ITEM, RATER = "item", "rater"
 
 @dataclass(frozen=True, kw_only=True)
 class Rating:
-    """What one person said about one item; dimensions left blank are absent."""
+    """One person's marks for one item; dimensions left blank are absent."""
 
     item: str
     rater: str
@@ -190,7 +190,7 @@ class Rating:
 
 
 def rating_sheet(items: Sequence[tuple[str, str]]) -> str:
-    """An empty sheet for raters as CSV: the id and the text of each item, and a column for every mark."""
+    """Return an empty sheet for raters as CSV: the id and the text of each item, and a column for every mark."""
     rows = [{ITEM: item, "text": shown} for item, shown in items]
     return rows_as_csv(rows, (ITEM, RATER, *DIMENSIONS, "text"))
 
@@ -234,7 +234,7 @@ class ReasoningCase:
     context: PredictionContext
     forecast: Forecast
     view: ContextView = BOTH
-    """What of the context the forecaster was shown."""
+    """Which part of the context the forecaster was shown."""
 
     @property
     def item(self) -> str:
@@ -245,11 +245,11 @@ class ReasoningCase:
 
     @property
     def reasons(self) -> str:
-        """What the forecaster wrote, without its numbers."""
+        """The forecaster's rationale without its numbers."""
         return without_numbers(self.forecast.rationale)[:LONGEST_REASONS]
 
     def sheet(self) -> str:
-        """The same text that the judge reads, for people who rate it."""
+        """Return the text that the judge reads, for people who rate it."""
         numbers = "\n".join(f"- {target}: {p:.3f}" for target, p in self.forecast.p.items())
         return f"{render(self.context, self.view)}\n\n# Probabilities\n\n{numbers}\n\n# Reasons\n\n{self.reasons}"
 
@@ -269,7 +269,10 @@ class MarkedCase:
 
 
 def judge_request(case: ReasoningCase, judge: str) -> Request:
-    """What the judge is asked: as JSON, so that no text can pose as another. The forecaster stays unnamed."""
+    """Return the request to the judge.
+
+    It is JSON, so that no text can pose as another, and does not name the forecaster.
+    """
     task = {
         "case": render(case.context, case.view),
         "probabilities": {target: round(p, 4) for target, p in case.forecast.p.items()},
@@ -288,7 +291,7 @@ def judge_request(case: ReasoningCase, judge: str) -> Request:
 async def mark_cases(
     cases: Sequence[ReasoningCase], model: Model, judge: str, progress: StudyProgress = ignore_progress
 ) -> list[MarkedCase]:
-    """The marks of every case; each case is judged by itself, with the same instruction."""
+    """Mark every case by itself, with the same instruction."""
 
     async def mark(case: ReasoningCase) -> MarkedCase:
         try:
@@ -388,7 +391,7 @@ async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
 def judge_study(
     marked: Sequence[MarkedCase], ratings: Sequence[Rating] = (), resampling: Resampling = DEFAULT_DRAWS
 ) -> StudyResult:
-    """The study of a judge's marks, with people's ratings of the same items where there are any."""
+    """Study a judge's marks, with people's ratings of the same items if there are any."""
     done = [one for one in marked if one.scores]
     board = _by_forecaster(done, resampling)
     means = {name: mean for name, mean in board.column("mean").items() if isinstance(mean, Interval)}
@@ -429,11 +432,11 @@ def _by_forecaster(done: Sequence[MarkedCase], resampling: Resampling) -> StudyT
 
 
 MarkPair = tuple[int, int, str]
-"""Two marks for one item."""
+"""Two marks for one item, and the item."""
 
 
 def _agreements(done: Sequence[MarkedCase], ratings: Sequence[Rating], resampling: Resampling) -> list[StudyTable]:
-    """People beside the judge, and beside each other, by dimension."""
+    """Tables of agreement between people and judge, and among people, by dimension."""
     judged = {one.case.item: one.scores for one in done}
     with_judge: dict[str, list[MarkPair]] = {
         name: [

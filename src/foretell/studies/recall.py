@@ -1,7 +1,7 @@
 """Study: what does a model remember of past events? Asked directly, and by its forecasts with and without sources.
 
 After Prophet Arena (2025, section 4.1.1 and appendix D.8). The events must have ended before the model's knowledge
-does, else there is nothing to remember.
+cutoff; otherwise there is nothing to remember.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ from foretell.studies.inputs import (
 )
 
 MemoryKind = Literal["right", "wrong", "vague", "none"]
-"""Recognised and recalled as it was; recalled otherwise; recognised without an outcome; not recognised."""
+"""Recognised and recalled rightly; recalled wrongly; recognised without an outcome; not recognised."""
 PROOF = 2
 """Minimum number of facts that should support a claim to remember."""
 INSTRUCTION = """\
@@ -84,13 +84,13 @@ memory where there is one, else by judgement.
 
 @dataclass(frozen=True, kw_only=True)
 class PastEvent:
-    """An event whose outcome is known, with a context that has its sources."""
+    """An event with a known outcome, and a context that has its sources."""
 
     context: PredictionContext
     truth: Mapping[str, int]
-    """0 or 1 by target id; targets without a known outcome are absent."""
+    """Outcome (0 or 1) by target id; targets without a known outcome are absent."""
     refused: tuple[RefusedArticle, ...] = ()
-    """Published sources that the fence refuses, and no model is shown."""
+    """Published sources that the fence refuses, so that no model is shown them."""
 
     def __post_init__(self) -> None:
         unknown = set(self.truth) - {target.id for target in self.question.targets}
@@ -99,7 +99,7 @@ class PastEvent:
 
     @property
     def question(self) -> Question:
-        """What was asked."""
+        """The question that was asked."""
         return self.context.question
 
 
@@ -109,13 +109,13 @@ class Recollection:
 
     recognised: bool
     recalled: Mapping[str, int]
-    """0 or 1 by target id; what it does not remember is absent."""
+    """Recalled outcome (0 or 1) by target id; what the model does not remember is absent."""
     facts: tuple[str, ...] = ()
     p: Mapping[str, float] = field(default_factory=dict[str, float])
     rationale: str = ""
 
     def compared_with(self, truth: Mapping[str, int]) -> MemoryKind:
-        """How the memory compares with what happened: one wrong outcome makes it wrong."""
+        """Compare the memory with what happened; one wrong outcome makes it wrong."""
         if not self.recognised:
             return "none"
         right = [outcome == truth[target] for target, outcome in self.recalled.items() if target in truth]
@@ -124,7 +124,7 @@ class Recollection:
 
 @dataclass(frozen=True, kw_only=True)
 class RecallResult:
-    """One event, put to one model in three ways."""
+    """The answers of one model about one event, asked in three ways."""
 
     past: PastEvent
     recollection: Recollection | None
@@ -135,14 +135,14 @@ class RecallResult:
 
     @property
     def memory(self) -> MemoryKind | None:
-        """None if the model gave no usable answer."""
+        """How the memory compares with what happened; None if the model gave no usable answer."""
         return None if self.recollection is None else self.recollection.compared_with(self.past.truth)
 
 
 async def recall_events(
     events: Sequence[PastEvent], context_of: Callable[[Question], Context], progress: StudyProgress = ignore_progress
 ) -> list[RecallResult]:
-    """Put every event to the model three times: what it remembers, a forecast without sources, one with them."""
+    """Ask the model about every event three times: what it remembers, a forecast without sources, and one with them."""
 
     async def remember(past: PastEvent) -> RecallResult:
         # A past event is asked about as of its own context.
@@ -168,7 +168,7 @@ async def recall_events(
 
 
 async def _ask_recollection(question: Question, context: Context) -> Recollection | str:
-    """What the model remembers, or why it gave no usable answer."""
+    """Return what the model remembers, or why it gave no usable answer."""
     names = OutcomeNames.of(question)
     request = Request(
         model=context.models.name("agent"),
@@ -184,7 +184,10 @@ async def _ask_recollection(question: Question, context: Context) -> Recollectio
 
 
 def recall_messages(question: Question, names: OutcomeNames) -> tuple[Message, ...]:
-    """What the model is asked. Unlike a forecaster it is told when the event ended: that helps to place it."""
+    """Return the messages to the model.
+
+    Unlike a forecaster, it is told when the event ended, because that helps to place it.
+    """
     recalled = ", ".join(f'"{key}": "<yes, no or unknown>"' for key in list(names.keys)[:3])
     numbers = ", ".join(f'"{key}": <number>' for key in list(names.keys)[:3])
     more = ", …" if len(names.keys) > 3 else ""
@@ -251,7 +254,7 @@ def _schema(names: OutcomeNames) -> dict[str, Any]:
 def past_events(
     dataset: str, *, rounds: Sequence[str] = (), outcomes: Path | None = None, limit: int | None = None
 ) -> list[PastEvent]:
-    """Events with a known outcome, the last asking of each; `outcomes` tells those that the set does not."""
+    """Return events with a known outcome, each as last asked; `outcomes` adds those that the question set lacks."""
     questions = open_benchmark(dataset, rounds=rounds).questions
     told_apart = read_outcomes(outcomes) if outcomes is not None else ()
     listed = {(one.question_id, one.target_id): one.outcome for one in told_apart}
@@ -321,9 +324,9 @@ class RecallOptions(StudyOptions):
 async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
     """What do models remember of past events?
 
-    Every event is put three times: recall, forecast without sources, forecast with them. Choose events that ended
-    before the models' knowledge does. Who remembers much cannot be tested on such events; who claims to remember and
-    is wrong makes memories up.
+    Every event is put to a model three times: recall, forecast without sources, forecast with them. Choose events that
+    ended before the models' knowledge cutoff. A model that remembers much cannot be tested on such events; one that
+    claims to remember and is wrong makes memories up.
 
       foretell study recall --questions subset.csv --model openai:NAME --model google:NAME --budget 2
     """
@@ -346,7 +349,7 @@ async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
 
 
 def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_DRAWS) -> StudyResult:
-    """The study of what models remember, by model."""
+    """Study what models remember, by model."""
     rates: dict[str, tuple[CellValue, ...]] = {}
     claims: list[str] = []
     for model, group in by_model.items():
@@ -394,7 +397,7 @@ def _shares(group: RecallGroup) -> tuple[CellValue, ...]:
 
 
 def _scores_table(by_model: Mapping[str, RecallGroup], resampling: Resampling) -> StudyTable:
-    """Brier scores of the three ways, over all events and apart by what was remembered."""
+    """Table of the Brier scores of the three ways, over all events and by what was remembered."""
     rows: dict[str, tuple[CellValue, ...]] = {}
     for model, group in by_model.items():
         parts = {
@@ -421,7 +424,7 @@ def _brier_row(group: RecallGroup, resampling: Resampling) -> tuple[CellValue, .
 
 
 def _brier(answer: Recollection | Forecast | None, truth: Mapping[str, int]) -> float:
-    """The event's Brier score, NaN if there is no forecast."""
+    """Return the event's Brier score; NaN if there is no forecast."""
     return mean_brier([answer.p[target] for target in truth], list(truth.values())) if answer else float("nan")
 
 

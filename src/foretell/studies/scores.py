@@ -26,7 +26,7 @@ from foretell.scoring.scoreboard import OVERALL
 
 KINDS = ("market", "dataset")
 Scores = Mapping[str, Floats]
-"""By rule or by configuration, the Brier score of every target; NaN if there is no answer."""
+"""Brier score of every target, by rule or by configuration; NaN if there is no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,25 +37,25 @@ class RuleScore:
     n: int
     completion: float
     index: Mapping[str, Interval]
-    """By kind and overall; overall is the mean over kinds and absent where a kind was left out."""
+    """Index by kind and overall; overall is the mean over kinds, and absent if a kind was left out."""
     differences: Mapping[str, Comparison]
-    """Minus the reference, questions resampled; empty for the reference itself."""
+    """Differences to the reference by group, with questions resampled; empty for the reference itself."""
     two_way: Comparison | None = None
-    """The overall difference when resolution days are resampled beside questions."""
+    """Overall difference with resolution days resampled as well as questions."""
 
 
 def brier_of(p: Floats, examples: Examples) -> Floats:
-    """Squared error of every target, NaN if there is no forecast."""
+    """Return the squared error of every target; NaN if there is no forecast."""
     return (p - examples.outcome) ** 2
 
 
 def raw_brier(examples: Examples) -> Floats:
-    """Squared error of the logit mean of the trials."""
+    """Return the squared error of the logit mean of the trials."""
     return brier_of(examples.rows.raw, examples)
 
 
 def index_of(score: Floats, examples: Examples, group: str = OVERALL) -> float:
-    """The Brier index of what was answered; overall is the mean over kinds, NaN if one was left out entirely."""
+    """Return the Brier index of the answered targets; overall is the mean over kinds, NaN if one was left out."""
     indices: list[float] = []
     for kind in np.unique(examples.rows.kind) if group == OVERALL else [group]:
         answered = (examples.rows.kind == kind) & np.isfinite(score)
@@ -66,16 +66,16 @@ def index_of(score: Floats, examples: Examples, group: str = OVERALL) -> float:
 
 
 def groups_of(examples: Examples) -> tuple[str, ...]:
-    """The kinds there are and overall; overall alone where there is one kind."""
+    """Return the kinds that are present, and overall; overall alone if there is one kind."""
     present = [kind for kind in KINDS if (examples.rows.kind == kind).any()]
     return (*present, OVERALL) if len(present) > 1 else (OVERALL,)
 
 
 def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: Resampling) -> list[RuleScore]:
-    """Every rule with its intervals and its paired differences to the reference, in the order given.
+    """Score every rule, with intervals and paired differences to the reference, in the order given.
 
-    All differences within a group come from the same resamples of whole questions: the same market asked in two
-    rounds, and the horizons of one series, are drawn together.
+    All differences within a group come from the same resamples of whole questions: the same market asked in two rounds,
+    and the horizons of one series, are drawn together.
     """
     names, groups = list(scores), groups_of(examples)
     matrix, at = np.column_stack([*scores.values()]), names.index(reference)
@@ -97,7 +97,7 @@ def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: 
 
 
 def _intervals(matrix: Floats, examples: Examples, group: str, resampling: Resampling) -> list[Interval | None]:
-    """The index of every rule on what it answered, all rules on the same resamples."""
+    """Return the interval of every rule's index on the targets it answered, all rules on the same resamples."""
     member = _of_group(examples, group)
     scores, answered = matrix[member], np.isfinite(matrix[member])
     weight = np.where(answered, examples.weight[member, None], 0.0)
@@ -127,7 +127,7 @@ def _gaps(
 
 
 def _design(examples: Examples, group: str, *, crossed: bool = False, weighted: bool = True) -> ResamplingDesign:
-    """Rows of a group: questions as clusters, kinds apart in the overall group."""
+    """Return the resampling design of a group: questions as clusters; overall, kinds as strata."""
     several = len(groups_of(examples)) > 1
     return ResamplingDesign(
         cluster=examples.rows.cluster,
@@ -142,7 +142,7 @@ def _of_group(examples: Examples, group: str) -> Bools:
 
 
 def right_answers(p: Floats, outcome: Floats) -> Floats:
-    """1 where p is on the side of one half on which it came out, 0 where not (exactly one half is wrong), else NaN.
+    """Return 1 if p is on the side of one half that came true, 0 if not (one half is wrong), and NaN if p is NaN.
 
     >>> right_answers(np.array([0.8, 0.5, 0.1, np.nan]), np.array([1.0, 1.0, 1.0, 1.0])).tolist()
     [1.0, 0.0, 0.0, nan]
@@ -151,26 +151,26 @@ def right_answers(p: Floats, outcome: Floats) -> Floats:
 
 
 def mean_of_runs(values: Floats) -> Floats:
-    """Mean over runs (rows), those that failed left out; NaN if none answered."""
+    """Return the mean over runs (rows), leaving out those that failed; NaN if none answered."""
     n = (~np.isnan(values)).sum(axis=0)
     return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
 
 
 def known_mean(values: Floats, cluster: Strings, how: Resampling) -> Interval | None:
-    """The mean of the values that exist, whole clusters resampled; None if there is none."""
+    """Return the mean of the values that exist, with whole clusters resampled; None if there are none."""
     known = np.isfinite(values)
     return bootstrap_score(values[known], cluster[known], resampling=how) if known.any() else None
 
 
 def run_accuracy(examples: Examples) -> Floats:
-    """Per target, the share of its runs that answered rightly, in per cent; NaN if none answered."""
+    """Return the percentage of a target's runs that were right, for every target; NaN if none answered."""
     return 100 * mean_of_runs(right_answers(examples.rows.trials, examples.outcome))
 
 
 def step_scores(
     column: str, groups: Sequence[str], scores: Mapping[str, tuple[Interval, ...]], n: Sequence[int]
 ) -> Breakdown:
-    """Several rules over the steps of something, for a chart of lines; `n` is how many cases each step rests on."""
+    """Return the scores of several rules over ordered steps, for a line chart; `n` is the number of cases per step."""
     return Breakdown(
         column=column,
         ordered=True,
@@ -183,7 +183,7 @@ def step_scores(
 
 
 def paired_gap(first: Floats, second: Floats, examples: Examples, group: str, how: Resampling) -> Comparison:
-    """Index of the first − index of the second within a group, on the targets both answered, questions resampled."""
+    """Return index(first) − index(second) within a group, on targets that both answered, with questions resampled."""
     member = _of_group(examples, group)
     design = _design(examples, group).take(member)
     return compare_paired(first[member], second[member], design, statistic=brier_index_from_sums, resampling=how)
@@ -192,9 +192,9 @@ def paired_gap(first: Floats, second: Floats, examples: Examples, group: str, ho
 def mean_gain(
     first: Sequence[Floats], second: Sequence[Floats], examples: Examples, how: Resampling, *, group: str = OVERALL
 ) -> Comparison:
-    """Mean over pairs of index(first) − index(second), all pairs recomputed on the same resamples.
+    """Return the mean over pairs of index(first) − index(second), all pairs recomputed on the same resamples.
 
-    Only targets that every one of them answered count.
+    Only targets that all of them answered count.
     """
     member = _of_group(examples, group)
     weight = examples.weight[member, None]
@@ -218,7 +218,7 @@ def mean_index(sums: Floats) -> Floats:
 def rule_score_table(
     title: str, scores: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
 ) -> StudyTable:
-    """Rules as a table: index and difference by kind, then overall with both intervals of the difference."""
+    """Table of rules: index and difference by kind, then overall with both intervals of the difference."""
     kinds = [group for group in groups if group != OVERALL]
     columns = [
         one
@@ -244,7 +244,7 @@ def rule_score_table(
 
 
 def estimate(score: RuleScore, group: str) -> float | None:
-    """The index of a rule within a group without its interval."""
+    """Return the index of a rule within a group without its interval; None if it has none."""
     return score.index[group].estimate if group in score.index else None
 
 
@@ -256,9 +256,9 @@ class PairedGains:
     """Paired gains in Brier index, by configuration and on average."""
 
     mean: Comparison
-    """All configurations recomputed on the same resamples, on the targets that all of them answered."""
+    """Mean gain, all configurations recomputed on the same resamples, on the targets that all of them answered."""
     kinds: Mapping[str, Comparison]
-    """The mean on each kind of question, where there are several."""
+    """Mean gain on each kind of question, if there are several."""
     by_config: Mapping[str, Comparison]
 
     @property
@@ -268,21 +268,21 @@ class PairedGains:
 
     @property
     def better(self) -> int:
-        """How many gain."""
+        """Number of configurations that gain."""
         return sum(one.diff > 0 for one in self.by_config.values())
 
     @property
     def clearly_worse(self) -> int:
-        """How many lose by more than noise: the whole interval lies below zero."""
+        """Number of configurations that lose by more than noise: the whole interval lies below zero."""
         return sum(one.high < 0 for one in self.by_config.values())
 
     def values(self) -> tuple[CellValue, ...]:
-        """For a table with `SPREAD` columns."""
+        """Return the values of the `SPREAD` columns of a table."""
         name, worst = self.worst
         return (worst, name, f"{self.better} of {len(self.by_config)}", self.clearly_worse)
 
     def __str__(self) -> str:
-        """How many configurations are hurt, and the worst case."""
+        """Say how many configurations lose, and name the worst case."""
         name, worst = self.worst
         hurt = "no configuration loses by more than noise"
         if self.clearly_worse:
@@ -299,7 +299,7 @@ SPREAD = (
 
 
 def paired_gains(after: Scores, before: Scores, configs: Mapping[str, Examples], how: Resampling) -> PairedGains:
-    """What the change from `before` to `after` brings to the configurations of `after`."""
+    """Return the gains of the configurations of `after` over those of `before`."""
     some, pairs = configs[next(iter(after))], ([*after.values()], [before[name] for name in after])
     return PairedGains(
         mean=mean_gain(*pairs, some, how),
@@ -309,7 +309,7 @@ def paired_gains(after: Scores, before: Scores, configs: Mapping[str, Examples],
 
 
 def gains_table(title: str, row_header: str, gains: Mapping[str, PairedGains], *, decimals: int = 1) -> StudyTable:
-    """Mean gains by kind and overall, and how they are spread over configurations."""
+    """Table of mean gains by kind and overall, and of how they are spread over configurations."""
     kinds = [kind for kind in KINDS if kind in next(iter(gains.values())).kinds]
     columns = [column(f"Δ {kind}", f"mean difference on {kind} questions", decimals) for kind in kinds]
     columns.append(column("Δ", "mean difference overall, all of them on the same resamples", decimals))
@@ -318,7 +318,7 @@ def gains_table(title: str, row_header: str, gains: Mapping[str, PairedGains], *
 
 
 def gains_chart(name: str, title: str, gains: Mapping[str, PairedGains], label: str) -> StudyChart:
-    """The mean gains as a chart, the largest on top."""
+    """Chart of the mean gains, the largest on top."""
     order = sorted(gains, key=lambda name: -gains[name].mean.diff)
     means = {one: gains[one].mean.interval for one in order}
     return forest_chart(name, title, means, label, decimals=2, reference=0.0)

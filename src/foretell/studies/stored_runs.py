@@ -67,15 +67,15 @@ def with_distinct_names(runs: Sequence[StoredRun]) -> list[StoredRun]:
 
 
 TRACE = "context "
-"""How the trace of a forecast on a context begins; its digest follows."""
+"""Prefix of the trace of a forecast on a context; the context's digest follows."""
 CellPlace = tuple[str, str, int]
-"""Question, due moment and trial."""
+"""Question id, due time and trial."""
 
 
 def read_statements(store: RunStore, run: str, *, name: str = "") -> list[StatedForecast]:
-    """What every trial of a run stated before it was made coherent; its forecast where that was not kept.
+    """Return what every trial of a run stated before it was made coherent, or its forecast if that was not stored.
 
-    `name` replaces the forecaster's own: runs of one forecaster with several models need one each.
+    `name` replaces the forecaster's own name, because runs of one forecaster with several models need one each.
     """
     records = _records(store, run)
     return [
@@ -89,10 +89,10 @@ def read_statements(store: RunStore, run: str, *, name: str = "") -> list[Stated
 
 
 def read_cases(store: RunStore, run: str, find: Callable[[str], PredictionContext | None]) -> list[ReasoningCase]:
-    """Every forecast of a run that gives reasons, with what it was shown.
+    """Return every forecast of a run that gives reasons, with what it was shown.
 
-    That is its context where one was shown and `find` knows its digest. An agent looked for itself: its case holds
-    the question and the results of its last tools, cut short.
+    That is its context if one was shown and `find` knows its digest. An agent searches for itself: its case holds the
+    question and the results of its last tools, cut short.
     """
     records, events = _records(store, run), _events(store, run)
     cases: list[ReasoningCase] = []
@@ -106,7 +106,7 @@ def read_cases(store: RunStore, run: str, find: Callable[[str], PredictionContex
 
 
 def _seen_by_agent(question: Question, as_of: AsOf, events: Sequence[TraceEvent]) -> PredictionContext:
-    """The question with the last ten results of the agent's tools."""
+    """Return a context of the question and the last ten results of the agent's tools."""
     used = [one for one in events if isinstance(one, ToolUsed) and not one.failed and one.tool != SUBMIT]
     sources: list[RankedSource] = []
     for n, one in enumerate([one for one in used if one.result.strip()][-10:]):
@@ -118,7 +118,7 @@ def _seen_by_agent(question: Question, as_of: AsOf, events: Sequence[TraceEvent]
 
 
 def traces_of_runs(store: RunStore, starts: Sequence[str]) -> dict[str, list[TracedTrial]]:
-    """The traces of trials by name of the run, in the order of questions; a panel is not a trial."""
+    """Return the traces of trials by name of the run, in the order of questions; a panel is not a trial."""
     found: dict[str, list[TracedTrial]] = {}
     for run in find_stored_runs(store, starts):
         events = sorted(_events(store, run.id).items())
@@ -137,7 +137,7 @@ def _events(store: RunStore, run: str) -> dict[CellPlace, list[TraceEvent]]:
 
 
 def _records(store: RunStore, run: str) -> dict[CellPlace, Mapping[str, Any]]:
-    """The last record of each cell that says what was stated."""
+    """Return the last record of each cell that says what was stated."""
     return {
         place: event.belief
         for place, events in _events(store, run).items()
@@ -166,11 +166,14 @@ class TrialAssumptions:
     """What counts as known when a question is asked, and which outcomes are used."""
 
     price: Literal["due", "freeze"] = "due"
-    """The crowd's price on the due date, or when the question was written about ten days before."""
+    """Crowd price to use: on the due date, or when the question was written about ten days before."""
     prior: Literal["past", "paper"] = "past"
-    """Base rates counted from what had resolved before the due date, or the paper's rounded ones, which saw later."""
+    """Base rates to use: counted from what had resolved before the due date, or the paper's rounded ones.
+
+    The latter also saw later outcomes.
+    """
     outcome: Literal["outcome", "paper_outcome"] = "outcome"
-    """Answers as published now, or as they stood when the paper was written."""
+    """Outcomes to use: as published now, or as they stood when the paper was written."""
 
 
 OUT_OF_SAMPLE = TrialAssumptions()
@@ -180,9 +183,9 @@ AS_PUBLISHED = TrialAssumptions(price="freeze", prior="paper", outcome="paper_ou
 def read_trial_tables(
     folder: str | Path, prefix: str = "ab_", known: TrialAssumptions = OUT_OF_SAMPLE
 ) -> dict[str, Examples]:
-    """Every configuration of `<prefix>trials`, all over the same resolved targets, by name.
+    """Read every configuration of `<prefix>trials`, all over the same resolved targets, by name.
 
-    A trial that is not in the table has failed and is NaN, and so is a target that a configuration left out.
+    A trial that is missing from the table has failed and is NaN, and so is a target that a configuration left out.
     """
     root = Path(folder)
     asked = read_question_tables(root, prefix, outcomes=known.outcome, price=known.price)
@@ -203,7 +206,7 @@ def read_trial_tables(
 
 
 def _rates(root: Path, prefix: str, asked: QuestionSet, known: TrialAssumptions) -> Rates | None:
-    """Base rates from every round of the folder, where it has more than the rounds asked about."""
+    """Return base rates from every round of the folder, if it has more than the rounds asked about."""
     if known.prior == "paper":
         return FixedRates(table=PAPER_RATES)
     if prefix and any((root / f"questions{ending}").is_file() for ending in (".parquet", ".csv")):
@@ -233,7 +236,7 @@ def _target_rows(resolved: Sequence[ResolvedTarget], rates: Rates | None) -> Tri
 
 
 def _trials(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]) -> dict[str, Floats]:
-    """Trials × targets by configuration; what is about a target that has not resolved is left out."""
+    """Return trials × targets by configuration; trials of targets that have not resolved are left out."""
     rows = _read_trials(root, prefix)
     # Market forecasts carry no resolution date.
     places = {
@@ -256,7 +259,7 @@ def _trials(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]) -> dict
 
 
 def _read_trials(root: Path, prefix: str) -> ColumnArrays:
-    """Config, trial, probability, and a text that names the asking and its resolution date, if any."""
+    """Read configuration, trial, probability, and a key that names the asking and its resolution date, if any."""
     paths = [root / f"{prefix}trials{ending}" for ending in (".parquet", ".csv")]
     path = next((path for path in paths if path.is_file()), paths[0])
     with open_duckdb() as con, open_table(path, "trials", con) as table:
@@ -284,7 +287,7 @@ class ForecastCost:
 
 
 def read_trees(folder: Path) -> list[Tree]:
-    """Every tree file in a folder, in the order of their names."""
+    """Read every tree file in a folder, in the order of their names."""
     files = sorted(folder.glob("*.json"))
     if not files:
         raise InputError("there is no tree file", path=folder, hint="foretell run keeps them in trees/RUN of its home")
@@ -292,7 +295,7 @@ def read_trees(folder: Path) -> list[Tree]:
 
 
 def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:
-    """Dollars and, where the column is there, seconds per forecast by forecaster.
+    """Read dollars and, if the column exists, seconds per forecast, by forecaster.
 
     >>> read_cost_table([{"forecaster": "a", "dollars": 0.2}])["a"].dollars
     0.2

@@ -47,7 +47,7 @@ class RunStability:
 
     @classmethod
     def of(cls, examples: Examples) -> "RunStability":
-        """Over the runs that answered."""
+        """Compute the statistics over the runs that answered."""
         p, outcome = examples.rows.trials, examples.outcome
         happened = np.where(outcome == 1, p, 1 - p)
         hard = right_answers(p, outcome)
@@ -63,14 +63,14 @@ class RunStability:
 
 
 def variance_of_runs(values: Floats) -> Floats:
-    """Variance between runs (rows), n − 1; NaN with fewer than two."""
+    """Return the variance between runs (rows), divided by n − 1; NaN with fewer than two."""
     n = (~np.isnan(values)).sum(axis=0)
     squares = np.nansum((values - mean_of_runs(values)) ** 2, axis=0)
     return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
 
 
 def runs_histogram(examples: Examples, name: str) -> Chart:
-    """Distance of single runs to what happened: 0 is certain and right, 1 is certain and wrong."""
+    """Histogram of the distance of single runs to what happened: 0 is certain and right, 1 is certain and wrong."""
     off = np.abs(examples.rows.trials - examples.outcome)
     off = off[np.isfinite(off)]
     if not len(off):
@@ -93,9 +93,9 @@ STABILITY_NOTES = (
 
 
 def stability_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How much of the error is bias, how much is chance?
+    """How much of the error is bias, and how much is chance?
 
-    Repeated runs of every forecaster: accuracy, confidence, and how far runs of one question differ.
+    Compares repeated runs of every forecaster: accuracy, confidence, and how far runs of one question differ.
     """
     data = inputs.data(options)
     tables = complete_configs(data)
@@ -191,9 +191,9 @@ CONSENSUS_NOTES = (
 
 
 def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Who is right where others are wrong (McNemar)?
+    """Which methods are right when others are wrong (McNemar)?
 
-    All pairs of methods.
+    Compares all pairs of methods.
     """
     data = inputs.data(options)
     tables = complete_configs(data)
@@ -277,7 +277,7 @@ def _against_best(
 
 
 def _pairs_table(title: str, names: Sequence[str], decimals: int, cell: Callable[[int, int], CellValue]) -> StudyTable:
-    """A cell for every pair of different methods; columns go by the number of their method."""
+    """Table with a cell for every pair of different methods; columns are named by the number of their method."""
     columns = tuple(column(str(j + 1), name, decimals) for j, name in enumerate(names))
     places = range(len(names))
     rows = {f"{i + 1} {names[i]}": [None if i == j else cell(i, j) for j in places] for i in places}
@@ -290,7 +290,7 @@ def _gap(tests: McNemarMatrix, i: int, j: int) -> str:
 
 
 def _p(value: float) -> str:
-    """A p-value as text.
+    """Format a p-value.
 
     >>> _p(0.0123), _p(0.00002)
     ('0.012', '<0.001')
@@ -321,9 +321,9 @@ THRESHOLD_NOTES = (
 
 
 def threshold_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Where to cut a probability into True and False?
+    """Which threshold best splits True from False?
 
-    Every configuration by every criterion; the trials' logit mean answers.
+    Tries every criterion on every configuration; the forecast is the logit mean of the trials.
     """
     data = inputs.data(options)
     tables = complete_configs(data)
@@ -391,7 +391,7 @@ FRONTIER_NOTES = (
 def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
     """What does a right answer cost, in dollars and in time?
 
-    Forecasters whose cost is known, from their runs or from a table.
+    Compares forecasters whose cost is known, from their runs or from a table.
     """
     data = inputs.data(options)
     costs = data.costs

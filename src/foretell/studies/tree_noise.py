@@ -48,18 +48,18 @@ Disturbance = Callable[[Floats, float, np.random.Generator], Floats]
 
 
 def add_uniform_noise(p: Floats, ratio: float, rng: np.random.Generator) -> Floats:
-    """The chance plus U(0, ratio), at most 1: the paper's "normal" noise, which is not normal and only ever adds."""
+    """Add U(0, ratio), with a maximum of 1: the paper's "normal" noise, which is not normal and only ever adds."""
     return np.minimum(p + rng.uniform(0, ratio, p.shape), 1.0)
 
 
 def replace_by_chance(p: Floats, ratio: float, rng: np.random.Generator) -> Floats:
-    """With chance `ratio` any number, U(0, 1), in place of p."""
+    """Replace p by a draw from U(0, 1) with probability `ratio`."""
     hit = rng.random(p.shape) < ratio
     return np.where(hit, rng.random(p.shape), p)
 
 
 def reverse_by_chance(p: Floats, ratio: float, rng: np.random.Generator) -> Floats:
-    """With chance `ratio` the opposite, 1 − p."""
+    """Replace p by its opposite, 1 − p, with probability `ratio`."""
     return np.where(rng.random(p.shape) < ratio, 1 - p, p)
 
 
@@ -71,16 +71,16 @@ DISTURBANCES: Mapping[str, Disturbance] = {
 
 
 def variance_lost(before: Floats, after: Floats) -> float:
-    """Share of the variance of the answers that noise has spoilt: 1 − r², r the correlation of before and after.
+    """Return the share of the answers' variance lost to noise: 1 − r², with r the correlation of before and after.
 
-    It is what is left of the squared error after the best recalibration a + b·after, so that neither an answer that
-    hardly moves because it hardly ever moves, nor one that is merely shifted, is taken for robust. NaN if all
-    answers are the same.
+    It is what is left of the squared error after the best recalibration a + b·after. So an answer that hardly moves
+    under noise because it hardly ever moves is not taken for robust, nor one that is merely shifted for spoilt. NaN if
+    all answers are the same.
 
     For any rule of ours the answer is linear in each leaf by itself. If leaves are independent, and so are their
     disturbances, with one correlation ρ between a leaf before and after, then |r| ≤ |ρ|, and a weighted sum of the
-    leaves has r = ρ: no rule is spoilt less than a linear one. Proof: write the answer as Σ c_S·Π_{i∈S}(x_i − μ_i).
-    The terms are uncorrelated, each keeps ρ^|S| of its correlation, and |ρ|^|S| ≤ |ρ|; the rest is Cauchy–Schwarz.
+    leaves has r = ρ: no rule is spoilt less than a linear one. Proof: write the answer as Σ c_S·Π_{i∈S}(x_i − μ_i). The
+    terms are uncorrelated, each keeps ρ^|S| of its correlation, and |ρ|^|S| ≤ |ρ|; the rest is Cauchy–Schwarz.
 
     >>> x = np.array([0.1, 0.4, 0.7, 0.8])
     >>> round(variance_lost(x, 0.5 * x + 0.3), 9), round(variance_lost(x, 1 - x), 9)
@@ -95,7 +95,7 @@ def variance_lost(before: Floats, after: Floats) -> float:
 
 RATIOS = (0.1, 0.25, 0.5, 0.75, 1.0)
 AT = 0.25
-"""The ratio that the sentence reports."""
+"""Noise ratio that the summary sentence reports."""
 WITHOUT = ("", 0.0)
 RATIO_COLUMNS = tuple(column(f"{ratio:g}", f"noise ratio {ratio:g}") for ratio in RATIOS)
 NOISE_NOTES = (
@@ -110,18 +110,18 @@ NOISE_NOTES = (
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseEffect:
-    """What noise did in one world."""
+    """The effect of noise in one world."""
 
     spoilt: float
     accuracy: float
 
 
 NoiseEffects = dict[tuple[WorldRule, str, float], list[NoiseEffect]]
-"""By rule, kind of noise and ratio, one for each world; `WITHOUT` stands for no noise."""
+"""Effects by rule, kind of noise and ratio, one for each world; `WITHOUT` stands for no noise."""
 
 
 def noise_effects(simulation: Simulation, progress: StudyProgress = ignore_progress) -> NoiseEffects:
-    """What each kind and ratio of noise does to each rule, world by world."""
+    """Return the effect of each kind and ratio of noise on each rule, world by world."""
     found: NoiseEffects = {}
     for place in range(simulation.worlds):
         for rule in WORLD_RULES:
@@ -141,9 +141,10 @@ def _effect(asked: SimulatedQuestions, answer: Floats) -> NoiseEffect:
 
 
 def noise_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
-    """What does noise in the leaves do to a tree's answer?
+    """How does noise in the leaves affect a tree's answer?
 
-    Every rule under three kinds of noise, in simulated worlds; or the trees of files and runs where some are given.
+    Tests every rule under three kinds of noise, in simulated worlds, or in the trees of files and runs if some are
+    given.
     """
     data = inputs.data(options)
     if data.trees:
@@ -177,7 +178,10 @@ def noise_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
 
 
 def _mean(found: Sequence[NoiseEffect], what: str, how: Resampling) -> Interval:
-    """Mean over worlds in per cent, worlds resampled; where a rule always says the same, there is nothing to spoil."""
+    """Return the mean over worlds in per cent, with worlds resampled.
+
+    Worlds in which a rule always says the same are left out, because there is nothing to spoil.
+    """
     values = np.array([100 * getattr(one, what) for one in found])
     return bootstrap_score(values[np.isfinite(values)], resampling=how)
 
@@ -239,7 +243,7 @@ def _joins(seed: int) -> Mapping[str, Callable[[Tree], Tree]]:
 
 
 def noise_in_trees(data: StudyData) -> StudyResult:
-    """Every group of trees under every kind of noise."""
+    """Study every group of trees under every kind of noise."""
     grids = [_noise_table(noise, disturb, data) for noise, disturb in DISTURBANCES.items()]
     trees = [tree for group in data.trees.values() for tree in group]
     judged = sum(isinstance(tree.nodes[tree.root].link, JudgedLink) for tree in trees)
@@ -272,14 +276,14 @@ def _noise_table(noise: str, disturb: Disturbance, data: StudyData) -> StudyTabl
 
 
 def variance_lost_among(trees: Sequence[Tree], disturb: Disturbance, ratio: float, data: StudyData) -> Interval | None:
-    """1 − r² over the roots of the trees, in per cent; None if all roots are the same."""
+    """Return 1 − r² over the roots of the trees, in per cent; None if all roots are the same."""
     sums = np.stack([_sums(tree, disturb, ratio, [data.resampling.seed, i]) for i, tree in enumerate(trees)])
     found = bootstrap_sums(sums, _spoilt_from_sums, data.resampling)
     return found if np.isfinite(found.estimate) else None
 
 
 def _sums(tree: Tree, disturb: Disturbance, ratio: float, seed: list[int]) -> Floats:
-    """Of the copies of one tree: how many, Σx, Σy, Σx², Σy², Σxy of the root before and after."""
+    """Return sums over the copies of one tree: n, Σx, Σy, Σx², Σy², Σxy of the root before and after noise."""
     circuit = compile_tree(tree)
     names = leaves(tree)
     now = np.array([[circuit.inputs.get(name, tree.missing) for name in names]])
@@ -306,7 +310,7 @@ SD, UNEQUAL = 0.1, 0.5
 """Typical standard deviation between trials of a leaf, and how much leaves differ in it on the log scale."""
 BAR_RULES: tuple[WorldRule, ...] = ("linear", "logic")
 START, MORE = 2, 3
-"""Trials of every leaf at first, and how many more per leaf the budget allows."""
+"""Number of trials of every leaf at first, and how many more per leaf the budget allows."""
 UNCERTAINTY_NOTES = (
     "A grounder says chance + systematic error + passing error, held within [0, 1]. Passing errors differ between the "
     "trials of a leaf and may go together between leaves; leaves differ in how large theirs are. Lasting errors are "
@@ -326,12 +330,12 @@ class RepeatedGrounder:
 
     sd: float = SD
     correlation: float = 0.0
-    """Between the passing errors of two leaves in the same trial."""
+    """Correlation between the passing errors of two leaves in the same trial."""
     slant: float = 0.0
     """Standard deviation of the systematic error."""
 
     def ask(self, chance: Floats, trials: int, rng: np.random.Generator) -> Floats:
-        """Leaves × trials."""
+        """Return the answers, leaves × trials."""
         size = len(chance)
         own = np.exp(UNEQUAL * rng.standard_normal((size, 1)))
         own *= self.sd / np.sqrt(np.mean(own**2))
@@ -342,7 +346,7 @@ class RepeatedGrounder:
 
 
 def root_and_slopes(world: TreeWorld, numbers: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-    """The root's probability at these leaf values, and its slope with respect to each leaf."""
+    """Return the root's probability at these leaf values, and its slope with respect to each leaf."""
     circuit = world.circuit
     values = circuit.run(numbers)
     place = circuit.claims[ROOT]
@@ -362,7 +366,7 @@ def covered(
     *,
     systematic_error: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """For several questions of a world, whether the bar covers the true probability, and its width."""
+    """Return whether the error bar covers the true probability, and its width, for several questions of a world."""
     asked = draw_questions(world, QUESTIONS, rng)
     found: list[tuple[bool, float]] = []
     for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
@@ -376,7 +380,7 @@ def covered(
 
 
 def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Squared errors of the root with equal and with smart spending of the same number of trials."""
+    """Return the squared errors of the root with equal and with smart spending of the same number of trials."""
     asked = draw_questions(world, QUESTIONS, rng)
     errors: list[tuple[float, float]] = []
     for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
@@ -403,10 +407,10 @@ class UncertaintyOptions(SimulationOptions):
 
 
 def uncertainty_study(inputs: DataInputs, options: UncertaintyOptions) -> StudyResult:
-    """Does a tree's error bar cover the truth as it says?
+    """Do a tree's error bars cover the truth as they claim?
 
-    And do extra trials help more where the answer depends on them most? Linear and logic worlds, with independent,
-    correlated and systematic errors of the grounder.
+    Also shows whether extra trials help more on the leaves that the answer depends on most. Simulates linear and logic
+    worlds, with independent, correlated and systematic errors of the grounder.
     """
     data = inputs.data(options)
     coverage = coverage_table(options, data.resampling)

@@ -32,7 +32,7 @@ WorldRule = Literal["linear", "logic", "noisy-or", "average"]
 WORLD_RULES: tuple[WorldRule, ...] = ("linear", "logic", "noisy-or", "average")
 FEWEST_CHILDREN, MOST_CHILDREN = 2, 4
 LEAST_WEIGHT = 0.8
-"""The children of a linear claim carry at least this share of the probability that the intercept leaves."""
+"""Minimum share of the probability left by the intercept that the children of a linear claim carry."""
 OBSTACLES = 0.1
 """Share of children that a formula negates."""
 ASSUMPTIONS = 0.5
@@ -40,7 +40,7 @@ ASSUMPTIONS = 0.5
 
 
 def draw_shape(leaves: int, rng: np.random.Generator) -> dict[str, tuple[str, ...]]:
-    """The children of every claim in a random tree with at least that many leaves, shallow claims expanded first.
+    """Draw the children of every claim in a random tree with at least that many leaves, expanding shallow claims first.
 
     >>> shape = draw_shape(5, np.random.default_rng(0))
     >>> list(shape)[:3], sum(not below for below in shape.values()) >= 5
@@ -77,7 +77,7 @@ class TreeWorld:
         return compile_tree(self.tree)
 
     def chances(self, leaf: Floats) -> dict[str, Floats]:
-        """The true probability of every claim, for each row (question) of `leaf`."""
+        """Return the true probability of every claim, for each row (question) of `leaf`."""
         inputs = {claim: leaf[:, place] for place, claim in enumerate(self.leaves)}
         values = run_many(self.circuit, inputs, len(leaf))
         return {claim: values[place] for claim, place in self.circuit.claims.items()}
@@ -101,18 +101,21 @@ class Simulation:
 
     worlds: int = 60
     questions: int = 400
-    """In each world."""
+    """Number of questions in each world."""
     leaves: int = 10
     seed: int = 0
 
     def world(self, rule: WorldRule, place: int) -> tuple[TreeWorld, SimulatedQuestions]:
-        """One world and its questions. Worlds at the same place share the tree and its leaves, whatever their rule."""
+        """Return one world and its questions.
+
+        Worlds at the same place share the tree and its leaves, whatever their rule.
+        """
         world = draw_world(rule, self.leaves, np.random.default_rng([self.seed, place]))
         return world, draw_questions(world, self.questions, np.random.default_rng([self.seed, place, 1]))
 
 
 def draw_world(rule: WorldRule, leaves: int, rng: np.random.Generator) -> TreeWorld:
-    """A random tree whose links are all of one rule."""
+    """Draw a random tree whose links all follow one rule."""
     nodes: dict[str, Proposition] = {}
     for claim, children in draw_shape(leaves, rng).items():
         link = _draw_link(rule, children, rng) if children else None
@@ -122,14 +125,14 @@ def draw_world(rule: WorldRule, leaves: int, rng: np.random.Generator) -> TreeWo
 
 
 def draw_questions(world: TreeWorld, count: int, rng: np.random.Generator) -> SimulatedQuestions:
-    """Questions whose leaves have any probability with equal chance."""
+    """Draw questions whose leaves have uniformly distributed probabilities."""
     leaf = rng.random((count, len(world.leaves)))
     outcome = draw_outcomes(world, leaf, rng)[ROOT].astype(np.float64)
     return SimulatedQuestions(leaf=leaf, truth=world.chances(leaf)[ROOT], outcome=outcome)
 
 
 def draw_outcomes(world: TreeWorld, leaf: Floats, rng: np.random.Generator) -> dict[str, Bools]:
-    """Which claims come true, drawn from the leaves up; each row of `leaf` is one question."""
+    """Draw which claims come true, from the leaves up; each row of `leaf` is one question."""
     known: dict[str, Bools] = {}
     for claim in post_order(world.tree):
         node = world.tree.nodes[claim]
@@ -176,7 +179,7 @@ def _draw_link(rule: WorldRule, children: tuple[str, ...], rng: np.random.Genera
 
 
 def _draw_expression(children: tuple[str, ...], rng: np.random.Generator) -> FormulaLink:
-    """A formula that mentions every child once, in any order, with AND, OR and NOT at random."""
+    """Draw a formula that mentions every child once, in any order, with AND, OR and NOT at random."""
     parts: list[ex.Expression] = [
         ex.Not(ex.Var(child)) if rng.random() < OBSTACLES else ex.Var(child) for child in children
     ]

@@ -1,4 +1,4 @@
-"""Studies of combining: the gain of more trials, rules for combining them, and ensembles of forecasters."""
+"""Studies of combining: the gain from more trials, rules for combining them, and ensembles of forecasters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ from foretell.studies.scores import (
 )
 
 Pool = Callable[[Floats], Floats]
-"""K × n probabilities without a gap to n probabilities."""
+"""Combines K × n probabilities without gaps into n probabilities."""
 RULES: Mapping[str, Pool] = {
     "logit mean": logit_mean,
     "mean": mean,
@@ -57,7 +57,7 @@ RULES: Mapping[str, Pool] = {
 
 
 def pooled(pool: Pool, trials: Floats) -> Floats:
-    """The rule over the trials that gave an answer; NaN if none did.
+    """Apply the rule to the trials that gave an answer; NaN if none did.
 
     >>> pooled(mean, np.array([[0.2, 0.4, np.nan], [0.4, np.nan, np.nan]])).round(2).tolist()
     [0.3, 0.4, nan]
@@ -72,9 +72,9 @@ def pooled(pool: Pool, trials: Floats) -> Floats:
 
 
 def expected_brier(pool: Pool, examples: Examples, k: int) -> Floats:
-    """Brier score of every target when k of its trials are taken, the exact mean over all choices of k.
+    """Return the Brier score of every target with k of its trials: the exact mean over all choices of k.
 
-    Trials that failed count as taken: what is left of a choice answers, and a choice without any answer is left out.
+    Failed trials count as taken: the rest of a choice answers, and a choice without any answer is left out.
     """
     trials = examples.rows.trials
     total, count = np.zeros(len(examples)), np.zeros(len(examples))
@@ -86,11 +86,11 @@ def expected_brier(pool: Pool, examples: Examples, k: int) -> Floats:
 
 
 def endless_brier(examples: Examples) -> Floats:
-    """Brier score of the mean of infinitely many trials, estimated without bias from the spread of those there are.
+    """Estimate the Brier score of the mean of infinitely many trials, without bias, from the spread of those there are.
 
     The mean of k trials has the expected score (μ − o)² + σ²/k, so (p̄ − o)² − s²/K estimates what is left as k grows.
-    NaN if fewer than two trials answered. A single target's estimate may be negative; averages may not be read
-    without their interval.
+    NaN if fewer than two trials answered. The estimate of a single target may be negative, and averages must not be
+    read without their interval.
     """
     trials = examples.rows.trials
     answered = ~np.isnan(trials)
@@ -112,9 +112,9 @@ TRIAL_NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does another trial bring?
+    """How much does another trial improve the score?
 
-    Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
+    Shows curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -137,7 +137,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def _all_rules(examples: Examples, data: StudyData) -> list[RuleScore]:
-    """Every rule with every number of trials, against the logit mean of all trials."""
+    """Score every rule with every number of trials, against the logit mean of all trials."""
     most = len(examples.rows.trials)
     scores = {f"{rule} of {k}": expected_brier(RULES[rule], examples, k) for rule in CURVES for k in range(most, 0, -1)}
     if most > 1:
@@ -153,7 +153,7 @@ def _rules_table(name: str, scores: Sequence[RuleScore], examples: Examples) -> 
 
 
 def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], data: StudyData) -> StudyTable:
-    """One line per configuration: the logit mean's index with 1, 2, … trials, and what the last ones bring."""
+    """Table with a row per configuration: the logit mean's index with 1, 2, … trials, and the gain of all over one."""
     most = max(len(curve) for curve in curves.values())
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, curve in curves.items():
@@ -174,7 +174,10 @@ def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Flo
 
 
 def _curves_chart(place: int, name: str, scores: Sequence[RuleScore]) -> StudyChart:
-    """Paired differences to all trials' logit mean: intervals of the scores themselves would hide the curve."""
+    """Chart of paired differences to the logit mean of all trials.
+
+    Intervals of the scores themselves would hide the curve.
+    """
     none = Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
     gaps = {one.name: gap.interval if (gap := one.differences.get(OVERALL)) else none for one in scores}
     counts = range(1, sum(rule.startswith("logit mean of ") for rule in gaps) + 1)
@@ -221,9 +224,10 @@ AGGREGATION_NOTES = (
 
 
 def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How to combine trials: rules against the logit mean.
+    """How should trials be combined?
 
-    Mean gain of every rule over all complete configurations, and the paper's table for the chosen ones.
+    Compares rules with the logit mean: the mean gain of every rule over all complete configurations, and the paper's
+    table for the chosen ones.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
@@ -257,7 +261,7 @@ def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def _aggregated(examples: Examples) -> dict[str, Floats]:
-    """The Brier score of every target under every rule."""
+    """Return the Brier score of every target under every rule."""
     trials = examples.rows.trials
     most = len(trials)
     scores = {REFERENCE: raw_brier(examples)}
@@ -307,10 +311,10 @@ ENSEMBLE_NOTES = (
 
 
 def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does an ensemble of forecasters bring?
+    """Does an ensemble beat the best single forecaster?
 
-    Ensembles over all complete configurations and the price, with weights from the past alone, against the best single
-    one of the past.
+    Tests ensembles over all complete configurations and the price, with weights from the past alone, against the single
+    forecaster that was best in the past.
     """
     data = inputs.data(options)
     configs = complete_configs(data, two_for="an ensemble")

@@ -1,4 +1,4 @@
-"""Studies of chance: where the spread of scores comes from, and whether intervals hold what they promise."""
+"""Studies of chance: where the spread of scores comes from, and whether intervals cover as often as they claim."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class TrialScores:
     question: Ints
     methods: tuple[str, ...]
     cluster: Strings
-    """By the code of a question, what is resampled with it: the same question asked again."""
+    """Cluster of each question, by its code; a question that is asked again is resampled together with it."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -42,7 +42,10 @@ class TrialScores:
 
 
 def trial_scores(configs: Mapping[str, Examples], *, first_only: bool) -> TrialScores:
-    """Every trial that answered, 1 − |p − o|, over all targets or the first resolution date of every dated question."""
+    """Return the score 1 − |p − o| of every trial that answered.
+
+    With `first_only`, of the first resolution date of every dated question, otherwise of all targets.
+    """
     some = next(iter(configs.values()))
     at = np.arange(len(some))
     if first_only:
@@ -66,9 +69,9 @@ class VarianceComponents:
     question: float
     method: float
     both: float
-    """Question × method: some methods do better on some questions, trial after trial."""
+    """Interaction of question and method: some methods do better on some questions, trial after trial."""
     trial: float
-    """What differs between trials of one method on one question."""
+    """Differences between trials of one method on one question."""
 
     @property
     def total(self) -> float:
@@ -76,12 +79,12 @@ class VarianceComponents:
         return self.question + self.method + self.both + self.trial
 
     def share(self, name: str) -> float:
-        """A component's share of the total."""
+        """Return a component's share of the total."""
         return getattr(self, name) / self.total if self.total else float("nan")
 
 
 def variance_components(scores: TrialScores) -> VarianceComponents:
-    """Moment estimates from mean squares (Searle, Casella & McCulloch 1992, ch. 4); what comes out negative is zero.
+    """Estimate components from mean squares (Searle, Casella & McCulloch 1992, ch. 4); negative ones become zero.
 
     With K trials in each of M × Q cells: σ²(trial) = MS(within cells), σ²(both) = (MS(interaction) − MS(within)) / K,
     σ²(method) = (MS(method) − MS(interaction)) / QK, and the same for questions. On a table with gaps K, QK and MK are
@@ -140,7 +143,7 @@ EFFECTS = (
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Where does the spread of scores come from?
 
-    Analysis of variance, components, and method effects by three estimators.
+    Shows an analysis of variance, variance components, and method effects by three estimators.
     """
     data = inputs.data(options)
     configs = complete_configs(data, two_for="variance")
@@ -192,7 +195,7 @@ def _components_table(parts: Mapping[str, VarianceComponents]) -> StudyTable:
 
 
 def _effects(scores: TrialScores, how: Resampling) -> dict[str, Interval]:
-    """Each method's mean distance to the mean of all methods on the same question, questions resampled, in points."""
+    """Return each method's mean distance to all methods' mean on the same question, in points, questions resampled."""
     cells = 100 * scores.cells()
     answered = np.isfinite(cells)
     mean = np.where(answered, cells, 0.0).sum(axis=0) / np.maximum(answered.sum(axis=0), 1)
@@ -203,7 +206,7 @@ def _effects(scores: TrialScores, how: Resampling) -> dict[str, Interval]:
 
 
 def _effects_table(scores: TrialScores, effects: Mapping[str, Interval]) -> StudyTable:
-    """Method effects with question-clustered intervals, beside three ways to fit the additive model."""
+    """Table of method effects with question-clustered intervals, beside three ways to fit the additive model."""
     y = 100 * scores.y
     exact = two_way_effects(y, scores.method, scores.question)
     iterated = alternating_effects(y, scores.method, scores.question)
@@ -230,7 +233,7 @@ def _effects_table(scores: TrialScores, effects: Mapping[str, Interval]) -> Stud
 
 LEVEL = 0.95
 TRUTH_CLUSTERS = 200_000
-"""Clusters from which the true score of a world is counted."""
+"""Number of clusters from which the true score of a world is computed."""
 COVERAGE_NOTES = (
     "In every simulated table, clusters of a few targets share a shock that makes them easy or hard together; in the "
     "last rows, targets that resolve on one day share another. Coverage is the share of tables whose 95 % interval "
@@ -250,18 +253,18 @@ class CoverageOptions(StudyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedTable:
-    """The make-up of a simulated table: clusters of targets, and days that they share."""
+    """The layout of a simulated table: clusters of targets, and days that they share."""
 
     clusters: int
     size: int = 4
     days: int | None = None
     shock: float = 1.0
-    """Spread of what makes the targets of a cluster, or of a day, turn out alike, on the log-odds scale."""
+    """Standard deviation, in log-odds, of what makes the targets of a cluster, or of a day, turn out alike."""
     lean: float = 1.0
-    """Mean of what is said, on that scale: with one, a day on which all go up is a good day for everybody."""
+    """Mean of the forecasts, in log-odds; if positive, a day on which all go up is a good day for everybody."""
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Ints, Ints]:
-        """Squared errors, clusters and days of the targets."""
+        """Draw the squared errors, clusters and days of the targets."""
         cluster = np.repeat(np.arange(self.clusters), self.size)
         day = rng.integers(0, self.days, len(cluster)) if self.days else np.zeros(len(cluster), np.int64)
         own = rng.normal(0, self.shock, self.clusters)[cluster]
@@ -272,7 +275,7 @@ class SimulatedTable:
         return (1 / (1 + np.exp(-said)) - outcome) ** 2, cluster, day
 
     def truth(self, rng: np.random.Generator) -> float:
-        """The true Brier index, from a very large table."""
+        """Return the true Brier index, computed from a very large table."""
         many = replace(self, clusters=TRUTH_CLUSTERS, days=TRUTH_CLUSTERS if self.days else None)
         squared, _, _ = many.draw(rng)
         return float(100 * (1 - np.sqrt(squared.mean())))
@@ -288,9 +291,10 @@ KINDS: Mapping[str, SimulatedTable] = {
 
 
 def coverage_study(inputs: DataInputs, options: CoverageOptions) -> StudyResult:
-    """Do intervals hold what they promise?
+    """Do intervals cover the truth as often as they claim?
 
-    Coverage of the true score in simulated tables with few and many clusters, and with days that questions share.
+    Measures the coverage of the true score in simulated tables with few and many clusters, and with days that questions
+    share.
     """
     data = inputs.data(options)
     rows: dict[str, tuple[CellValue, ...]] = {}
@@ -326,7 +330,7 @@ WAYS = ("plain", "expanded", "two-way")
 
 
 def _chance(found: Mapping[str, CellValue], worlds: int) -> float:
-    """How far the share that boards have may be off, from so many tables (Agresti & Coull 1998)."""
+    """Return how far the boards' coverage may be off by chance, given the number of tables (Agresti & Coull 1998)."""
     reached = found["expanded"] if found["two-way"] is None else found["two-way"]
     assert isinstance(reached, float)
     share = (reached / 100 * worlds + 2) / (worlds + 4)
@@ -334,7 +338,7 @@ def _chance(found: Mapping[str, CellValue], worlds: int) -> float:
 
 
 def _coverage(kind: SimulatedTable, options: CoverageOptions, way: str) -> CellValue:
-    """How often the interval of a table holds the truth, in per cent."""
+    """Return how often the interval of a table covers the truth, in per cent."""
     if way == "two-way" and kind.days is None:
         return None
     rng = np.random.default_rng([options.seed, kind.clusters, kind.days or 0])
@@ -348,7 +352,7 @@ def _coverage(kind: SimulatedTable, options: CoverageOptions, way: str) -> CellV
 
 
 def _interval(squared: Floats, cluster: Ints, day: Ints | None, how: Resampling) -> Interval:
-    """The interval of the Brier index as boards make it."""
+    """Return the interval of the Brier index as boards compute it."""
     columns = np.column_stack([squared, np.ones(len(squared))])
     sides = [cluster] if day is None else [cluster, day, cluster * (int(day.max()) + 1) + day]
     sums = [factorise(side).sums(columns) for side in sides]

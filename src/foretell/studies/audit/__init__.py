@@ -12,6 +12,6 @@ HOMES = {
         "audit_material collect_passages draw_sample"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Maps each module to the names that the rest of the package imports from it."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -110,7 +110,7 @@ class VerdictCounts:
 
     @property
     def n(self) -> int:
-        """All of them."""
+        """Total number of verdicts."""
         return self.clean + self.leak + self.undecided
 
 
@@ -186,11 +186,11 @@ class AuditCase:
     title: str
     text: str
     sources: tuple[str, ...] | None = None
-    """Sources that may support the text, where that matters."""
+    """Sources that may support the text; None if they do not matter."""
 
     @property
     def shared(self) -> tuple[str, AsOf, str]:
-        """What all cases of one request share."""
+        """The fields that all cases of one request have in common."""
         return self.instruction, self.as_of, self.question
 
     @property
@@ -249,7 +249,7 @@ class Auditor:
     batch_chars: int = 40_000
 
     async def judge(self, cases: Sequence[AuditCase], progress: StudyProgress | None = None) -> list[AuditRuling]:
-        """One ruling per case, in order; equal cases are judged once."""
+        """Return one ruling per case, in order; equal cases are judged once."""
         known = {case: ruling for case in dict.fromkeys(cases) if (ruling := self._kept(case)) is not None}
         unknown = [case for case in dict.fromkeys(cases) if case not in known]
         done, total = len(known), len(known) + len(unknown)

@@ -360,12 +360,12 @@ class MaterialAudit:
     exposed: ClusteredRate
     """Questions that saw at least one leak or undecided text, among all questions of the run."""
     touched: frozenset[QuestionKey] = frozenset()
-    """Those questions."""
+    """The questions that saw at least one leak or undecided text."""
     judged: int = 0
     drawn_from: int = 0
-    """Texts there were; more than `judged` in a sample."""
+    """Number of texts that there were; more than `judged` if only a sample was judged."""
     shown: int = 0
-    """Texts among them that the agent saw."""
+    """Number of those texts that the agent saw."""
     without_text: Mapping[str, int] = field(default_factory=dict[str, int])
     cuts: int = 0
 

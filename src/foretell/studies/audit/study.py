@@ -427,7 +427,7 @@ def read_audit_record(store: RunStore, run: str, questions: Iterable[Question], 
 async def audit_record(
     record: AuditRecord, auditor: Auditor, *, sample: int | None = None, progress: StudyProgress | None = None
 ) -> tuple[MaterialAudit, MemoryAudit]:
-    """What the fence got wrong, and what the models remembered."""
+    """Audit a run: what the fence got wrong, and what the models remembered."""
     seen = await collect_passages(record.trials, record.origin)
     material = await audit_material(seen, record.scope, auditor, sample=sample, progress=progress)
     by_trial = {(one.question_id, one.as_of.at, one.trial): one for one in record.forecasts}
