@@ -79,7 +79,7 @@ MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out
 
 
 class HarmlessContext(click.Context):
-    """Error messages, which may contain a stranger's file name, cannot control the terminal."""
+    """A context that makes error messages, which may contain a stranger's file name, harmless to the terminal."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> Any:
         """Sanitize the message here, because another frame between a command and a model would be one more to read."""
