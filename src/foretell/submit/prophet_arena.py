@@ -261,7 +261,7 @@ class ProphetArenaSubmitter:
         return [OutgoingRequest(method="POST", address=address, body=dict(item.content)) for item in items]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Read back the forecasts. If a reply cannot be read, sending again does no harm, since it replaces."""
+        """Whether each forecast is already there. False if the reply cannot be parsed; resending it is harmless."""
         return [await self._stands(item.content) for item in items]
 
     async def report_unanswered(self, plan: SubmissionPlan) -> None:

@@ -560,7 +560,7 @@ class Poster:
         turns: int = 5,
         wait_seconds: float = 4.0,
     ) -> None:
-        """`http` must not repeat requests (see `SEND_ONCE`); `turns` is how often to come back to a closed door."""
+        """`http` must not retry requests (see `SEND_ONCE`); `turns` limits attempts if a server answers 429 or 403."""
         if http.limits.attempts != 1:
             raise ValueError("a client that repeats requests by itself may send a forecast twice; give it ONCE")
         self._http = http
