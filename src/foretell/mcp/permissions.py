@@ -232,7 +232,7 @@ class ServerPermissions:
         return self.check_own_tree(request)
 
     def check_tree_research(self, request: TreeResearch) -> TreeResearch:
-        """Return the request for research on one of this server's own trees if it names permitted models and sizes."""
+        """Return the request for research on this server's own tree if its models, engines and sizes are permitted."""
         return self.check_own_tree(self.check_research(request))
 
     def check_versions(self, request: TreeDiffRequest) -> TreeDiffRequest:

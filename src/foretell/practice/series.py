@@ -237,7 +237,10 @@ def _meta(share: SampleShare) -> dict[str, Any]:
 
 
 class PracticeOpenMeteo(PracticeService):
-    """The same weather everywhere: observed up to five days ago, forecast with an error that grows with the lead."""
+    """Serves the same weather everywhere: observed up to five days ago, and forecast.
+
+    A forecast's error grows with its lead time.
+    """
 
     def __init__(self, weather: Callable[[date], float], *, today: date, offset: timedelta = timedelta(0)) -> None:
         self.weather = weather

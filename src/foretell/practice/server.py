@@ -189,7 +189,7 @@ _PHRASES = {int(status): status.phrase for status in HTTPStatus}
 
 
 class _Connection(asyncio.Protocol):
-    """One client. A protocol instead of streams, so that a benchmark measures the client and not this server."""
+    """One client connection; a protocol, not streams, so that a benchmark measures the client and not the server."""
 
     def __init__(self, server: PracticeServer) -> None:
         self._server = server

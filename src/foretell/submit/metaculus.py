@@ -164,7 +164,10 @@ class MetaculusWriter(PlatformWriter):
         return questions_in_post(await self._client.whole_post(post))
 
     async def forecast(self, forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Send forecasts, all or none; raises `SubmissionRefused`, or `SubmissionUnconfirmed` if unknown."""
+        """Send forecasts, all or none.
+
+        Raises `SubmissionRefused`, or `SubmissionUnconfirmed` if it is unknown whether they were accepted.
+        """
         await self._poster.post(self.address(FORECAST), list(forecasts))
         return {}
 

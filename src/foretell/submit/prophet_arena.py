@@ -261,7 +261,10 @@ class ProphetArenaSubmitter:
         return [OutgoingRequest(method="POST", address=address, body=dict(item.content)) for item in items]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Whether each forecast is already there. False if the reply cannot be parsed; resending it is harmless."""
+        """Whether each forecast is already there, read back from the arena.
+
+        False if the reply cannot be parsed, because sending again does no harm: it replaces the earlier forecast.
+        """
         return [await self._stands(item.content) for item in items]
 
     async def report_unanswered(self, plan: SubmissionPlan) -> None:

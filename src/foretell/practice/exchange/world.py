@@ -290,7 +290,7 @@ def _carried(prices: Floats, traded: npt.NDArray[np.bool_]) -> Floats:
 
 
 WEEKLY_SHARE = 3
-"""There is one weekly series for every this many events a day."""
+"""One weekly series is created per this many events a day."""
 MONDAY = 4 * DAY
 """The first Monday, in Unix seconds."""
 

@@ -99,7 +99,7 @@ class ScriptedReply:
     stored: int = 0
     """Input tokens written to the cache, which Anthropic bills separately."""
     thoughts: str = ""
-    """What was thought before, encrypted in each provider's way: it must come back with the next request."""
+    """Reasoning before the reply, encrypted in each provider's way; the client must return it with its next request."""
 
     @property
     def ending(self) -> ScriptedFinish:
@@ -214,7 +214,7 @@ class OpenAIFormat(ProviderFormat):
 
 
 class ResponsesFormat(OpenAIFormat):
-    """POST …/responses, for models that are answered at once; research in the background is a matter of its own."""
+    """OpenAI's Responses: POST …/responses, for models that reply at once; background research is separate."""
 
     name = "responses"
     suffix = "/responses"

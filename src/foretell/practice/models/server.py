@@ -74,7 +74,7 @@ LENGTH_LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
 
 
 def _digest(request: ServerRequest) -> str:
-    """Names what was asked. How long the reply may be is not part of that: it differs with the money left."""
+    """Return a hash of the request without the maximum reply length, which varies with the remaining budget."""
     body = {name: value for name, value in request.json().items() if name not in LENGTH_LIMITS}
     if isinstance(body.get("generationConfig"), dict):
         config = {name: value for name, value in body["generationConfig"].items() if name != "maxOutputTokens"}
