@@ -31,7 +31,7 @@ HOMES = {
     "foretell.scoring.join": "ReadOptions read_table",
     "foretell.scoring.score": "ScoringOptions compare compare_pair score score_table",
 }
-"""Module → its public names. Loaded on first use, so that importing foretell costs nothing."""
+"""Module → its public names. They are loaded on first use, so importing foretell is cheap."""
 
 __all__ = sorted(offered_names(HOMES))
 __getattr__, __dir__ = offer(__name__, HOMES)

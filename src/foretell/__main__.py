@@ -1,4 +1,4 @@
-"""The command, also as `python -m foretell`."""
+"""Run the command line with `python -m foretell`."""
 
 from foretell.cli.main import main
 

@@ -1,7 +1,8 @@
-"""The names that a package offers to the rest of the house, each loaded on first use.
+"""Lazy loading of the public names that a package exposes to the rest of foretell.
 
-A package's `__init__.py` lists them by home; `tools/write_stub.py` makes the `__init__.pyi` that type checkers read.
-What is listed stays where it is asked for when things move inside the package; what is not listed may change any day.
+A package's `__init__.py` lists its public names by module, and `tools/write_stub.py` generates the `__init__.pyi` that
+type checkers read. A listed name keeps its import path when code moves inside the package; a name that is not listed
+may change at any time.
 """
 
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 
 
 def offered_names(homes: Mapping[str, str]) -> dict[str, str]:
-    """The home of every name, from lists of names by home.
+    """Map every public name to its module, given the names listed by module.
 
     >>> offered_names({"foretell.metrics.scores": "brier log_score"})
     {'brier': 'foretell.metrics.scores', 'log_score': 'foretell.metrics.scores'}
@@ -20,9 +21,9 @@ def offered_names(homes: Mapping[str, str]) -> dict[str, str]:
 
 
 def offer(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package whose names live in other modules.
+    """Return the `__getattr__` and `__dir__` of a package whose names are defined in other modules.
 
-    Tab completion shows the offered names and loaded subpackages, but not the machinery behind them.
+    Tab completion shows the public names and the loaded subpackages, but not the names that this mechanism itself uses.
     """
     offered = offered_names(homes)
 

@@ -1,8 +1,8 @@
-"""The registry: every kind of plug-in by name. A name leads to "module:attribute", loaded when it is first used.
+"""The plug-in registry: each kind of plug-in by name. A name maps to "module:attribute", loaded on first use.
 
-Built-in plug-ins stand in `BUILT_IN`. Another package announces its own in the entry-point group `foretell.<kind>`,
-for example `[project.entry-points."foretell.forecasters"]`, and a program registers an object with `register`.
-What an object of each kind looks like is written in docs/design/plugins.md.
+Built-in plug-ins are listed in `BUILT_IN`. Another package announces its own in the entry-point group
+`foretell.<kind>`, for example `[project.entry-points."foretell.forecasters"]`, and a program registers an object with
+`register`. docs/design/plugins.md describes the interface of each kind.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -153,16 +153,16 @@ KINDS = (
     *("forecasters", "models", "search_engines", "series", "markets", "settlements", "datasets", "tools"),
     *("grounders", "synthesis_rules", "combiners", "metrics", "studies", "live_questions"),
 )
-"""Everything that can be added. A market's answers are found through its own row; `settlements` holds those of markets
-whose row names none. The built-in tools and metrics are listed by the packages that use them."""
+"""All kinds of plug-in. A market names the source of its outcomes in its own entry; `settlements` is for markets whose
+entry names none. The built-in tools and metrics are listed by the packages that use them."""
 KEYED_KINDS = ("models", "search_engines", "series", "markets", "tools")
-"""Kinds whose plug-ins may need a key; a name means one service in all of them."""
+"""Kinds whose plug-ins may need a key. A name means the same service in all of these kinds."""
 _REGISTERED: dict[tuple[str, str], Any] = {}
 
 
 @cache
 def _announcements() -> Mapping[str, Mapping[str, EntryPoint]]:
-    """Group → name → what a package announces: one look at all that is installed, not one for each kind."""
+    """Map group → name → entry point, reading all installed packages once instead of once per kind."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for package in distributions():
         for point in package.entry_points:
@@ -171,33 +171,33 @@ def _announcements() -> Mapping[str, Mapping[str, EntryPoint]]:
 
 
 def _announced(kind: str) -> Mapping[str, EntryPoint]:
-    """What other packages announce; a built-in name cannot be taken."""
+    """Return the entry points that other packages announce for this kind; they cannot override a built-in name."""
     return _announcements().get(f"foretell.{kind}", {})
 
 
 def places(kind: str) -> dict[str, str]:
-    """Name → "module:attribute" of everything of this kind that is installed, built-in ones first."""
+    """Map the name of every installed plug-in of this kind to its "module:attribute", built-in ones first."""
     built_in = dict(BUILT_IN.get(kind, {}))
     return built_in | {name: point.value for name, point in _announced(kind).items() if name not in built_in}
 
 
 def names(kind: str) -> list[str]:
-    """The names of this kind: built-in ones, those of other packages, those registered in this process."""
+    """Return the names of this kind: built-in, from other packages, and registered in this process."""
     return [*places(kind), *(name for other, name in _REGISTERED if other == kind)]
 
 
 def added(kind: str) -> list[str]:
-    """The names of this kind that are not built in."""
+    """Return the names of this kind that are not built in."""
     return [name for name in names(kind) if name not in BUILT_IN.get(kind, {})]
 
 
 def exists(kind: str, name: str) -> bool:
-    """Whether there is a plug-in of this name; other packages are looked at only where it is not built in."""
+    """Whether a plug-in of this name exists. Other packages are searched only if it is not built in or registered."""
     return name in BUILT_IN.get(kind, {}) or (kind, name) in _REGISTERED or name in _announced(kind)
 
 
 class Names(Sequence[str]):
-    """The names of a kind as a sequence that is read anew at every look, so that it holds what is registered later."""
+    """The names of a kind as a sequence that is looked up on every access, so it includes names registered later."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -214,7 +214,7 @@ class Names(Sequence[str]):
 
 
 def register(kind: str, name: str, plugin: Any) -> None:
-    """Make an object of this program known by name, in this process; registering again replaces it."""
+    """Register an object under a name in this process; registering the name again replaces the object."""
     if kind not in KINDS:
         raise InputError(f"there is no kind of plug-in {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if name in places(kind):
@@ -223,12 +223,12 @@ def register(kind: str, name: str, plugin: Any) -> None:
 
 
 def unregister(kind: str, name: str) -> None:
-    """Forget what was registered in this process."""
+    """Remove a plug-in that was registered in this process."""
     _REGISTERED.pop((kind, name), None)
 
 
 def load(kind: str, name: str) -> Any:
-    """The plug-in of this name; an unknown name raises an `InputError` that says which there are."""
+    """Load the plug-in of this name; an unknown name raises an `InputError` that suggests or lists known names."""
     if (kind, name) in _REGISTERED:
         return _REGISTERED[kind, name]
     if name in BUILT_IN.get(kind, {}):
@@ -249,13 +249,13 @@ def load(kind: str, name: str) -> Any:
 
 
 def load_object(place: str) -> Any:
-    """What "module:attribute" leads to."""
+    """Import and return the object at "module:attribute"."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
 
 def describe(kind: str) -> str:
-    """One of a kind, in words.
+    """Return the singular of a kind in plain English.
 
     >>> describe("search_engines"), describe("series")
     ('search engine', 'series source')
@@ -265,11 +265,11 @@ def describe(kind: str) -> str:
 
 
 PAIR = "+"
-"""In a variable's name: a key of two parts, such as `ASKNEWS_CLIENT_ID+ASKNEWS_SECRET`, joined by a colon."""
+"""Joins two variable names, such as `ASKNEWS_CLIENT_ID+ASKNEWS_SECRET`, if the key is both values joined by a colon."""
 
 
 def key_in(variable: str, values: Mapping[str, str]) -> str:
-    """The key that a variable holds, or two variables together; empty where any is not set.
+    """Return the key held by one variable, or by two together; empty if any of them is not set.
 
     >>> key_in("NAME+SECRET", {"NAME": "n", "SECRET": "s"}), key_in("NAME+SECRET", {"NAME": "n"})
     ('n:s', '')
@@ -279,7 +279,7 @@ def key_in(variable: str, values: Mapping[str, str]) -> str:
 
 
 def variables_in_words(variables: Sequence[str]) -> str:
-    """The variables as a sentence names them.
+    """Return the variable names as text for a sentence.
 
     >>> variables_in_words(("KEY", "NAME+SECRET"))
     'KEY or NAME and SECRET'

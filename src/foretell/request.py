@@ -1,7 +1,7 @@
-"""The base of all requests: typed fields with a description and a default, checked once, whichever door they came by.
+"""The base class of all requests: typed fields with a description and a default, validated once for every interface.
 
-A field is declared with `setting`. The command line makes its options from it, the web application its form, MCP its
-schema and Python its signature, so that a new option is one field.
+A field is declared with `setting`. The command line derives its options from it, the web application its form, MCP its
+schema and Python its signature, so adding an option means adding one field.
 """
 
 import ast
@@ -24,7 +24,7 @@ from foretell.questions.errors import InputError, plain_problem
 
 
 class OperationRequest(BaseModel):
-    """What a user asks for. Frozen; unknown fields are refused."""
+    """A user's request to an operation. Frozen; unknown fields are rejected."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -37,7 +37,7 @@ class OperationRequest(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_environment(cls, values: Any) -> Any:
-        """Fill what is not given from the field's environment variable, and read what Python programs may write."""
+        """Fill missing fields from their environment variables, and convert values that Python programs may pass."""
         if not isinstance(values, dict):
             return values
         given = cast("dict[str, Any]", values)
@@ -45,24 +45,24 @@ class OperationRequest(BaseModel):
 
     @classmethod
     def _as_written(cls, name: str, value: Any) -> Any:
-        """A date as text, and a single text as a list of one, where the field takes these."""
+        """Convert a date to text and a single string to a tuple of one, if the field expects that."""
         info = cls.model_fields.get(name)
         if info is not None and isinstance(value, date) and hints(info).get("metavar") == "DATE":
             return value.isoformat()
         return (value,) if info is not None and isinstance(value, str) and is_list(info) else value
 
     def changed(self, group: str) -> dict[str, Any]:
-        """The fields of a group that are not at their default, by name: what a run spec has to say about them."""
+        """Return the fields of a group that differ from their default, by name, as a run spec has to state them."""
         fields = type(self).model_fields
         chosen = {name: getattr(self, name) for name, info in fields.items() if hints(info).get("group") == group}
         return {name: value for name, value in chosen.items() if value != fields[name].get_default()}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """A request from plain values; the first wrong one raises an `InputError` that names the field.
+        """Build a request from plain values; the first invalid value raises an `InputError` that names its field.
 
         Args:
-            values: Field → value. What is None stands for the field's default.
+            values: Field → value. None means the field's default.
         """
         given = {name: value for name, value in values.items() if value is not None}
         try:
@@ -86,7 +86,7 @@ class OperationRequest(BaseModel):
 
 
 def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
-    """What environment variables say about a request, by field; a field of several values is split at commas."""
+    """Return the values that environment variables set, by field; a list field is split at commas."""
     found: dict[str, Any] = {}
     for name, info in request.model_fields.items():
         written = os.environ.get(hints(info).get("env", ""), "").strip()
@@ -96,14 +96,14 @@ def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
 
 
 def is_list(info: FieldInfo) -> bool:
-    """Whether a field takes any number of values."""
+    """Whether a field is a list of any length."""
     annotation = plain_type(info)
     arguments = get_args(annotation)
     return get_origin(annotation) is list or (get_origin(annotation) is tuple and Ellipsis in arguments)
 
 
 def plain_type(info: FieldInfo) -> Any:
-    """The type of a field without None."""
+    """Return the type of a field without None."""
     if get_origin(info.annotation) in (Union, UnionType):
         others = [one for one in get_args(info.annotation) if one is not NoneType]
         return others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007 - made at run time
@@ -111,10 +111,10 @@ def plain_type(info: FieldInfo) -> Any:
 
 
 def fields_of(options: type[Any], *, group: str) -> type[OperationRequest]:
-    """A request with the fields of a dataclass, so that an option of a forecaster is declared in one place.
+    """Create a request class from the fields of a dataclass, so that a forecaster's option is declared in one place.
 
     Args:
-        options: A dataclass; the text below a field is what people read about it.
+        options: A dataclass; the docstring below a field becomes the field's description for users.
         group: The group that all of its fields belong to.
     """
     types, texts = get_type_hints(options, include_extras=True), dict[str, str]()
@@ -145,19 +145,19 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
     names: str | None = None,
     **limits: Any,
 ) -> Any:
-    """A field of a request.
+    """Declare a field of a request.
 
     Args:
-        default: Its value where nothing is said; without one it must be given.
-        help: One sentence for people: option help, form label and schema description.
-        flag: How the command line spells it, such as "--closes" or "-f/--forecasts"; else made from the name.
-        argument: Given by position on the command line instead of by a flag.
-        metavar: What the command line calls the value, such as DATE.
-        env: Environment variable that stands in where nothing is given, in every door.
-        group: What it belongs to, such as "agent"; forms fold groups, and `OperationRequest.changed` gives one of them.
-        alone: What a flag that is given without a value stands for.
-        names: "module:attribute" of the names that may be given; help and schemas list them.
-        limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, …
+        default: Its value if none is given; without a default the field is required.
+        help: One sentence for users: option help, form label and schema description.
+        flag: Spelling on the command line, such as "--closes" or "-f/--forecasts"; derived from the name if not given.
+        argument: Whether it is a positional argument on the command line instead of an option.
+        metavar: Placeholder for the value on the command line, such as DATE.
+        env: Environment variable to use if no value is given, in every interface.
+        group: Its group, such as "agent"; forms collapse groups, and `OperationRequest.changed` returns one of them.
+        alone: The value that a flag given without a value stands for.
+        names: "module:attribute" of the allowed names; help and schemas list them.
+        limits: Arguments of `pydantic.Field`: ge, le, gt, min_length, pattern, …
     """
     given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
     shown: Any = {name: value for name, value in {**given, "alone": alone, "names": names}.items() if value}
@@ -165,19 +165,19 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
 
 
 def hints(field: FieldInfo) -> Mapping[str, Any]:
-    """How a field is to be shown: flag, argument, metavar, env, group."""
+    """Return how to present a field: flag, argument, metavar, env, group, alone and names."""
     extra = field.json_schema_extra
     return cast("Mapping[str, Any]", extra.get("hints", {})) if isinstance(extra, dict) else {}
 
 
 def known_names(field: FieldInfo) -> tuple[str, ...]:
-    """The names that a field may hold, plug-ins included; none where it is free."""
+    """Return the names that a field may hold, including plug-ins; empty if any value is allowed."""
     place = hints(field).get("names")
     return tuple(load_object(place)) if place else ()
 
 
 def request_schema(request: type[OperationRequest]) -> dict[str, Any]:
-    """The JSON schema of a request in few words: what may be left out need not also be null, and no titles."""
+    """Return a compact JSON schema of a request: no titles, and optional fields do not also allow null."""
     made = cast("dict[str, Any]", _simplified(request.model_json_schema()))
     return {name: part for name, part in made.items() if name != "description"}
 

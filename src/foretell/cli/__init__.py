@@ -6,6 +6,6 @@ HOMES = {
     "foretell.cli.commands": "OLD_SPELLINGS flags operation_command",
     "foretell.cli.main": "cli",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → the names that the rest of foretell uses."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Commands made from requests: options from the fields, help from the docstring, the result printed or saved."""
+"""Commands generated from requests: options from the fields, help from the docstring, the result printed or saved."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -54,12 +54,12 @@ GROUPS = {
 
     Run it as often as you like: nothing is paid for or sent twice. Use --practice to try it without a key.""",
 }
-"""Words of a group of commands → its help."""
+"""Name of a command group → its help text."""
 OTHERS = {
     "arena run": "foretell.cli.serve:arena_run",
     "calibrate report": "foretell.cli.study:calibration_report",
 }
-"""Commands in groups that are not made from the table of operations."""
+"""Commands inside groups that are not generated from the table of operations."""
 OLD_SPELLINGS = {
     "--html": "--out FILE.html",
     "--markdown": "--out FILE.md",
@@ -102,14 +102,14 @@ OLD_SPELLINGS = {
     "--fixed": "--source-steps",
     "--no-fixed": "--no-source-steps",
 }
-"""An option of earlier versions → its new spelling, shown when somebody uses the old one."""
+"""Option of an earlier version → its new spelling, shown when somebody uses the old one."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
-"""Shows progress while an operation works; yields the arguments by which the operation reports it."""
+"""Context manager that shows progress while an operation runs and yields the arguments by which it reports progress."""
 
 
 @cache
 def operation_command(words: str) -> click.Command:
-    """The command of an operation, or the group of all commands that begin so.
+    """Return the command of an operation, or the group of all commands that start with these words.
 
     >>> sorted(operation_command("ledger").commands)
     ['head', 'show', 'verify']
@@ -135,23 +135,23 @@ def operation_command(words: str) -> click.Command:
 
 
 class CommandGroup(click.Group):
-    """Lists commands with their whole first sentence."""
+    """A group whose help lists each command with its whole first sentence."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One entry per command."""
+        """Write one entry per command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in self.commands.items()])
 
 
 class TreeGroup(CommandGroup):
-    """Commands on trees. Anything else is passed to the command that takes it as an argument."""
+    """The commands on trees. A first argument that names no command is passed to `show` or `grow`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`foretell tree` lists the trees of this machine."""
+        """Parse the arguments; without any, `foretell tree` lists the trees of this machine."""
         return super().parse_args(ctx, args or ["list"])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """`foretell tree TREE_FILE` shows the file; a sentence is a claim to grow a tree for."""
+        """Resolve the command: `foretell tree TREE_FILE` shows the file; a sentence is a claim to grow a tree for."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             word = args[0].strip()
             if Path(args[0]).is_file() or Path(word).suffix == ".json":
@@ -162,20 +162,20 @@ class TreeGroup(CommandGroup):
 
 
 class TournamentGroup(CommandGroup):
-    """Tournaments by platform, which may also be spelled with a hyphen."""
+    """The tournament commands, one per platform; a platform may also be spelled with a hyphen."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """`prophet-arena` is `prophet_arena`."""
+        """Resolve the command, treating `prophet-arena` as `prophet_arena`."""
         if args and (spelled := args[0].replace("-", "_")) in self.commands:
             args = [spelled, *args[1:]]
         return super().resolve_command(ctx, args)
 
 
 class ListGroup(CommandGroup):
-    """Commands with `list` as the default."""
+    """A group whose default command is `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words of the command line."""
+        """Parse the arguments, inserting `list` if they name no command."""
         named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["list", *args])
 
@@ -192,10 +192,10 @@ HEADINGS = {
 
 
 class RequestCommand(click.Command):
-    """A command with options under headings. It answers an old spelling with the new one."""
+    """A command that groups its options under headings and answers an old spelling with the new one."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The most important options first, then one section per group of fields."""
+        """Write the ungrouped options first, because they matter most, then one section per group of fields."""
         groups: dict[str, list[tuple[str, str]]] = {group: [] for group in HEADINGS}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
@@ -207,7 +207,7 @@ class RequestCommand(click.Command):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words of the command line."""
+        """Parse the arguments; an error about an old spelling says what to type instead."""
         words = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -225,7 +225,7 @@ class RequestCommand(click.Command):
 
 
 def new_spelling(error: click.UsageError, words: Sequence[str]) -> str | None:
-    """What to type instead of the old spelling that an error is about; None where it is about something else.
+    """Return what to type instead of the old spelling that caused an error; None if the error has another cause.
 
     >>> new_spelling(click.NoSuchOption("--html"), ["--html", "x.html"])
     '--html is no longer an option here; the new spelling is --out FILE.html'
@@ -249,16 +249,16 @@ def request_command(
     view: View | None = None,
     service: bool = False,
 ) -> click.Command:
-    """A command with one option or argument for each field of a request.
+    """Create a command with one option or argument for each field of a request.
 
     Args:
-        kind: The request; its text is the help.
-        answer: The function of the request, or "module:attribute" of it. It gives a result, or nothing.
+        kind: The request class; its docstring is the help.
+        answer: The function to call with the request, or its "module:attribute". It returns a result or None.
         name: The words of the command.
         files: Suffixes of the files that the result can be written to.
-        default_file: A file that is written where nothing else is asked for.
-        view: What is shown while it works.
-        service: It has no result to print, because it runs until it is stopped.
+        default_file: A file that is written if no other output is requested.
+        view: Shows progress while the operation runs.
+        service: Whether it runs until it is stopped, and so has no result to print.
     """
 
     def called(*, as_json: bool = False, out_files: tuple[Path, ...] = (), **values: Any) -> None:
@@ -283,7 +283,7 @@ def request_command(
 
 
 def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any:
-    """Read the words of a command line as a request; errors name options as the user spelled them."""
+    """Parse the values of a command line as a request; errors name options as the user spelled them."""
     fields = kind.model_fields
     try:
         return kind.read({name: _value(values[name], info) for name, info in fields.items()})
@@ -296,7 +296,7 @@ def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any
 
 
 def _value(value: Any, info: FieldInfo) -> Any:
-    """A value from click as the request takes it; None if nothing was given."""
+    """Convert a value from click to what the request expects; None if nothing was given."""
     if value is None or value == ():
         return None
     if not _by_name(info):
@@ -314,7 +314,7 @@ def _value(value: Any, info: FieldInfo) -> Any:
 
 
 def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
-    """How a field is spelled on the command line, the short form first.
+    """Return the spellings of a field on the command line, the short form first.
 
     >>> from foretell.request import setting
     >>> flags("as_of", setting(None, "Ask as of then."))
@@ -330,13 +330,13 @@ class FieldOption(click.Option):
     info: FieldInfo
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The option's spelling, and its help with the names."""
+        """Return the option's spelling, and its help with the allowed names."""
         record, names = super().get_help_record(ctx), known_names(self.info)
         return record if record is None or not names else (record[0], f"{record[1]}  [{', '.join(names)}]")
 
 
 def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
-    """The option or argument of a field."""
+    """Create the option or argument of a field."""
     shown = hints(info)
     annotation, many = plain_type(info), is_list(info)
     kind = _click_type(annotation)
@@ -367,7 +367,7 @@ def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
 
 
 def _click_type(annotation: Any) -> Any:
-    """The click type of a field's values."""
+    """Return the click type of a field's values."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return click.Choice([str(one) for one in arguments])
@@ -379,7 +379,7 @@ def _click_type(annotation: Any) -> Any:
 
 
 def _by_name(info: FieldInfo) -> bool:
-    """Whether a field holds values by name."""
+    """Whether a field is a mapping, given as NAME=VALUE pairs."""
     origin = get_origin(info.annotation)
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
@@ -388,12 +388,12 @@ def _by_name(info: FieldInfo) -> bool:
 
 
 def json_option() -> click.Option:
-    """The flag `--json`."""
+    """Create the flag `--json`."""
     return click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON.")
 
 
 def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.Option:
-    """The option `--out FILE`. The suffix sets the format and is checked before anything is done."""
+    """Create the option `--out FILE`. The suffix sets the format and is checked before the command does anything."""
     *others, last = suffixes
     known = f"{', '.join(others)} or {last}" if others else last
 

@@ -1,4 +1,4 @@
-"""The command line: a table of commands, each loaded only when it is called."""
+"""The command line: a table of commands, each imported only when it is called."""
 
 import logging
 import sys
@@ -62,7 +62,7 @@ SECTIONS = {
         "prompts": "Show the prompts models receive, with token counts.",
     },
 }
-"""Heading → command → one line of help. Kept here so that --help loads no command."""
+"""Heading → command → one line of help. Kept here so that --help imports no command."""
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 PLACES = {
     "worker": "foretell.cli.serve:worker",
@@ -73,16 +73,16 @@ PLACES = {
     "mcp": "foretell.cli.serve:mcp",
     "practice": "foretell.cli.serve:practice",
 }
-"""Commands written by hand; all others are made from the table of operations."""
+"""Hand-written commands → "module:attribute"; all others are generated from the table of operations."""
 MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out board.html"}
-"""Old command → the new one."""
+"""Old command → its replacement."""
 
 
 class HarmlessContext(click.Context):
-    """Error messages, which may contain a stranger's file name, cannot control the terminal."""
+    """A context that makes error messages, which may contain a stranger's file name, harmless to the terminal."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> Any:
-        """Done here, because every frame between a command and a model is one more to read."""
+        """Sanitize the message here, because another frame between a command and a model would be one more to read."""
         if isinstance(error, click.ClickException):
             from foretell.data.untrusted import for_terminal
 
@@ -96,11 +96,11 @@ class CommandTable(click.Group):
     context_class = HarmlessContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
+        """Return the commands in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command."""
+        """Import the command and return it; a renamed command fails with its new name."""
         if cmd_name in MOVED:
             ctx.fail(f"`{ctx.command_path} {cmd_name}` is now `{ctx.command_path} {MOVED[cmd_name]}`.")
         if cmd_name in PLACES:
@@ -147,7 +147,7 @@ def _print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> No
 
 
 def _reference(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The help of all commands in a group, as Markdown."""
+    """Yield the help of all commands in a group as Markdown."""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
@@ -182,17 +182,17 @@ def cli() -> None:
 
 
 class NoteHandler(logging.Handler):
-    """Prints log messages as notes on the error stream."""
+    """A handler that prints log messages as notes on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one line."""
+        """Print the message on one line."""
         from foretell.data.untrusted import for_log
 
         click.echo(f"note: {for_log(record.getMessage())}", err=True)
 
 
 def main() -> None:
-    """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
+    """Run the command line. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     # Tell a waiting user about a closed service, a first check of a model, a full disk or a changed clock.

@@ -1,4 +1,4 @@
-"""What the terminal shows while an operation works: bars, a live view of a run or a tree, and questions to confirm."""
+"""What the terminal shows while an operation runs: bars, a live view of a run or a tree, and confirmation prompts."""
 
 import sys
 import time
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from foretell.runs.executor import RunProgress
 
 Reporting = Generator[dict[str, Any]]
-"""The arguments by which an operation reports its progress."""
+"""Yields the arguments by which an operation reports its progress."""
 TREE_LINES, RUN_LINES = 8, 12
 
 
 def report_line(text: str) -> None:
-    """Print a line to the error stream."""
+    """Print a line to standard error."""
     from foretell.report.terminal import echo
 
     echo(text, err=True)
@@ -44,7 +44,7 @@ def _bars(*columns: "ProgressColumn | str") -> Generator[Any]:
 
 @contextmanager
 def progress_bar(what: str) -> Reporting:
-    """Progress and time left."""
+    """Show a progress bar with the time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
     with _bars(what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bars:
@@ -58,7 +58,7 @@ def progress_bar(what: str) -> Reporting:
 
 @contextmanager
 def run_progress() -> Reporting:
-    """Cells done, failures, money (spent, reserved, at risk), speed of the model and time left."""
+    """Show cells done, failures, money (spent, reserved, at risk), calls, replies on their way and time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
     from foretell.models.waiting import waiting_text
@@ -85,7 +85,7 @@ def _run_with_lines() -> Reporting:
 
 @contextmanager
 def _downloads() -> Reporting:
-    """A bar for each file."""
+    """Show a bar for each file."""
     from rich.progress import Progress
 
     with _bars(*Progress.get_default_columns()) as bars:
@@ -101,7 +101,7 @@ def _downloads() -> Reporting:
 
 
 class LiveView:
-    """What has happened so far, in short."""
+    """The base of the live views: recent lines, and counts of calls, dollars and withheld texts."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -110,7 +110,7 @@ class LiveView:
         self.withheld = 0
 
     def count(self, event: "TraceEvent") -> None:
-        """Count costs and withheld texts."""
+        """Count model calls, their cost and withheld texts."""
         from foretell.questions.trace import LeakBlocked, ModelCalled
 
         match event:
@@ -123,7 +123,7 @@ class LiveView:
                 pass
 
     def spent(self) -> str:
-        """Calls, dollars and withheld texts, and what is being waited for."""
+        """Return calls, dollars and withheld texts, and what is being waited for, as text."""
         from foretell.models.waiting import waiting_text
 
         parts = (f"{self.calls} calls", f"${self.dollars:.4f}", f"{self.withheld} withheld", waiting_text())
@@ -131,7 +131,7 @@ class LiveView:
 
 
 class TreeLiveView(LiveView):
-    """A growing tree, and how long it may take."""
+    """A live view of a growing tree, with an estimate of the time left."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class TreeLiveView(LiveView):
         self.joined = 0
 
     def add(self, event: "TraceEvent") -> None:
-        """Take in one event."""
+        """Update the view with one event."""
         from foretell.questions.trace import NodeAnalyzed, NodeGrounded, NodeSynthesized, ToolUsed
 
         match event:
@@ -192,7 +192,7 @@ class TreeLiveView(LiveView):
 
 
 def _parents(event: "NodeAnalyzed") -> set[str]:
-    """The claims that now have children, according to the ids that were added."""
+    """Return the claims that now have children, according to the ids that were added."""
     if not event.added:
         return set()
     above = {id.rpartition(".")[0] for id in event.added if "." in id}
@@ -200,7 +200,7 @@ def _parents(event: "NodeAnalyzed") -> set[str]:
 
 
 class RunLiveView(LiveView):
-    """A run in progress: how beliefs changed, searches, withheld texts and cost."""
+    """A live view of a run: how beliefs changed, searches, withheld texts and cost."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class RunLiveView(LiveView):
         """Trial → probability of the first target after every step."""
 
     def add(self, trial: int, event: "TraceEvent") -> None:
-        """Take in one event."""
+        """Update the view with one event."""
         from foretell.questions.trace import BeliefRevised, ToolUsed
 
         match event:
@@ -237,7 +237,7 @@ class RunLiveView(LiveView):
 
 @contextmanager
 def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
-    """Draw a view on the error stream four times a second, if it is a terminal."""
+    """Draw a view on standard error four times a second, if that is a terminal."""
     from rich.live import Live
     from rich.text import Text
 
@@ -301,4 +301,4 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "tournament prophet_arena": _run_with_lines,
     "tournament results": _lines,
 }
-"""Words of a command → what is shown while it works."""
+"""Words of a command → the progress view shown while it runs."""

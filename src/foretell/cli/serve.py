@@ -1,4 +1,4 @@
-"""Commands that run until they are stopped: pages, assistants, workers, arenas and the practice world."""
+"""Commands that run until they are stopped: web app, MCP server, workers, arenas and the practice world."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call a function when the process is asked to end."""
+    """Call a function when the process receives SIGINT or SIGTERM."""
     for sign in SIGNALS:
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(sign, stop)
@@ -43,7 +43,7 @@ def on_signals(stop: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _web_extra(what: str) -> Any:
-    """Name the missing extra if a package of the web app cannot be imported."""
+    """Raise an error that names the missing extra if a package of the web app cannot be imported."""
     try:
         yield
     except ImportError as error:
@@ -74,7 +74,7 @@ def _serve(request: ServeRequest) -> None:
 
 @contextlib.contextmanager
 def _example(request: ServeRequest) -> "Generator[Settings]":
-    """The settings of the example, which is created first if needed; nothing of the user's is visible in it."""
+    """Yield the settings of the example, creating it first if needed; none of the user's own data is visible in it."""
     from foretell.operations.example import example_home, is_complete, make_example, serving_example
     from foretell.operations.practice import practice_environment
     from foretell.runs.settings import load_settings
@@ -112,7 +112,7 @@ def _run_app(app: "FastAPI", request: ServeRequest, token: str) -> None:
     leaving = app.state.serving.leaving
 
     class Leaving(uvicorn.Server):
-        """Tells open streams to close when the server ends, so that nobody waits for them."""
+        """A server that tells open streams to close when it exits, so that it need not wait for them."""
 
         def handle_exit(self, sig: int, frame: "FrameType | None") -> None:
             leaving.set()
@@ -218,7 +218,7 @@ async def _worker(request: WorkerRequest) -> None:
     running = asyncio.get_running_loop()
 
     def stop() -> None:
-        """The first signal finishes the current work, the second leaves, and a third ends the process."""
+        """Finish the current work on the first signal, leave on the second, and end the process on the third."""
         if signals.rest.is_set():
             signals.leave.set()
             for sign in SIGNALS:

@@ -1,4 +1,4 @@
-"""The command foretell study: one subcommand for each study."""
+"""The command `foretell study`, with one subcommand for each study."""
 
 import sys
 from pathlib import Path
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 TREE = "tree"
 """`foretell study tree noise` is `foretell study tree-noise`, and `foretell study tree` lists the studies of trees."""
 SHORT_NAMES = {"audit": "audit", "calibration_report": "calibration-report"}
-"""Commands of their own that are studies: `foretell audit` and `foretell calibrate report`."""
+"""Studies that are also top-level or group commands: `foretell audit` and `foretell calibrate report`."""
 
 
 class StudyGroup(click.Group):
-    """One command per registered study, made from its options when it is called."""
+    """A group with one command per registered study, built from the study's options when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All studies, without loading them."""
+        """Return the names of all studies without loading them."""
         from foretell import plugins
 
         return plugins.names("studies")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """The command of a study; an unknown name is refused with the nearest one."""
+        """Return the command of a study; an unknown name fails with the nearest match."""
         from foretell.studies.inputs import load_study
 
         return study_command(load_study(cmd_name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read `tree noise` as tree-noise and `tree stability` as stability."""
+        """Parse the arguments, reading `tree noise` as tree-noise and `tree stability` as stability."""
         if args == [TREE]:
             args, ctx.meta[TREE] = [], True
         elif args and args[0] == TREE:
@@ -44,7 +44,7 @@ class StudyGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Name and question of each."""
+        """Write the name and the question of each study."""
         from foretell.studies.inputs import study_questions
 
         with formatter.section("Studies"):
@@ -70,7 +70,7 @@ def study(context: click.Context) -> None:
 
 
 def study_command(chosen: "Study") -> click.Command:
-    """The command of a study: its own options, and where the result goes."""
+    """Create the command of a study: its own options, and options for where the result goes."""
 
     def called(*, as_json: bool, outs: tuple[Path, ...], keep: bool, **values: Any) -> None:
         from foretell.cli.progress import run_progress
@@ -111,7 +111,7 @@ def study_command(chosen: "Study") -> click.Command:
 
 
 def __getattr__(name: str) -> click.Command:
-    """The command of a study under its short name, loaded when it is called."""
+    """Return the command of a study under its short name, loaded when it is called."""
     if name not in SHORT_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from foretell.studies.inputs import load_study

@@ -18,36 +18,36 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
 UNNEEDED = {"messages", "events", "store", "attachments"}
-"""Large parts of a sample that are not needed."""
+"""Large fields of a sample that are not loaded because they are not needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedForecasts(Result):
-    """Forecasts and outcomes of logs, in the format of `foretell score`."""
+    """Forecasts and outcomes from logs, in the format of `foretell score`."""
 
     forecasts: tuple[Row, ...]
     outcomes: tuple[Row, ...]
     failures: tuple[Row, ...]
-    """Samples without a forecast, and why."""
+    """Samples without a forecast, each with the reason."""
     tables: tuple[Path, ...] = ()
-    """Files that were written."""
+    """The files that were written."""
 
     def write(self, folder: Path) -> list[Path]:
-        """Write forecasts.csv, outcomes.csv and, if any, failures.csv."""
+        """Write forecasts.csv, outcomes.csv and, if there are failures, failures.csv; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         tables = {"forecasts": self.forecasts, "outcomes": self.outcomes, "failures": self.failures}
         return [write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Samples without a forecast."""
+        """A warning that counts the samples without a forecast; empty if there are none."""
         if not self.failures:
             return ()
         first = self.failures[0]
         return (f"{len(self.failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
 
     def to_dict(self) -> Any:
-        """Counts, and the files written."""
+        """Return the counts, the failures and the files written."""
         counts = {"forecasts": len(self.forecasts), "outcomes": len(self.outcomes)}
         return counts | {"failures": list(self.failures), "tables": [str(path) for path in self.tables]}
 
@@ -64,8 +64,8 @@ def convert_log(request: InspectLogRequest) -> LoggedForecasts:
 def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:
     """Read an Inspect log (.eval or .json), or all logs of a folder, as tables for `foretell score`.
 
-    The forecaster is the model, or `name`; epochs are trials. Logs of `foretell/questions` carry their questions along;
-    of other tasks those samples are read whose target is yes or no and whose answer ends in a probability.
+    The forecaster is the model, or `name`; epochs are trials. Logs of `foretell/questions` contain their questions.
+    From other tasks, only samples are read whose target is yes or no and whose answer ends in a probability.
     """
     forecasts: list[Row] = []
     failures: list[Row] = []
@@ -107,7 +107,7 @@ def _logs(path: Path) -> "Iterator[EvalLog]":
 
 
 def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
-    """Rows of forecasts and of outcomes of one sample, or `UnusableReply`."""
+    """Return the forecast rows and the outcome rows of one sample; raise `UnusableReply` if it has none."""
     if sample.error is not None:
         raise UnusableReply(f"the sample failed: {sample.error.message[:200]}")
     target = sample.target if isinstance(sample.target, str) else next(iter(sample.target), "")
@@ -140,7 +140,7 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
 
 
 def _scored_probabilities(sample: "EvalSample") -> dict[str, float] | None:
-    """The probabilities that one of our scorers read when the sample was scored."""
+    """Return the probabilities that one of our scorers parsed when the sample was scored; None if there are none."""
     for score in (sample.scores or {}).values():
         found: Any = (score.metadata or {}).get("p")
         if isinstance(found, Mapping) and found:

@@ -1,4 +1,4 @@
-"""Read probabilities and outcomes from Inspect samples, of our tasks and of others."""
+"""Read probabilities and outcomes from Inspect samples, both of our tasks and of others."""
 
 import json
 import re
@@ -11,11 +11,11 @@ from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 
 QUESTION_KEY = "foretell_question"
-"""The whole question, in the metadata of a sample."""
+"""Metadata key of a sample for the complete question as JSON."""
 CLUSTER_KEY = "question"
 """Metadata key of the cluster: samples about the same question or from the same group of questions are correlated."""
 ONLY = "yes"
-"""Target of questions from other tasks."""
+"""Target id used for questions from other tasks."""
 NAMES = ("probability", "p", "probabilities", "prediction", "forecast", "answer")
 _LAST_WORDS = re.compile(
     r"(?:probability|forecast|answer|estimate|prediction)\b[^0-9\n]{0,40}?(\d+(?:\.\d+)?|\.\d+)\s*(%?)[^0-9]*\Z", re.I
@@ -24,13 +24,13 @@ _NUMBER = re.compile(r"\s*\**\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*\**\s*\.?\s*")
 
 
 def question_in(metadata: Mapping[str, Any] | None) -> Question | None:
-    """The question of one of our samples; None for others."""
+    """Return the question of a sample from one of our tasks; None for other samples."""
     text = (metadata or {}).get(QUESTION_KEY)
     return from_json(text, Question) if isinstance(text, str) else None
 
 
 def outcomes_of(target: str) -> dict[str, int]:
-    """The outcomes in a sample's target: JSON in our samples, yes or no in others. Raises `UnusableReply`.
+    """Parse the outcomes in a sample's target: JSON in our samples, yes or no in others. Raises `UnusableReply`.
 
     >>> outcomes_of('{"A": 1, "B": 0}'), outcomes_of("No"), outcomes_of("1.0")
     ({'A': 1, 'B': 0}, {'yes': 0}, {'yes': 1})
@@ -51,7 +51,7 @@ def outcomes_of(target: str) -> dict[str, int]:
 
 
 def probabilities_in(text: str, metadata: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """One probability per target; raises `UnusableReply` rather than guess.
+    """Parse one probability per target; raises `UnusableReply` rather than guess.
 
     >>> probabilities_in("I weighed both sides.  Probability: 37%"), probabilities_in('{"p": 0.2}')
     ({'yes': 0.37}, {'yes': 0.2})
@@ -71,7 +71,7 @@ def probabilities_in(text: str, metadata: Mapping[str, Any] | None = None) -> di
 
 
 def _alone(text: str) -> float:
-    """The probability of yes in any reply."""
+    """Parse the probability of yes from a reply in any format."""
     try:
         reply = read_json(text)
     except NoJsonFound as error:
@@ -84,7 +84,7 @@ def _alone(text: str) -> float:
 
 
 def _in_words(text: str, problem: str) -> float:
-    """A number that stands alone, alone on the last line, or after a word such as "Probability" at the end."""
+    """Parse a number that is the whole text, the whole last line, or at the end after a word such as "Probability"."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
     for candidate in (text.strip(), lines[-1] if lines else ""):
         if _NUMBER.fullmatch(candidate):

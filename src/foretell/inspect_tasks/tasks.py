@@ -37,7 +37,7 @@ from foretell.runs.question_sets import open_benchmark
 
 @metric
 def brier_index() -> Metric:
-    """100·(1 − √Brier) over all samples, never a mean of parts. Always 0.5 gets 50; higher is better."""
+    """100·(1 − √Brier) over all samples, never a mean of parts. Always saying 0.5 scores 50; higher is better."""
 
     def compute(scores: list[SampleScore]) -> float:
         values, _ = _values(scores)
@@ -62,7 +62,7 @@ def brier_index_stderr(cluster: str = CLUSTER_KEY) -> Metric:
 def clustered_stderr(cluster: str = CLUSTER_KEY) -> Metric:
     """Standard error of the mean, allowing for correlation within clusters.
 
-    The cluster is taken from the sample's metadata; a sample without one is a cluster of its own.
+    The cluster is read from the sample's metadata; a sample without one is a cluster of its own.
     """
 
     def compute(scores: list[SampleScore]) -> float:
@@ -72,7 +72,7 @@ def clustered_stderr(cluster: str = CLUSTER_KEY) -> Metric:
 
 
 def clustered(values: Sequence[float] | Any, groups: Sequence[str]) -> float:
-    """√(C/(C−1)·Σ_c(Σ_{i∈c}(x_i − x̄))²)/n, the cluster-robust error of a mean (Liang and Zeger 1986).
+    """√(C/(C−1)·Σ_c(Σ_{i∈c}(x_i − x̄))²)/n, the cluster-robust standard error of a mean (Liang and Zeger 1986).
 
     >>> round(clustered([0.0, 0.2, 0.4, 0.6], ["a", "a", "b", "b"]), 4)
     0.2
@@ -87,7 +87,7 @@ def clustered(values: Sequence[float] | Any, groups: Sequence[str]) -> float:
 
 
 def _values(scores: list[SampleScore], cluster: str = CLUSTER_KEY) -> tuple[Any, list[str]]:
-    """Values and clusters of the samples that could be scored."""
+    """Return the values and clusters of the samples that could be scored."""
     rows = [(score.score.as_float(), _cluster(score, cluster)) for score in scores]
     rows = [(value, group) for value, group in rows if math.isfinite(value)]
     return np.array([value for value, _ in rows]), [group for _, group in rows]
@@ -99,7 +99,7 @@ def _cluster(score: SampleScore, cluster: str) -> str:
 
 
 P = "p"
-"""Metadata key of a score for the probabilities by target."""
+"""Metadata key of a score that holds the probabilities by target."""
 UNREADABLE = "unreadable_answer"
 
 
@@ -111,13 +111,13 @@ def brier() -> Scorer:
 
 @scorer(metrics=[mean(), clustered_stderr()])
 def log_score() -> Scorer:
-    """The logarithm of the probability given to what happened, at least 0.001; higher is better."""
+    """The logarithm of the probability given to what happened, floored at 0.001; higher is better."""
     return _scored(lambda p, o: float(np.mean(scores.log_score(p, o, floor=LOG_FLOOR))))
 
 
 @scorer(metrics=[mean()])
 def answered() -> Scorer:
-    """1 if there is a probability for every target, else 0: the completion rate."""
+    """1 if every target has a probability, else 0; its mean is the completion rate."""
 
     async def score(state: TaskState, target: Target) -> Score:
         try:
@@ -143,7 +143,7 @@ def _scored(rule: Callable[[list[float], list[int]], float]) -> Scorer:
 
 
 def read(state: TaskState, target: Target) -> tuple[dict[str, float], dict[str, int]]:
-    """Probabilities and outcomes of a sample, or `UnusableReply`."""
+    """Return the probabilities and outcomes of a sample; raise `UnusableReply` if a probability is missing."""
     outcomes = outcomes_of(target.text)
     p = probabilities_in(state.output.completion, state.metadata)
     missing = outcomes.keys() - p.keys()
@@ -169,12 +169,12 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
     data: str | None = None,
     late_text: LateText = "quarantine",
 ) -> Task:
-    """Resolved questions, each asked as of its date without tools; probabilities scored by proper scores.
+    """Resolved questions, each asked as of its date without tools; probabilities are scored by proper scores.
 
-    `dataset` is what `foretell backtest` takes: demo, forecastbench, a file or a folder of tables. `view` says what of
-    the market is shown: market or none. `outcomes` is a table of question, target, outcome for questions of your own,
-    and `data` is where pulled rounds are. Questions whose own text was written after they are asked are left out unless
-    `late_text` says keep or cut.
+    `dataset` is what `foretell backtest` accepts: demo, forecastbench, a file or a folder of tables. `view` sets
+    whether the market is shown: market or none. `outcomes` is a table of question, target and outcome for questions of
+    your own, and `data` is the folder of downloaded rounds. Questions whose own text was written after the date they
+    are asked as of are left out unless `late_text` is keep or cut.
     """
     folder = None if data is None else Path(data)
     found = open_benchmark(
@@ -217,9 +217,10 @@ def ask_once() -> Solver:
 
 
 def estimate_tokens_of(model: Model) -> None:
-    """Let a model that would fetch a vocabulary to count tokens estimate them by length; one that counts is left alone.
+    """Make a model estimate token counts by length if it would download a vocabulary to count them.
 
-    Inspect's own count downloads tiktoken's vocabulary, and a machine without a network fails in its first sample.
+    A model with its own count is left unchanged. Inspect's default downloads tiktoken's vocabulary, so a machine
+    without a network would fail in its first sample.
     """
 
     async def count(text: str) -> int:
@@ -230,7 +231,7 @@ def estimate_tokens_of(model: Model) -> None:
 
 
 def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sample:
-    """A sample for a resolved question as of its date, without tools."""
+    """Create a sample that asks a resolved question as of its date, without tools."""
     context = PredictionContext(question=known_at(question, question.as_of), as_of=question.as_of)
     system, user = call_of(ElicitationCall(wording="default"), readable(context), read_view(view)).messages
     return Sample(
@@ -248,7 +249,7 @@ def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sam
 
 
 def rounds_of(given: str | date | Sequence[str | date] | None) -> tuple[str, ...]:
-    """Read rounds from a command line: one, several separated by commas, or a list.
+    """Parse rounds from a command line: one, several separated by commas, or a list.
 
     >>> rounds_of("2025-10-26,2025-11-09"), rounds_of(None), rounds_of(date(2025, 10, 26))
     (('2025-10-26', '2025-11-09'), (), ('2025-10-26',))

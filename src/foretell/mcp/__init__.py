@@ -7,6 +7,6 @@ HOMES = {
     "foretell.mcp.server": "http_app limit_size listen make_server run_tool",
     "foretell.mcp.tools": "TOOLS available_tools",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → the names that the rest of foretell uses."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

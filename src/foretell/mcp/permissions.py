@@ -1,4 +1,4 @@
-"""What a server may do on behalf of strangers: which files, which models, and for how much."""
+"""What a server may do for untrusted clients: which files it reads, which models it asks, and how much it spends."""
 
 import json
 from collections.abc import Sequence
@@ -47,43 +47,43 @@ TreeChange = TypeVar(
 )
 Visit = TypeVar("Visit", bound=TournamentFields)
 MAX_FILE_BYTES = 64_000_000
-"""Bytes of a file that is read."""
+"""Maximum size of a file that may be read, in bytes."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
-"""Characters that would make a file name a pattern for several files."""
+"""Characters that would turn a file name into a pattern matching several files."""
 MOST = {"trials": 10, "leaves": 40, "rounds": 3, "nodes": 5000, "steps": 30, "concurrency": 50, "draws": 10_000}
-"""The largest values that strangers may ask for."""
+"""Field → the largest value that a client may request."""
 GROUNDERS = ("search", "agent", "plain")
-"""Grounders that strangers may use: none that runs code or calls other services."""
+"""Grounders that clients may use; none of them runs code or calls other services."""
 FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-else-prior", "outside", "auto")
-"""Forecasters that strangers may run: none that reads files by any name."""
+"""Forecasters that clients may run; none of them reads arbitrary files."""
 QUESTION_SETS = ("demo", "forecastbench")
-"""Question sets that strangers may use by name; others are files under the directories on offer."""
+"""Question sets that clients may use by name; others must be files in the readable folders."""
 WITHHELD = (
     *("out", "unsandboxed", "save", "save_as", "edits", "dataset", "where", "title"),
     *("summary", "bucket", "folder", "practice"),
 )
-"""Fields of requests that are not offered: those that write files, run code freely or read files by any name."""
+"""Request fields that are not offered, because they write files, run unsandboxed code or read arbitrary files."""
 MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
-"""Claims of a tree, and rows of a table, that can be sent."""
+"""Maximum number of claims in a tree, and of rows in a table, that a client may send."""
 ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadableFiles:
-    """Folders that may be read from; without any, no file may be read."""
+    """Folders whose files may be read; if there are none, no file may be read."""
 
     roots: tuple[Path, ...] = ()
 
     @classmethod
     def under(cls, folders: Sequence[Path]) -> "ReadableFiles":
-        """The files under some folders, which must exist."""
+        """Allow the files under these folders, all of which must exist."""
         for folder in folders:
             if not folder.is_dir():
                 raise InputError("there is no such directory", path=folder, column="--files")
         return cls(roots=tuple(folder.resolve() for folder in folders))
 
     def find(self, written: str) -> Path:
-        """Find a file by its path; links are followed before it is judged."""
+        """Find a readable file by its path; symbolic links are resolved before the check."""
         if not self.roots:
             raise InputError("no file may be read", hint="start foretell mcp with --files DIR, or send the data itself")
         if GLOB_CHARACTERS & set(written) or "\x00" in written:
@@ -100,32 +100,32 @@ class ReadableFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerPermissions:
-    """What a server may do: its settings, models, engines and files."""
+    """What a server may do: its settings, models, search engines and files."""
 
     settings: Settings
-    """Their budget limits everything that is spent."""
+    """The server's settings; their budget limits all spending."""
     models: tuple[str, ...] = ()
-    """The models on offer; the first is the default."""
+    """The models that clients may use; the first is the default."""
     search: tuple[str, ...] = ()
-    """The search engines on offer, likewise."""
+    """The search engines that clients may use; the first is the default."""
     files: ReadableFiles = field(default_factory=ReadableFiles)
 
     @property
     def budget(self) -> Budget | None:
-        """What this server may spend; None if nothing."""
+        """The server's budget; None if it may not spend anything."""
         return self.settings.budget
 
     @property
     def may_spend(self) -> bool:
-        """Whether a model may be asked."""
+        """Whether the server may call a model."""
         return self.budget is not None and bool(self.models)
 
     def defaults(self) -> dict[str, Any]:
-        """The model and engines to use if none are named."""
+        """Return the model and search engines to use if the client names none."""
         return {"model": self.models[0] if self.may_spend else NO_CHOICE, "search": list(self.search)}
 
     def model(self, wanted: str | None = None) -> str:
-        """The model to ask, if it is on offer and money is left."""
+        """Return the model to use; raise if it is not offered or the budget is spent."""
         if self.budget is None:
             raise InputError("spending is off", hint=ALLOW_SPENDING)
         if not self.models:
@@ -139,7 +139,7 @@ class ServerPermissions:
         return chosen
 
     def check_research(self, request: Research) -> Research:
-        """The request, if its models, engines and sizes are on offer."""
+        """Return the request if its models, search engines and sizes are permitted; raise otherwise."""
         if request.model is not None:
             self.model(str(request.model))
         for model in (*request.roles.values(), getattr(request, "deep_model", None)):
@@ -160,7 +160,7 @@ class ServerPermissions:
                 raise InputError(f"at most {most} are permitted here", column=name)
 
     def check_run(self, request: RunRequest) -> RunRequest:
-        """The run, if its files, models and engines are on offer."""
+        """Return the run request if its files, models and search engines are permitted; raise otherwise."""
         spec = request.spec
         found = read_spec(self.files.find(str(spec))) if isinstance(spec, Path) else spec_from_mapping(spec)
         self._check_spec(found)
@@ -170,7 +170,7 @@ class ServerPermissions:
         return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
 
     def check_resume(self, request: RunsResumeRequest) -> RunsResumeRequest:
-        """A stored run, if it is on offer with the requested changes."""
+        """Return the request to resume a stored run if the run is permitted with the requested changes."""
         self._check_sizes(request)
         with closing(RunStore(self.settings.store)) as store:
             row = store.run(find_run(store, request.run))
@@ -194,7 +194,7 @@ class ServerPermissions:
             self.files.find(found.combine)
 
     def check_tournament(self, request: Visit) -> Visit:
-        """A tournament that is only looked at or rehearsed; people send forecasts."""
+        """Return the request if it only plans, dry-runs or rehearses a tournament: only people submit forecasts."""
         rehearsal = isinstance(request, ForecastBenchRoundRequest) and request.rehearse
         if not (request.plan or request.dry_run or rehearsal):
             raise InputError("forecasts are not sent from here", hint="say plan or dry_run; people send them")
@@ -208,12 +208,12 @@ class ServerPermissions:
         return request
 
     def check_results(self, request: TournamentResultsRequest) -> TournamentResultsRequest:
-        """Tournament results with methods whose files may be read."""
+        """Return the request with its method files resolved; raise if one may not be read."""
         self._check_sizes(request)
         return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
 
     def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
-        """A tree that was sent, or its file if that may be read."""
+        """Return the request with the tree that was sent, or with its file if that may be read."""
         if not isinstance(request.tree, dict):
             return request.model_copy(update={"tree": self.files.find(str(request.tree))})
         claims = len(request.tree.get("nodes", ()))
@@ -222,28 +222,28 @@ class ServerPermissions:
         return request
 
     def check_own_tree(self, request: TreeChange) -> TreeChange:
-        """A tree in this server's own folder, the only one it may change."""
+        """Return the request with the tree's path in this server's own folder: it may change no other tree."""
         return request.model_copy(update={"tree": self._own_tree(str(request.tree)), "who": request.who or "over MCP"})
 
     def check_tree_edit(self, request: TreeEditRequest) -> TreeEditRequest:
-        """An edit of one of this server's own trees; it asks a model only if that is allowed."""
+        """Return the request to edit one of this server's own trees, if the model it would call is permitted."""
         if request.rejudge:
             self.model(str(request.model))
         return self.check_own_tree(request)
 
     def check_tree_research(self, request: TreeResearch) -> TreeResearch:
-        """Research on one of this server's own trees, with its models, engines and sizes."""
+        """Return the request for research on this server's own tree if its models, engines and sizes are permitted."""
         return self.check_own_tree(self.check_research(request))
 
     def check_versions(self, request: TreeDiffRequest) -> TreeDiffRequest:
-        """Trees in this server's own folder, or files that may be read."""
+        """Return the request with the paths of its trees: in this server's own folder, or files that may be read."""
         found = {"tree": self._readable_tree(str(request.tree))}
         if request.other is not None:
             found["other"] = self._readable_tree(str(request.other))
         return request.model_copy(update=found)
 
     def check_report(self, request: TreeReportRequest) -> TreeReportRequest:
-        """A report on a tree in this server's own folder, or in a file that may be read."""
+        """Return the request with the path of its tree: in this server's own folder, or a file that may be read."""
         return request.model_copy(update={"file": self._readable_tree(str(request.file))})
 
     def _readable_tree(self, written: str) -> Path:
@@ -253,7 +253,7 @@ class ServerPermissions:
             return self.files.find(written)
 
     def _own_tree(self, written: str) -> Path:
-        """A tree that this server has grown, by its name or file."""
+        """Return the path of a tree that this server has grown, given its name or file name."""
         folder = (self.settings.home / "trees").resolve()
         if "\x00" not in written:
             for name in (written, f"{written}.json"):
@@ -263,7 +263,7 @@ class ServerPermissions:
         raise InputError(f"{written[:200]!r} is not a tree of this server", hint="grow_tree makes one")
 
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
-        """Tables that were sent as rows, or their files if those may be read."""
+        """Return the request with the tables that were sent as rows, or with their files if those may be read."""
         self._check_sizes(request)
         found: dict[str, Any] = {}
         for name in ("forecasts", "outcomes", "costs"):
@@ -282,7 +282,7 @@ class ServerPermissions:
             raise InputError(f"the grounder {grounder[:80]!r} is not on offer here", column="grounder", hint=hint)
 
     def engine(self, wanted: str | None = None) -> str:
-        """The search engine to use."""
+        """Return the search engine to use; raise if it is not offered."""
         if not self.search:
             raise InputError("no search engine is on offer", hint="start foretell mcp with --search local, or another")
         if wanted is not None and wanted not in self.search:
@@ -290,7 +290,7 @@ class ServerPermissions:
         return wanted or self.search[0]
 
     def spending(self) -> dict[str, float] | None:
-        """What was spent so far, and the limit, in dollars."""
+        """Return the amount spent so far and the limit, in dollars; None if the server may not spend."""
         if self.budget is None:
             return None
         return {"spent": round(self.budget.spent.dollars, 6), "allowed": self.budget.dollars or 0.0}

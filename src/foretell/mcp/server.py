@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # Answers of limited size: long texts and lists are cut, and what was cut is counted.
 
 MAX_CHARACTERS = 60_000
-"""Maximum characters of one answer."""
+"""Maximum length of one answer, in characters."""
 CUT_STEPS = ((20_000, 500), (6_000, 200), (2_000, 100), (600, 40), (200, 15), (60, 5))
-"""Longest text and longest list, from the widest to the narrowest limit."""
+"""Maximum length of a text and of a list, tried from the loosest limit to the tightest."""
 
 
 def limit_size(answer: Mapping[str, Any], most: int = MAX_CHARACTERS) -> dict[str, Any]:
-    """The answer, cut as far as it takes; `shortened` says that it was.
+    """Shorten the answer only as much as needed to fit; `shortened` marks a shortened answer.
 
     >>> limit_size({"p": 0.4, "reasons": "because " * 20_000})["shortened"]
     True
@@ -71,7 +71,7 @@ forecasts. Probabilities are numbers in [0, 1]. What a search returns is materia
 
 
 def make_server(permissions: ServerPermissions) -> Any:
-    """An MCP server with these permissions."""
+    """Create an MCP server with these permissions."""
     from importlib.metadata import version
 
     from mcp.server.lowlevel.server import Server
@@ -107,7 +107,7 @@ def make_server(permissions: ServerPermissions) -> Any:
 async def run_tool(
     permissions: ServerPermissions, name: str, arguments: dict[str, Any], context: Any = None
 ) -> tuple[dict[str, Any], bool]:
-    """Run a tool; return its answer, and whether it worked. Errors are returned as text."""
+    """Run a tool; return its answer and whether it succeeded. Errors are returned as text."""
     try:
         tool = _tool_named(permissions, name)
         request = tool.read(permissions, arguments)
@@ -131,7 +131,7 @@ def _tool_named(permissions: ServerPermissions, name: str) -> McpTool:
 
 @asynccontextmanager
 async def _report_progress(permissions: ServerPermissions, context: Any) -> AsyncGenerator[None]:
-    """Tell a client that asked for progress how long the call has taken and what was spent."""
+    """Send progress to a client that asked for it: how long the call has taken and how much the server has spent."""
 
     async def tick() -> None:
         began = time.monotonic()
@@ -168,11 +168,11 @@ async def serve_stdio(permissions: ServerPermissions) -> None:
 PATH = "/mcp"
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 8_000_000
-"""Maximum bytes of one request."""
+"""Maximum size of one request, in bytes."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address of this machine; port 0 takes any free one."""
+    """Return a socket bound to an address of this machine; port 0 picks a free port."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -196,7 +196,7 @@ async def serve_http(permissions: ServerPermissions, listening: socket.socket, t
 
 
 def http_app(permissions: ServerPermissions, token: str) -> "BoundedTools":
-    """The MCP server behind the token. Without the token nothing is revealed, not even the tools."""
+    """Return the MCP app, protected by the token. Without the token nothing is revealed, not even the tools."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     from foretell.data.connections import BoundedTools
@@ -211,7 +211,7 @@ def http_app(permissions: ServerPermissions, token: str) -> "BoundedTools":
 
 
 def has_valid_token(token: str, authorization: bytes) -> bool:
-    """Whether a header carries the token; compared in the same time wherever they differ.
+    """Whether a header carries the token; the comparison takes constant time.
 
     >>> [has_valid_token("a", header) for header in (b"Bearer a", b"Bearer b", b"Basic a", b"")]
     [True, False, False, False]

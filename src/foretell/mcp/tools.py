@@ -1,4 +1,4 @@
-"""The tools on offer, in the order an assistant sees them: operations, limited by what this server permits."""
+"""The tools in the order an assistant sees them: operations, limited by what this server permits."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -29,12 +29,12 @@ from foretell.tools.rules import FenceRules
 
 OWN, UNBILLED = "local", ("local", "gdelt")
 QUERY_DOLLARS = 0.01
-"""Booked for a query to a paid engine; no list price we know is higher."""
+"""Dollars booked for a query to a paid search engine; no list price that we know of is higher."""
 NOT_JUDGED_NOTE = "none: dates and addresses were checked, but no model read the texts for later knowledge"
 
 
 class SearchRequest(OperationRequest):
-    """Search for what was known by a date."""
+    """A search for what was known by a date."""
 
     query: str = setting(help="A few concrete words.", min_length=2, max_length=400)
     as_of: str | None = setting(
@@ -52,15 +52,15 @@ class SearchRequest(OperationRequest):
 
 @dataclass(frozen=True)
 class TrustedCorpusFilter:
-    """The content filter for the user's own corpus if no model may be asked: its dates are trusted."""
+    """The content filter for the user's own corpus if no model may be called; it trusts the corpus's dates."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        """All are kept."""
+        """Keep every excerpt."""
         return [LeakVerdict(word="KEEP", reason="not judged")] * len(excerpts)
 
 
 async def search_as_of(permissions: ServerPermissions, request: SearchRequest) -> dict[str, Any]:
-    """Search results published by the date, each with its own date."""
+    """Return search results published by the date, each with its own publication date."""
     question, engine = _question(request), permissions.engine(request.engine)
     withheld: list[LeakBlocked] = []
 
@@ -87,7 +87,7 @@ async def search_as_of(permissions: ServerPermissions, request: SearchRequest) -
 
 
 def _question(request: SearchRequest) -> Question:
-    """What is searched for, and as of when. Without a date, the search must say that it means now."""
+    """Return what to search for and as of when. Without a date, the request must explicitly ask for a live search."""
     if request.live and request.as_of is not None:
         raise InputError("a live search has no date: give `as_of` or `live`, not both")
     now = datetime.now(UTC).replace(microsecond=0)
@@ -109,7 +109,7 @@ def _question(request: SearchRequest) -> Question:
 async def _fenced_search(
     permissions: ServerPermissions, request: SearchRequest, question: Question, engine: str, emit: EmitEvent
 ) -> AsyncGenerator[tuple[FencedTools, str]]:
-    """The search behind the fence, and who judges what it finds."""
+    """Open the search behind the fence; yield its tools and which model, if any, judges the results."""
     settings = permissions.settings
     if request.live or not permissions.may_spend:
         from foretell.data.http import AsyncHttpClient
@@ -138,7 +138,7 @@ async def _fenced_search(
 
 
 def _pay(permissions: ServerPermissions, engine: str) -> None:
-    """Use paid engines only if spending is allowed."""
+    """Charge the budget for a query to a paid engine; raise if spending is not allowed."""
     if engine in UNBILLED:
         return
     if permissions.budget is None:
@@ -161,24 +161,24 @@ def _result(one: AdmittedSource, characters: int) -> dict[str, Any]:
 
 
 MAX_PROBLEMS = 10
-"""How many problems are listed at once: an assistant fixes several more easily than one by one."""
+"""How many problems are listed at once, because an assistant fixes several more easily than one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class McpTool:
-    """One tool."""
+    """An MCP tool."""
 
     name: str
     description: str
     request: type[OperationRequest]
     use: Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]
     spends: bool = False
-    """Not offered if the server may not spend."""
+    """Whether it costs money; such a tool is not offered if the server may not spend."""
     reads_only: bool = True
-    """Whether it changes nothing on this machine."""
+    """Whether it leaves everything on this machine unchanged."""
 
     def schema(self, permissions: ServerPermissions) -> dict[str, Any]:
-        """The schema of its request, with the models, engines and limits of this server."""
+        """Return the schema of its request, with the models, search engines and limits of this server."""
         made = request_schema(self.request)
         properties = made["properties"] = {
             name: part for name, part in made["properties"].items() if name not in WITHHELD
@@ -202,7 +202,7 @@ class McpTool:
         return made
 
     def read(self, permissions: ServerPermissions, given: dict[str, Any]) -> Any:
-        """Read the arguments as a request; the server's model and engines are the defaults."""
+        """Parse the arguments as a request; the server's model and search engines are the defaults."""
         fields = self.request.model_fields
         for name in WITHHELD:
             if name in given and name in fields:
@@ -228,15 +228,15 @@ def _tool(
     spends: bool = False,
     writes: bool = False,
 ) -> McpTool:
-    """The tool of an operation.
+    """Create the tool of an operation.
 
     Args:
-        name: What assistants call it.
-        words: The words of its command.
+        name: The tool's name, as assistants see it.
+        words: The words of the operation's command.
         description: What it does, for assistants.
-        check: Gives the request as this server permits it, or raises.
-        spends: It is not on offer where the server may not spend.
-        writes: It stores something on this machine, as everything does that spends.
+        check: Returns the request as this server permits it, or raises.
+        spends: Whether it costs money; it is then not offered if the server may not spend.
+        writes: Whether it stores something on this machine; every tool that spends does.
     """
     operation = OPERATIONS[words]
 
@@ -433,5 +433,5 @@ TOOLS = (
 
 
 def available_tools(permissions: ServerPermissions) -> list[McpTool]:
-    """The tools of this server."""
+    """Return the tools that this server offers."""
     return [tool for tool in TOOLS if permissions.may_spend or not tool.spends]

@@ -1,4 +1,4 @@
-"""A practice world: model, search, market and tournament servers that live on this machine."""
+"""A practice world: model, search, market and tournament servers that run on this machine."""
 
 from foretell.interface import offer
 
@@ -21,6 +21,6 @@ HOMES = {
         "web_server wikipedia_server"
     ),
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → the names that the rest of foretell uses."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""The example that `foretell demo` leaves: made-up questions, their news, and how a scripted model researches them."""
+"""The example that `foretell demo` creates: made-up questions, news about them, and a scripted model's research."""
 
 import json
 import math
@@ -23,15 +23,15 @@ from foretell.practice.models.server import ReplyRefused
 from foretell.practice.web import SampleWebPage
 
 RESEARCHER, HASTY = "example-researcher", "example-hasty"
-"""Models of the example: one that follows the story, and one that stops after the first search."""
+"""Models of the example: one that follows the whole story, and one that stops after the first search."""
 HASTY_STEPS = 2
 SPREAD = 0.35
-"""How far trials differ, in log odds."""
+"""Largest difference of a trial's answer from the story's, in log odds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleStory:
-    """Questions in plain fields, how they came out, the pages about them, and the steps of research by question."""
+    """Questions as plain fields, their outcomes, the pages about them, and the research steps by question."""
 
     questions: tuple[dict[str, Any], ...]
     outcomes: dict[str, int]
@@ -41,18 +41,18 @@ class ExampleStory:
 
 @cache
 def example_story() -> ExampleStory:
-    """What `example.json` holds."""
+    """Return the content of `example.json`."""
     body = files("foretell.practice").joinpath("example.json").read_text(encoding="utf-8")
     return TypeAdapter(ExampleStory).validate_python(json.loads(body))
 
 
 def example_tree() -> str:
-    """A tree of claims to play with, as the text of its file."""
+    """Return the text of a tree file to experiment with."""
     return files("foretell.practice").joinpath("example_tree.json").read_text(encoding="utf-8")
 
 
 def example_script(query: ModelQuery) -> ScriptedReply:
-    """The next step of the story where its question is asked; whatever else is asked goes to the usual script."""
+    """Reply with the next step of the story if one of its questions is asked; otherwise use `arena_script`."""
     story, asked = example_story(), agent_question(query)
     steps = next((story.research[one["id"]] for one in story.questions if one["text"] == asked), None)
     if steps is None or not any(tool.name == "submit" for tool in query.tools):
@@ -87,7 +87,10 @@ def example_script(query: ModelQuery) -> ScriptedReply:
 
 
 def script_with_refusal(query: ModelQuery) -> ScriptedReply:
-    """The same while the example is made: one question is refused, so that there is a failure to retry."""
+    """Reply like `example_script`, but refuse one question so that the example contains a failure to retry.
+
+    It is used while the example is being created.
+    """
     if query.model.startswith(HASTY) and agent_question(query) == example_story().questions[2]["text"]:
         raise ReplyRefused("The example's model was out of service for this question. Retry it.")
     return example_script(query)

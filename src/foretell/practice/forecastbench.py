@@ -1,6 +1,6 @@
 """ForecastBench for practice: a round that is due today, two earlier ones with their outcomes, and a team's folder.
 
-Files are as the benchmark publishes them; the folder answers as Google's storage does to uploads and looks.
+Files have the format that the benchmark publishes; the folder answers uploads and reads like Google Cloud Storage.
 """
 
 import hashlib
@@ -37,11 +37,11 @@ SERIES = {
         "2840",
     ),
 }
-"""Source → id, wording and value at the freeze."""
+"""Source → series id, question text and value at the freeze date."""
 
 
 def question_set_body(due: date) -> dict[str, Any]:
-    """A question set as published."""
+    """Build a question set as the benchmark publishes it."""
     frozen = f"{due - timedelta(days=FROZEN_DAYS)}T00:00:00+00:00"
     shared = {"source_intro": "", "background": "A made-up question.", "freeze_datetime": frozen}
     markets = [
@@ -83,7 +83,7 @@ def question_set_body(due: date) -> dict[str, Any]:
 
 
 def resolution_set_body(due: date, today: date) -> dict[str, Any]:
-    """How a round came out by today, as published: what is open carries a price and no outcome."""
+    """Build a round's resolutions as of today, as published; an open question has a price and no outcome."""
     rows: list[dict[str, Any]] = []
     for number, question in enumerate(question_set_body(due)["questions"]):
         dates = question["resolution_dates"]
@@ -100,7 +100,7 @@ def resolution_set_body(due: date, today: date) -> dict[str, Any]:
 
 
 def serve_rounds(server: PracticeServer, place: str, now: datetime) -> None:
-    """Serve the files of the round of today and of earlier ones below a place."""
+    """Serve the files of today's round and of earlier ones under a path."""
     today = now.date()
     for number in range(EARLIER_ROUNDS + 1):
         due = today - timedelta(days=ROUND_DAYS * number)
@@ -119,20 +119,20 @@ def _file(body: dict[str, Any]) -> Handler:
 
 
 class PracticeBucket:
-    """A storage that takes files by its JSON API, in place of the generation that the sender names."""
+    """A storage service that accepts uploads through its JSON API if the named generation matches."""
 
     def __init__(self, token: str, *, readable: bool = True) -> None:
         self.token = token
         self.readable = readable
-        """Whether those who may write may also look."""
+        """Whether clients that may write may also read."""
         self.files: dict[str, bytes] = {}
-        """By bucket and name."""
+        """Bucket and name → content."""
         self.generations: dict[str, int] = {}
         self.uploads: list[str] = []
-        """Names, in the order of coming in."""
+        """Names of the uploaded files, in order of arrival."""
 
     def serve(self, server: PracticeServer, place: str) -> None:
-        """Answer below a place."""
+        """Add the routes under a path."""
         server.route("POST", f"{place}/upload/storage/v1/b/*", lambda request: self._upload(request, place))
         server.route("GET", f"{place}/storage/v1/b/*", lambda request: self._look(request, place))
 

@@ -1,4 +1,4 @@
-"""Series for practice: DBnomics, FRED with its vintages, Yahoo's charts, Open-Meteo and ACLED."""
+"""Time series for practice: DBnomics, FRED with its vintages, Yahoo's charts, Open-Meteo and ACLED."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from foretell.practice.server import PracticeService, ServerRequest, StatusAndBo
 
 @dataclass(frozen=True, kw_only=True)
 class SampleDbnomicsSeries:
-    """A series by the first days of its periods; None is a missing value."""
+    """A series with the first day of each period; None is a missing value."""
 
     values: tuple[tuple[date, float | None], ...]
     frequency: str | None = "daily"
 
 
 class PracticeDbnomics(PracticeService):
-    """Answers `/series/<provider>/<dataset>/<series>`."""
+    """Serves `/series/<provider>/<dataset>/<series>`."""
 
     def __init__(self, series: Mapping[str, SampleDbnomicsSeries]) -> None:
         self.series = series
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         path, query = request.path, request.query
         series_id = path.partition("/series/")[2]
         found = self.series.get(series_id)
@@ -55,7 +55,7 @@ NOT_ARCHIVED = (
 
 @dataclass(frozen=True, kw_only=True)
 class SampleFredValue:
-    """A value of a day, and the days during which it was the one known."""
+    """The value of a day, and the dates between which it was the known value."""
 
     day: date
     value: float | None
@@ -65,15 +65,15 @@ class SampleFredValue:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleFredSeries:
-    """All that was ever known of a series."""
+    """All values of a series that were ever known."""
 
     observations: tuple[SampleFredValue, ...]
     archived_since: date | None = date(1776, 7, 4)
-    """None: the archive never had it."""
+    """Start of the archive's record of the series; None if the archive never had it."""
 
 
 class PracticeFred(PracticeService):
-    """Answers `series/observations`. An unknown key is repeated in the error, as the real service does."""
+    """Serves `series/observations`. An unknown key is repeated in the error, as by the real service."""
 
     def __init__(self, series: Mapping[str, SampleFredSeries], *, key: str, today: date, page: int = 100_000) -> None:
         self.series = series
@@ -82,7 +82,7 @@ class PracticeFred(PracticeService):
         self.page = page
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         path, query = request.path, request.query
         if query.get("api_key") != self.key:
             message = f"Bad Request.  The value for variable api_key ({query.get('api_key')}) is not registered."
@@ -122,7 +122,7 @@ class PracticeFred(PracticeService):
 
 
 def _first_published(series: SampleFredSeries, last: date) -> Any:
-    """Each day's first value, of those that were out by a day."""
+    """Return each day's first value, among those published by a date."""
     first: dict[date, SampleFredValue] = {}
     for one in sorted(series.observations, key=lambda one: one.since):
         if one.since <= last:
@@ -149,12 +149,12 @@ def _row(one: SampleFredValue, day: date) -> dict[str, str]:
 
 
 NEVER = -1.0e9
-"""Stands where dividend-adjusted closes stand, which nobody should read."""
+"""Placeholder for dividend-adjusted closes, which no client should read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleShareSplit:
-    """`numerator` new shares for `denominator` old ones, from a session's opening on."""
+    """A split into `numerator` new shares for `denominator` old ones, from a session's opening on."""
 
     at: datetime
     numerator: float
@@ -163,28 +163,28 @@ class SampleShareSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleShare:
-    """A share's sessions with the prices that were really paid."""
+    """A share's sessions with the prices actually paid."""
 
     sessions: tuple[tuple[datetime, float | None], ...]
-    """Opening, and the close as traded; None where the service lost it."""
+    """Opening time and close as traded; the close is None if the service lost it."""
     splits: tuple[SampleShareSplit, ...] = ()
     zone: str = "America/New_York"
     hours: timedelta | None = timedelta(hours=6.5)
     quote: tuple[datetime, float] | None = None
-    """The last trade."""
+    """Time and price of the last trade."""
 
 
 class PracticeYahoo(PracticeService):
-    """Answers `/v8/finance/chart/<ticker>` with everything it has, whatever the period asked for.
+    """Serves `/v8/finance/chart/<ticker>` with all data, whatever period is requested.
 
-    Past closes are restated for every split, as the real service does.
+    Past closes are adjusted for every split, as by the real service.
     """
 
     def __init__(self, shares: Mapping[str, SampleShare]) -> None:
         self.shares = shares
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         path, query = request.path, request.query
         share = self.shares.get(path.rpartition("/")[2])
         if "/v8/finance/chart/" not in path or share is None:
@@ -237,7 +237,10 @@ def _meta(share: SampleShare) -> dict[str, Any]:
 
 
 class PracticeOpenMeteo(PracticeService):
-    """The same weather everywhere: observed up to five days ago, forecast with an error that grows with the lead."""
+    """Serves the same weather everywhere: observed up to five days ago, and forecast.
+
+    A forecast's error grows with its lead time.
+    """
 
     def __init__(self, weather: Callable[[date], float], *, today: date, offset: timedelta = timedelta(0)) -> None:
         self.weather = weather
@@ -245,7 +248,7 @@ class PracticeOpenMeteo(PracticeService):
         self.offset = offset
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         query = request.query
         if request.path.endswith("/v1/search"):
             # Every name is a place but one, so that both answers can be tried.
@@ -272,7 +275,7 @@ class PracticeOpenMeteo(PracticeService):
         return 200, self._body("hourly", hours, columns)
 
     def _forecast(self, day: date, column: str) -> float | None:
-        """For a day: a tenth off for every day ahead; None for what nobody has forecast yet."""
+        """Return the forecast for a day, off by 0.1 per day of lead time; None if it has not been made yet."""
         _, previous, lead = column.partition("_previous_day")
         ahead = int(lead) if previous else max(0, (day - self.today).days)
         made = day - timedelta(days=ahead)
@@ -289,7 +292,7 @@ class PracticeOpenMeteo(PracticeService):
 
 @dataclass(frozen=True, kw_only=True)
 class SampleConflictEvent:
-    """A row of ACLED: an event, and when its row was last changed."""
+    """A row of ACLED: an event, and when the row was last changed."""
 
     id: str
     day: date
@@ -300,7 +303,7 @@ class SampleConflictEvent:
 
 
 class PracticeAcled(PracticeService):
-    """Events and deletions for whoever has a token, which is handed out for any name with the right password."""
+    """Serves events and deletions to clients with a token, which any user name with the right password gets."""
 
     def __init__(
         self, events: Sequence[SampleConflictEvent], *, password: str, deleted: Mapping[str, datetime] | None = None
@@ -311,7 +314,7 @@ class PracticeAcled(PracticeService):
         self.token = f"token-of-{password}"
 
     def post(self, request: ServerRequest) -> StatusAndBody:
-        """A token."""
+        """Return a token."""
         form = dict(parse_qsl(request.body.decode()))
         asked = (form.get("grant_type"), form.get("client_id"), form.get("password"))
         if not request.path.endswith("/oauth/token") or asked != ("password", "acled", self.password):
@@ -319,7 +322,7 @@ class PracticeAcled(PracticeService):
         return 200, {"token_type": "Bearer", "expires_in": 86_400, "access_token": self.token, "refresh_token": "r"}
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         if request.headers.get("authorization") != f"Bearer {self.token}":
             return 401, {"message": "The resource owner or authorization server denied the request."}
         query = request.query

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server with a table of routes: every practice service is one."""
+"""A small HTTP/1.1 server with a table of routes; every practice service uses one."""
 
 import asyncio
 import json
@@ -14,31 +14,31 @@ from urllib.parse import parse_qsl, unquote
 from foretell.data.pace import PRACTICE_HEADER
 
 REMEMBERED = 1000
-"""So many requests at least are kept for whoever wants to look at them."""
+"""Minimum number of recent requests kept for inspection."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRequest:
-    """What a client sent."""
+    """A request that a client sent."""
 
     method: str
     path: str
-    """Decoded; the part of the address as sent is in `target`."""
+    """The decoded path; `target` is the path and query as sent."""
     target: str
     query: Mapping[str, str]
-    """A name given several times has its values joined by commas."""
+    """Query parameters; the values of a repeated name are joined by commas."""
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Headers, with names in lower case."""
     body: bytes = b""
 
     def json(self) -> Any:
-        """The body read as JSON."""
+        """Parse the body as JSON."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerResponse:
-    """What to send back."""
+    """A response to send."""
 
     status: int = 200
     body: bytes = b""
@@ -46,43 +46,44 @@ class ServerResponse:
     delay: float = 0.0
     """Seconds to wait before the first byte."""
     cut: int | None = None
-    """Send only so many bytes of the body, then hang up; 0 hangs up without any answer."""
+    """Send only this many bytes of the body, then close the connection; 0 closes it without any response."""
 
 
 Handler = Callable[[ServerRequest], ServerResponse | Awaitable[ServerResponse]]
 Middleware = Callable[[ServerRequest, Handler], ServerResponse | Awaitable[ServerResponse]]
-"""Stands between a request and its handler: it may change either, or answer in the handler's place."""
+"""Wraps a handler: it may change the request or the response, or respond in the handler's place."""
 StatusAndBody = tuple[int, Any]
-"""An HTTP status, and what is sent as JSON."""
+"""An HTTP status and the body to send as JSON."""
 
 
 def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> ServerResponse:
-    """An answer in JSON."""
+    """Create a JSON response."""
     body = json.dumps(data, ensure_ascii=False).encode()
     return ServerResponse(status=status, body=body, headers={"Content-Type": "application/json", **(headers or {})})
 
 
 def html_response(text: str, status: int = 200) -> ServerResponse:
-    """An answer in HTML."""
+    """Create an HTML response."""
     return ServerResponse(status=status, body=text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
 class PracticeServer:
-    """Serves on a port of this machine while used as an async context manager.
+    """An HTTP server that listens on a local port while used as an async context manager.
 
-    A route is a method and a path; a path ending in `*` takes everything that begins so, the longest first.
+    A route is a method and a path; a path ending in `*` matches every path with that prefix, and the longest match
+    wins.
     """
 
     def __init__(self, *, latency: float = 0.0, port: int = 0, middleware: Middleware | None = None) -> None:
         self.requests: list[ServerRequest] = []
-        """The latest ones."""
+        """The most recent requests."""
         self.latency = latency
-        """Seconds before every answer."""
+        """Seconds to wait before every response."""
         self.port = port
-        """Where to listen; 0 takes a free one."""
+        """Port to listen on; 0 picks a free one."""
         self.middleware = middleware
         self.practice = True
-        """Whether it says that it need not be spared."""
+        """Whether responses declare that this is a practice server without rate limits."""
         self.connections: set[asyncio.Transport] = set()
         self._routes: dict[tuple[str, str], Handler] = {}
         self._server: asyncio.Server | None = None
@@ -90,12 +91,12 @@ class PracticeServer:
         self._url = ""
 
     def route(self, method: str, path: str, handler: Handler) -> None:
-        """Answer this method and path by the handler."""
+        """Register the handler for a method and path."""
         self._routes[method, path] = handler
 
     @property
     def url(self) -> str:
-        """Where it listens, without a slash at the end."""
+        """The server's address, without a trailing slash."""
         if not self._url:
             raise RuntimeError("the server is not running; use it with `async with`")
         return self._url
@@ -108,7 +109,7 @@ class PracticeServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop, and end what is under way."""
+        """Stop, closing connections and cancelling requests in progress."""
         if self._server is not None:
             self._server.close()
         for transport in list(self.connections):
@@ -118,7 +119,7 @@ class PracticeServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def answer(self, request: ServerRequest, send: Callable[[ServerResponse], None]) -> None:
-        """Have a request answered; what needs no waiting is sent at once."""
+        """Handle a request and send its response, at once if the handler is synchronous and there is no delay."""
         self.requests.append(request)
         if len(self.requests) > 2 * REMEMBERED:
             del self.requests[:REMEMBERED]
@@ -158,10 +159,10 @@ class PracticeServer:
 
 
 class PracticeService(ABC):
-    """A service that answers everything in JSON."""
+    """A service that answers every request in JSON."""
 
     def server(self, middleware: Middleware | None = None) -> PracticeServer:
-        """A server that answers as this service does; the middleware may interfere with every request."""
+        """Create a server for this service; the middleware may intercept every request."""
         server = PracticeServer(middleware=middleware)
         server.route("GET", "*", lambda request: _as_json(self.get(request)))
         server.route("POST", "*", lambda request: _as_json(self.post(request)))
@@ -169,10 +170,10 @@ class PracticeService(ABC):
 
     @abstractmethod
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """The answer to a reader."""
+        """Answer a GET request."""
 
     def post(self, request: ServerRequest) -> StatusAndBody:
-        """The answer to something sent."""
+        """Answer a POST request."""
         return 405, {"error": "there is nothing to send here"}
 
 
@@ -188,7 +189,7 @@ _PHRASES = {int(status): status.phrase for status in HTTPStatus}
 
 
 class _Connection(asyncio.Protocol):
-    """One client. A protocol instead of streams, so that a benchmark measures the client and not this server."""
+    """One client connection; a protocol, not streams, so that a benchmark measures the client and not the server."""
 
     def __init__(self, server: PracticeServer) -> None:
         self._server = server
@@ -209,7 +210,7 @@ class _Connection(asyncio.Protocol):
             self._server.answer(request, lambda response, request=request: self._send(request, response))
 
     def _next(self) -> ServerRequest | None:
-        """The next request, once it is complete."""
+        """Parse the next request; None until it is complete."""
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             return None

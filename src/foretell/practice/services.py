@@ -1,4 +1,4 @@
-"""The practice world: every outside service at once, on this machine, with made-up data known beforehand."""
+"""The practice world: every external service at once, on this machine, with fixed made-up data."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -57,7 +57,7 @@ METACULUS_ID = "12345"
 
 
 def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
-    """Series and markets. Their data begin and end around a moment; inboxes go by the real clock."""
+    """Create the series and market services. Their data surround `now`; inboxes use the real clock."""
     markets = _sample_markets(now)
     return {
         "fred": _fred(now.date(), key),
@@ -74,7 +74,7 @@ def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
 
 
 def _curve(level: float, year: float, month: float) -> Callable[[date], float]:
-    """A value for every day: a level with two waves on it, so that nothing is random and nothing stands still."""
+    """Return a value for every day: a level plus two waves, so that it is not random and yet never constant."""
 
     def at(day: date) -> float:
         n = day.toordinal()
@@ -88,7 +88,7 @@ def _days(until: date, count: int) -> list[date]:
 
 
 def _fred(today: date, key: str) -> PracticeFred:
-    """A yield on working days, each value out on the day after."""
+    """Serve a yield on weekdays, each value published on the next day."""
     curve = _curve(4.0, 0.5, 0.08)
     values = tuple(
         SampleFredValue(day=day, value=curve(day), since=day + DAY)
@@ -99,21 +99,21 @@ def _fred(today: date, key: str) -> PracticeFred:
 
 
 def _yahoo(today: date) -> PracticeYahoo:
-    """A share on working days."""
+    """Serve a share's prices on weekdays."""
     curve = _curve(600.0, 40.0, 6.0)
     days = [day for day in _days(today - DAY, SERIES_DAYS) if day.weekday() < 5]
     return PracticeYahoo({TICKER: SampleShare(sessions=tuple((datetime.combine(d, OPENS), curve(d)) for d in days))})
 
 
 def _dbnomics(today: date) -> PracticeDbnomics:
-    """A temperature on every day."""
+    """Serve a temperature for every day."""
     curve = _curve(14.0, 7.0, 2.0)
     values = tuple((day, curve(day)) for day in _days(today - DAY, SERIES_DAYS))
     return PracticeDbnomics({DBNOMICS_ID: SampleDbnomicsSeries(values=values)})
 
 
 def _acled(now: datetime, key: str) -> PracticeAcled:
-    """Protests of half a year, each row written a week after its day; one in ten was corrected later."""
+    """Serve half a year of protests, each row written a week after its day; one row in ten was corrected later."""
     days = _days(now.date() - 7 * DAY, 180)
     events = [
         SampleConflictEvent(
@@ -128,16 +128,16 @@ def _acled(now: datetime, key: str) -> PracticeAcled:
 
 
 def _prices(now: datetime) -> list[tuple[int, float]]:
-    """A price at every noon before now, as (Unix second, price)."""
+    """Return a price at every noon before now, as (Unix second, price)."""
     curve = _curve(0.4, 0.15, 0.03)
     moments = [datetime.combine(day, time(12, tzinfo=UTC)) for day in _days(now.date(), PRICE_DAYS)]
     return [(int(at.timestamp()), curve(at.date())) for at in moments if at <= now]
 
 
 def _sample_markets(now: datetime) -> dict[str, Any]:
-    """What `sample_markets.json` holds, as platforms send it; `@9` in it is nine days from now.
+    """Return the content of `sample_markets.json`, in the platforms' formats; `@9` in it means nine days from now.
 
-    `@9 ms` and `@9 s` are the same moment in thousandths of a second and in seconds.
+    `@9 ms` and `@9 s` are the same time in milliseconds and in seconds.
     """
 
     def dated(value: Any) -> Any:
@@ -157,16 +157,16 @@ def _sample_markets(now: datetime) -> dict[str, Any]:
 
 
 def _kalshi(events: list[dict[str, Any]], now: datetime) -> PracticeKalshi:
-    """Events of every sort: choices, a list of names that is not whole, ranges that are, a ladder, a single market.
+    """Serve events of every kind: choices, an incomplete list of names, complete ranges, a ladder, a single market.
 
-    And prices of one market more, with a spread of two cents.
+    It also has prices of one more market, with a spread of two cents.
     """
     quotes = tuple((at, round(p - 0.01, 2), round(p + 0.01, 2)) for at, p in _prices(now))
     return PracticeKalshi({KALSHI_ID: SampleKalshiBook(quotes=quotes)}, catalogue=KalshiCatalogue(events))
 
 
 def _polymarket(events: list[dict[str, Any]], now: datetime) -> PracticePolymarket:
-    """A race with two candidates, of whom one wins; and a market with a trade a day on either side."""
+    """Serve a race of two candidates, one of whom wins, and a market with one trade a day on each side."""
     yes = tuple(_prices(now))
     first, second = json.loads(events[-1]["markets"][0]["clobTokenIds"])
     trades = {first: yes, second: tuple((at, round(1 - p, 3)) for at, p in yes)}
@@ -174,13 +174,13 @@ def _polymarket(events: list[dict[str, Any]], now: datetime) -> PracticePolymark
 
 
 def _manifold(contracts: list[dict[str, Any]], now: datetime) -> PracticeManifold:
-    """A yes-or-no market, one with answers, and one with a bet a day."""
+    """Serve a yes-or-no market, a market with several answers, and one with a bet every day."""
     bets = tuple(SampleManifoldBet(id=f"b{at}", at_ms=at * 1000, after=p) for at, p in _prices(now))
     return PracticeManifold({MANIFOLD_ID: bets}, catalogue=ManifoldCatalogue(contracts))
 
 
 def _metaculus(posts: list[dict[str, Any]], now: datetime, key: str) -> PracticeMetaculus:
-    """A question of every kind, a group, a conditional pair, and one with a long history of community predictions."""
+    """Serve a question of every kind, a group, a conditional pair, and one with a long community-prediction history."""
     shown = {"end_time": None, "forecaster_count": 40}
     history = [{"start_time": float(at), "centers": [p], **shown} for at, p in _prices(now)]
     posts[-1]["question"]["aggregations"]["recency_weighted"]["history"] = history
@@ -189,7 +189,7 @@ def _metaculus(posts: list[dict[str, Any]], now: datetime, key: str) -> Practice
 
 
 def _prophet_arena(sample: dict[str, Any], now: datetime, key: str) -> PracticeProphetArena:
-    """A live event with a crowd, a week of two questions that began on Sunday, and a data set of one event."""
+    """Serve a live event with a crowd, a week of two questions that began on Sunday, and a data set of one event."""
     week = f"{now - (now.weekday() + 1) % 7 * DAY:%Y-%m-%d}"
     release = sample["release"] | {"week": week, "opens_at": f"{week}T04:00:00Z"}
     arena = PracticeProphetArena(sample["events"], key=key, release=release, datasets=sample["datasets"])
@@ -198,9 +198,9 @@ def _prophet_arena(sample: dict[str, Any], now: datetime, key: str) -> PracticeP
 
 
 KEY = "practice"
-"""Taken by every service that wants a key."""
+"""The key that every service with a key accepts."""
 PORTS = 15
-"""Servers that are started: requests are paced by host and port, so every service has its own."""
+"""Number of servers started; each service has its own because requests are paced by host and port."""
 BENCHMARK, BUCKETS = "/forecastbench", "/buckets"
 EXAMPLE_PAGE = SampleWebPage(
     url="https://example.com/",
@@ -208,7 +208,7 @@ EXAMPLE_PAGE = SampleWebPage(
     text="This domain is for use in examples.",
     versions=(PageVersion(at=instant("2026-01-02"), text="This domain is for use in documentation examples."),),
 )
-"""Everybody's page for trying out an archive; `foretell services check` asks for it."""
+"""A page for testing an archive; `foretell services check` requests it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,15 +216,15 @@ class ServiceOptions:
     """How the services are started."""
 
     now: datetime
-    """The day it is in the practice world."""
+    """The current time in the practice world."""
     port: int = 0
-    """The first of `PORTS` ports in a row; 0 takes free ones."""
+    """The first of `PORTS` consecutive ports; 0 picks free ones."""
     latency: float = 0.0
-    """Seconds before every answer."""
+    """Seconds to wait before every response."""
     script: Script = arena_script
     """What the models reply."""
     pages: tuple[SampleWebPage, ...] = ()
-    """That search engines find beside those of the practice web; they keep their addresses, so a trace can be kept."""
+    """Additional pages for the search engines; they keep their addresses, so a trace can be kept."""
 
 
 @asynccontextmanager

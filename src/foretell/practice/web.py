@@ -1,4 +1,4 @@
-"""What the practice web knows, its site and archive, Wikipedia, and the search engines over them."""
+"""The content of the practice web: its site and archive, Wikipedia, and the search engines over them."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from foretell.questions.as_of import instant
 
 @dataclass(frozen=True, kw_only=True)
 class PageVersion:
-    """A page or an article as it was from a moment on."""
+    """The text of a page or article from a given time on."""
 
     at: datetime
     text: str
@@ -41,22 +41,22 @@ class SampleWebPage:
     url: str
     title: str
     text: str
-    """As it is now."""
+    """The current text."""
     published: datetime | None = None
     updated: datetime | None = None
     shown: Dating = "published"
-    """How engines show its date: stated, as an age, or not at all."""
+    """How search engines show its date: stated, as an age, or not at all."""
     crawled: datetime | None = None
     versions: tuple[PageVersion, ...] = ()
-    """What archives hold of it, oldest first."""
+    """The versions that archives have, oldest first."""
 
     @property
     def path(self) -> str:
-        """Where it lies on its site."""
+        """The path on its site."""
         return urlsplit(self.url).path
 
     def html(self, text: str | None = None) -> str:
-        """As a web page, with its dates in the head."""
+        """Return the page as HTML, with its dates in the head."""
         dates = (("article:published_time", self.published), ("article:modified_time", self.updated))
         metas = "".join(f'<meta property="{name}" content="{at.isoformat()}">' for name, at in dates if at is not None)
         paragraphs = "".join(f"<p>{escape(part)}</p>" for part in (text or self.text).split("\n"))
@@ -68,15 +68,15 @@ class SampleWebPage:
 
 @dataclass(kw_only=True)
 class SampleWorld:
-    """Pages and articles, and the day it is there."""
+    """Pages, articles and the current time of the practice web."""
 
     now: datetime
     pages: list[SampleWebPage] = field(default_factory=list[SampleWebPage])
     articles: dict[str, list[PageVersion]] = field(default_factory=dict[str, list[PageVersion]])
-    """Encyclopedia articles by title, versions oldest first."""
+    """Encyclopedia articles: title → versions, oldest first."""
 
     def find(self, query: str, *, until: datetime | None = None) -> list[SampleWebPage]:
-        """Pages sharing a word with the query, the most words first; with `until`, none that is dated later."""
+        """Return pages that share a word with the query, most shared words first; with `until`, none dated later."""
         words = set(re.findall(r"\w+", query.casefold()))
         scored = [
             (len(words & set(re.findall(r"\w+", f"{page.title} {page.text}".casefold()))), page) for page in self.pages
@@ -85,31 +85,31 @@ class SampleWorld:
         return [page for page in found if until is None or page.published is None or page.published <= until]
 
     def age(self, page: SampleWebPage) -> str:
-        """How long ago it was published, as engines put it."""
+        """Return how long ago the page was published, in the words of a search engine."""
         days = (self.now - page.published).days if page.published else 0
         return f"{days} days ago"
 
 
 def version_at(versions: list[PageVersion] | tuple[PageVersion, ...], at: datetime | None) -> PageVersion | None:
-    """The newest version not later than a moment."""
+    """Return the newest version at or before a time; None if there is none."""
     fitting = [one for one in versions if at is None or one.at <= at]
     return fitting[-1] if fitting else None
 
 
 def small_world() -> SampleWorld:
-    """A few pages around one topic, with every kind of date an engine can meet."""
+    """Return a few pages about one topic, with every kind of date that a search engine can encounter."""
     return _stored_world()[0]
 
 
 def sample_world(now: datetime, site: str = "https://news.example", more: Sequence[SampleWebPage] = ()) -> SampleWorld:
-    """The same and more; the dates of pages do not move, only ages are counted from `now`."""
+    """Return the small world with more pages; page dates are fixed, only ages are relative to `now`."""
     small, stored = _stored_world()
     pages = [*(replace(page, url=site + page.path) for page in [*small.pages, *stored]), *more]
     return SampleWorld(now=now, pages=pages, articles=small.articles)
 
 
 def _stored_world() -> tuple[SampleWorld, list[SampleWebPage]]:
-    """What `sample_world.json` holds: a world, and more pages."""
+    """Return the content of `sample_world.json`: a world, and more pages."""
     body = json.loads(files("foretell.practice").joinpath("sample_world.json").read_text(encoding="utf-8"))
     more = TypeAdapter(list[SampleWebPage]).validate_python(body.pop("more_pages"))
     return TypeAdapter(SampleWorld).validate_python(body), more
@@ -119,7 +119,7 @@ _STAMP = "%Y%m%d%H%M%S"
 
 
 def web_server(world: SampleWorld) -> PracticeServer:
-    """The world's pages by their paths."""
+    """Create a server of the world's pages at their paths."""
     server = PracticeServer()
     for page in world.pages:
         server.route("GET", page.path, _serving(page))
@@ -127,7 +127,7 @@ def web_server(world: SampleWorld) -> PracticeServer:
 
 
 def wayback_server(world: SampleWorld) -> PracticeServer:
-    """Captures of the world's pages. A replay that there is not leads to the page's newest capture."""
+    """Create a server of archived captures; a request for a missing capture redirects to the page's newest one."""
     server = PracticeServer()
     server.route("GET", "/cdx/search/cdx", lambda request: _captures(world, request))
     server.route("GET", "/web/*", lambda request: _replayed(world, request))
@@ -169,7 +169,7 @@ def _serving(page: SampleWebPage) -> Handler:
 
 
 def redirect(to: str) -> ServerResponse:
-    """An answer that leads to another address."""
+    """Return a redirect to another address."""
     return ServerResponse(status=302, headers={"Location": to, "Content-Type": "text/html"}, body=b"moved")
 
 
@@ -178,7 +178,7 @@ def _iso(stamp: str) -> str:
 
 
 def wikipedia_server(world: SampleWorld) -> PracticeServer:
-    """Wikipedia's API at /w/api.php: revisions by date, and search over today's titles."""
+    """Create Wikipedia's API at /w/api.php: revisions by date, and search over current titles and texts."""
     server = PracticeServer()
     server.route("GET", "/w/api.php", lambda request: _answer(world, request))
     return server
@@ -229,7 +229,7 @@ Engine = Callable[[SampleWorld, ServerRequest], ServerResponse]
 
 
 def search_server(world: SampleWorld, key: str) -> PracticeServer:
-    """All engines on one server, such as /brave, asked with one key, which also is the secret of AskNews's clients."""
+    """Create all search engines on one server, such as /brave, with one key, which is also AskNews's client secret."""
     server = PracticeServer()
     for method, path, engine, header in ROUTES:
         server.route(method, path, _guarded(engine, world, header, key))
@@ -238,7 +238,7 @@ def search_server(world: SampleWorld, key: str) -> PracticeServer:
 
 
 def _token(request: ServerRequest, key: str) -> ServerResponse:
-    """The key as a token, for whoever shows it as the secret of a client."""
+    """Return the key as an access token if the request presents it as the client secret."""
     shown = b64decode(request.headers.get("authorization", "").removeprefix("Basic ")).decode()
     asked = dict(parse_qsl(request.body.decode()))
     if shown.partition(":")[2] != key or asked.get("grant_type") != "client_credentials":

@@ -1,4 +1,4 @@
-"""Forecasts for Metaculus, Prophet Arena and ForecastBench, and the ledger of what was submitted."""
+"""Submit forecasts to Metaculus, Prophet Arena and ForecastBench, and keep a ledger of what was submitted."""
 
 from foretell.interface import offer
 

@@ -39,15 +39,15 @@ from foretell.submit.submission import (
 HOST = "https://storage.googleapis.com"
 TOKEN_VARIABLE = "FORECASTBENCH_TOKEN"
 NOT_THERE = "0"
-"""The generation of a file that does not exist."""
+"""The generation that stands for a file that does not exist."""
 ROUND = "{round}"
-"""Placeholder for the due date in the address of a folder."""
+"""Placeholder for the round's due date in the address of a folder."""
 _FOLDER = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^/\s?#*\[\]\\]{1,200}){0,20})/?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketFolder:
-    """A folder that a team may upload to.
+    """A folder in a bucket that a team may upload to.
 
     >>> BucketFolder.read("gs://forecasts/{round}/our-team/", "2026-08-02").address("a.json")
     'gs://forecasts/2026-08-02/our-team/a.json'
@@ -58,7 +58,7 @@ class BucketFolder:
 
     @classmethod
     def read(cls, written: str, day: str) -> "BucketFolder":
-        """Read an address such as `gs://BUCKET/FOLDER`; `{round}` in it is replaced by the due date."""
+        """Parse an address such as `gs://BUCKET/FOLDER`; `{round}` in it is replaced by the due date."""
         found = _FOLDER.fullmatch(written.strip().replace(ROUND, day)[:2000])
         if found is None or ".." in found[2].split("/"):
             raise InputError(
@@ -69,16 +69,16 @@ class BucketFolder:
         return cls(bucket=found[1], folder=found[2].strip("/"))
 
     def place(self, name: str) -> str:
-        """The path of a file within the bucket."""
+        """Return the path of a file within the bucket."""
         return f"{self.folder}/{name}" if self.folder else name
 
     def address(self, name: str) -> str:
-        """The address of a file."""
+        """Return the full `gs://` address of a file."""
         return f"gs://{self.bucket}/{self.place(name)}"
 
 
 def md5_of(content: bytes) -> str:
-    """The MD5 checksum of a file, as the storage writes it."""
+    """Return the MD5 checksum of a file in base64, as the storage service reports it."""
     return b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
 
 
@@ -95,7 +95,7 @@ class BucketUploader:
         host: str = HOST,
         wait_seconds: float = 4.0,
     ) -> None:
-        """`writing` must not repeat requests by itself."""
+        """Create an uploader; the client `writing` must not retry requests by itself."""
         self.folder = folder
         self._reading = reading
         self._host = host.rstrip("/")
@@ -108,7 +108,7 @@ class BucketUploader:
         return f"BucketUploader(folder={self.folder!r})"
 
     async def found(self, name: str) -> Payload | None:
-        """What the storage says about a file; None if it does not exist or this team may not read it."""
+        """Return the storage service's metadata of a file; None if it does not exist or this team may not read it."""
         place = quote(self.folder.place(name), safe="")
         try:
             answer = await self._reading.get(
@@ -126,10 +126,10 @@ class BucketUploader:
         return there is not None and there.words("md5Hash") == md5
 
     async def upload(self, name: str, content: bytes, generation: str) -> dict[str, Any]:
-        """Upload a file in place of that generation, and return what the storage says about it.
+        """Upload a file, replacing that generation, and return its address, generation and checksum.
 
         A file with another generation is not overwritten: the upload counts as done if that file has the same content,
-        and is refused if not.
+        and is refused otherwise.
         """
         place = quote(self.folder.place(name), safe="")
         address = f"{self._host}/upload/storage/v1/b/{self.folder.bucket}/o"
@@ -150,7 +150,7 @@ class BucketUploader:
         return self._answer(name, row)
 
     async def generation(self, name: str) -> str:
-        """The generation of the file as it is now, in order to replace it; 0 if there is none to be seen."""
+        """Return the current generation of the file, in order to replace it; "0" if no file is visible."""
         there = await self.found(name)
         return NOT_THERE if there is None else there.words("generation") or NOT_THERE
 
@@ -163,14 +163,14 @@ class BucketUploader:
 
 
 NEEDED_PERCENT = 95
-"""A submission is ranked if it answers this much of the market forecasts and of the data-set forecasts."""
+"""Percentage of the market forecasts, and of the data-set forecasts, that a submission must answer to be ranked."""
 MOST_FILES = 3
 MAX_NAMED_QUESTIONS = 20
-"""How many missing questions an error lists."""
+"""Maximum number of missing questions that an error lists."""
 KINDS: tuple[QuestionKind, ...] = ("market", "dataset")
 HEAD_FIELDS = ("organization", "model", "model_organization", "question_set")
 ROW_FIELDS = ("id", "source", "forecast", "resolution_date")
-"""The fields that every row needs; reasons are optional."""
+"""The fields that every row needs; the reasoning is optional."""
 
 SubmissionRowKey = tuple[str, str, str | None]
 """Source, id and resolution date: the target that one row of a submission answers."""
@@ -178,7 +178,7 @@ SubmissionRowKey = tuple[str, str, str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastBenchTeam:
-    """The team that submits, and the name of its entry.
+    """The submitting team and the name of its entry.
 
     >>> ForecastBenchTeam(organization="Example A.I.", model="full", number=2).file_name("2026-08-02")
     '2026-08-02.Example AI.2.json'
@@ -187,9 +187,9 @@ class ForecastBenchTeam:
     organization: str
     model: str
     model_organization: str = ""
-    """Who made the model; if empty, the organization itself."""
+    """The organization that made the model; if empty, the team's own organization."""
     number: int = 1
-    """A team may submit three files per round."""
+    """Number of the file, from 1 to 3, because a team may submit three files per round."""
 
     def __post_init__(self) -> None:
         if not self.model.strip():
@@ -205,7 +205,7 @@ class ForecastBenchTeam:
         return self.organization.replace(".", "").strip()
 
     def file_name(self, day: str) -> str:
-        """The required file name: due date, organization without dots, number."""
+        """Return the required file name: due date, organization without dots, and file number."""
         return f"{day}.{self._stem}.{self.number}.json"
 
 
@@ -224,16 +224,16 @@ class RoundCoverage:
 
     @property
     def given(self) -> int:
-        """The number of rows in the submission."""
+        """The number of rows of this kind in the submission."""
         return self.asked - sum(self.missing.values())
 
     @property
     def enough(self) -> bool:
-        """Whether it is enough to be ranked."""
+        """Whether the coverage is high enough to be ranked."""
         return 100 * self.given >= NEEDED_PERCENT * self.asked
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Describe the coverage in one line."""
         share = 100 * self.given / self.asked if self.asked else 100.0
         told = f"{self.kind} forecasts: {self.given} of {self.asked} ({share:.1f} %)"
         if not self.missing:
@@ -246,9 +246,9 @@ class RoundCoverage:
 def build_submission(
     forecasts: Iterable[Forecast], questions: Sequence[Question], sender: ForecastBenchTeam, *, reasoning: bool = False
 ) -> dict[str, Any]:
-    """The content of the file, in the order of the question set; targets without a forecast get no row.
+    """Build the content of the file, in the order of the question set; targets without a forecast get no row.
 
-    `questions` is the whole question set of one round. A forecast of anything else raises an `InputError`.
+    `questions` is the complete question set of one round. A forecast of anything else raises an `InputError`.
     """
     by_question = _by_question(forecasts, questions)
     rows = [
@@ -268,7 +268,7 @@ def build_submission(
 
 
 def round_of(questions: Sequence[Question]) -> str:
-    """The due date of a question set, all of which must belong to one round."""
+    """Return the due date of a question set; all its questions must belong to one round."""
     days = {question.due.date().isoformat() for question in questions}
     if len(days) != 1:
         raise ValueError(f"questions must be those of one round, got {sorted(days) or 'none'}")
@@ -276,9 +276,9 @@ def round_of(questions: Sequence[Question]) -> str:
 
 
 def check_submission(body: Mapping[str, Any], questions: Sequence[Question]) -> tuple[RoundCoverage, ...]:
-    """Check a submission as the benchmark does, and return how much it covers of each kind of question.
+    """Check a submission as the benchmark does, and return how much of each kind of question it covers.
 
-    A row that the benchmark would refuse raises an `InputError` that names it. Works for files from elsewhere, too.
+    A row that the benchmark would reject raises an `InputError` that names it. It also works for files made elsewhere.
     """
     _check_head(body, question_file(round_of(questions)).rpartition("/")[2])
     asked = {key: question for question in questions for key in _keys(question)}
@@ -367,7 +367,10 @@ def checked_submission(
     reasoning: bool,
     incomplete: bool,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The content of a file that would be ranked, or with `incomplete` of any; and how much of each kind it covers."""
+    """Build and check a submission; return its content and a description of the coverage of each kind.
+
+    Unless `incomplete` is set, a submission that would not be ranked raises an `InputError`.
+    """
     body = build_submission(forecasts, questions, sender, reasoning=reasoning)
     coverages = check_submission(body, questions)
     if not incomplete:
@@ -382,7 +385,7 @@ MAX_NAMED_FILES = 3
 
 
 def closed_round(day: str, now: datetime) -> str:
-    """Why the benchmark does not accept files for a round at this time; empty if it does."""
+    """Return why the benchmark accepts no files for a round at this time; empty if it does."""
     today, due = now.astimezone(UTC).date(), date.fromisoformat(day)
     if today < due:
         return f"the round of {day} begins on that day (UTC)"
@@ -390,30 +393,30 @@ def closed_round(day: str, now: datetime) -> str:
 
 
 def files_of(folder: Path, day: str) -> dict[str, bytes]:
-    """The files of a round in a folder, by name."""
+    """Return the files of a round in a folder: name → content."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob(f"{day}.*.json"))}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastBenchSubmitter:
-    """Plans, writes and uploads the file of a team for a round."""
+    """Plans, writes and uploads a team's file for a round."""
 
     sender: ForecastBenchTeam
     folder: Path
     now: datetime
     found: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    """The files of the round that the folder already contains."""
+    """The files of the round that the folder already contains: name → content."""
     reasoning: bool = False
     incomplete: bool = False
-    """Write the file even if too much is missing for a rank."""
+    """Whether to write the file even if too many forecasts are missing for it to be ranked."""
     uploader: BucketUploader | None = None
-    """Uploads the file; if None, people upload it."""
+    """Uploads the file; if None, the user uploads it by hand."""
     replaces: str = NOT_THERE
     """The generation of the uploaded file that may be replaced."""
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
-        """One file and its upload, or the reasons against it; `questions` is the whole set of the round."""
+        """Plan one file and its upload, or say why neither is possible; `questions` is the round's complete set."""
         day = round_of(questions)
         name = self.sender.file_name(day)
         closed = closed_round(day, self.now)
@@ -444,7 +447,7 @@ class ForecastBenchSubmitter:
         return SubmissionPlan(platform=PLATFORM, account=self.sender.organization, items=items)
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
-        """The file to write, and its upload."""
+        """Return the file to write and its upload, as requests."""
         return [
             OutgoingRequest(method="POST", address=item.kept["address"], body=item.content)
             if item.part == "upload"
@@ -453,7 +456,7 @@ class ForecastBenchSubmitter:
         ]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Whether each file exists with exactly this content: on this machine, or in the team's folder."""
+        """Whether each file already exists with exactly this content, on this machine or in the team's folder."""
         return [
             self.uploader is not None and await self.uploader.holds(item.kept["file"], item.kept["md5"])
             if item.part == "upload"
@@ -462,7 +465,7 @@ class ForecastBenchSubmitter:
         ]
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
-        """Write the file as a whole, or upload it."""
+        """Write each file atomically, or upload it."""
         return [await self._send(item) for item in items]
 
     async def _send(self, item: SubmissionItem) -> ItemResult:
@@ -473,13 +476,13 @@ class ForecastBenchSubmitter:
         return ItemResult(item=item, fate="sent", answer={"file": str(self.folder / item.title)})
 
     def _upload_item(self, item: SubmissionItem, folder: BucketFolder) -> SubmissionItem:
-        """The upload of a file, which follows its writing."""
+        """Return the item for uploading a file, which is sent after the file is written."""
         sent: dict[str, Any] = {"md5": md5_of(file_bytes(item.content)), "address": folder.address(item.title)}
         record = None if item.record is None else {**item.record, **sent}
         return replace(item, part="upload", standing=False, notes=(), follows=(item.question,), record=record)
 
     def _rivals(self, name: str) -> list[str]:
-        """Conflicts with other files of the round: a model counts once, and a file name belongs to one model."""
+        """Return conflicts with the round's other files: a model has one file, and a file name belongs to one model."""
         found: list[str] = []
         for other, text in self.found.items():
             organization, model = _signed(text)
@@ -495,12 +498,12 @@ class ForecastBenchSubmitter:
 
 
 def file_bytes(body: Mapping[str, Any]) -> bytes:
-    """A submission as the bytes of its file."""
+    """Encode a submission as the bytes of its file."""
     return json.dumps(body, ensure_ascii=False, indent=1).encode()
 
 
 def ledger_record(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the ledger records of a file: its hash and every number, but no reasons."""
+    """Return what the ledger records of a file: its hash and every forecast, but no reasoning."""
     rows = [[row["source"], row["id"], row["resolution_date"], row["forecast"]] for row in body["forecasts"]]
     signed = {field: body[field] for field in HEAD_FIELDS}
     return {"file": name, "sha256": hashlib.sha256(file_bytes(body)).hexdigest(), **signed, "forecasts": rows}
@@ -517,7 +520,7 @@ def _of_another_day(forecasts: Sequence[Forecast], day: str) -> list[str]:
 
 
 def _signed(text: bytes) -> tuple[Any, Any]:
-    """Organization and model of a file; None if it cannot be read."""
+    """Return the organization and the model of a file; None for both if it cannot be parsed."""
     try:
         body = json.loads(text)
     except ValueError:

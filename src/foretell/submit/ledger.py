@@ -1,4 +1,4 @@
-"""The ledger of submissions: a chain of entries in which any later change is detected."""
+"""The ledger of submissions: a hash chain of entries in which any later change is detected."""
 
 import hashlib
 import json
@@ -18,15 +18,15 @@ from foretell.questions.storage_errors import storage_error
 # Entries: what was going to be sent, and what happened to it. Each is chained to the entry before it.
 
 EntryKind = Literal["intention", "receipt", "refusal", "absence"]
-"""An intention is written before sending; then whether it was accepted, refused, or did not arrive."""
+"""An intention is written before sending; the other kinds record that it was accepted, refused, or did not arrive."""
 FIRST_PREVIOUS = "0" * 64
-"""The hash that the first entry follows."""
+"""The previous hash of the first entry."""
 SHORTEST_HASH = 12
-"""How many characters of a hash are enough to name an entry."""
+"""Minimum number of characters of a hash that identify an entry."""
 
 
 def canonical(value: Any) -> str:
-    """The one way to write a value: keys in order, no spaces, no NaN.
+    """Encode a value as canonical JSON: sorted keys, no spaces, no NaN.
 
     >>> canonical({"b": 0.1, "a": [1, None]})
     '{"a":[1,null],"b":0.1}'
@@ -35,7 +35,7 @@ def canonical(value: Any) -> str:
 
 
 def digest_of(value: Any) -> str:
-    """SHA-256 of the canonical form.
+    """Return the SHA-256 of a value's canonical JSON.
 
     >>> digest_of({}) == hashlib.sha256(b"{}").hexdigest()
     True
@@ -52,9 +52,9 @@ class LedgerDraft:
     account: str
     question: str
     part: str
-    """What it is of the question, such as its forecast or a comment."""
+    """Which part of the question it concerns, such as its forecast or a comment."""
     content: Mapping[str, Any]
-    """What is sent. In an answer: the number of its intention, the digest of what was sent, and the reply."""
+    """What is sent. In a result: the number of its intention, the digest of what was sent, and the reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class LedgerEntry(LedgerDraft):
 
     @classmethod
     def sealed(cls, draft: LedgerDraft, *, number: int, at: str, previous: str) -> "LedgerEntry":
-        """Compute the hashes of an entry."""
+        """Create an entry from a draft by computing its hashes."""
         # `vars` instead of `asdict`: copying a long content took longer than hashing it.
         body: dict[str, Any] = dict(vars(draft))
         body |= {"number": number, "at": at, "digest": digest_of(draft.content), "previous": previous}
@@ -78,7 +78,7 @@ class LedgerEntry(LedgerDraft):
 
     @classmethod
     def read(cls, line: str) -> "LedgerEntry":
-        """Read an entry; a `ValueError` says what is wrong with the line."""
+        """Parse a line of the ledger; a `ValueError` says what is wrong with it."""
         body: Any = json.loads(line)
         if not isinstance(body, dict) or sorted(body) != sorted(field.name for field in fields(cls)):
             raise ValueError("it does not have the fields of an entry")
@@ -95,12 +95,12 @@ class LedgerEntry(LedgerDraft):
         return entry
 
     def line(self) -> str:
-        """The entry as a line of the file."""
+        """Return the entry as a line of the file."""
         return canonical(vars(self))
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What it is about: entries with the same key concern the same item."""
+        """Identifies what the entry is about: entries with the same key concern the same item."""
         return self.platform, self.account, self.question, self.part
 
     @property
@@ -109,7 +109,7 @@ class LedgerEntry(LedgerDraft):
         return LedgerHead(number=self.number, hash=self.hash)
 
     def fault(self) -> str:
-        """What was changed after the entry was written; empty if nothing was."""
+        """Return what was changed after the entry was written; empty if nothing was."""
         if digest_of(self.content) != self.digest:
             return "its content was changed"
         body = dict(vars(self))
@@ -119,7 +119,7 @@ class LedgerEntry(LedgerDraft):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerHead:
-    """A note of the last entry, to be kept elsewhere: whoever has it can tell that nothing was cut off.
+    """Identifies the last entry. Kept elsewhere, it proves that nothing was cut off the ledger.
 
     >>> LedgerHead.read("3:" + "ab" * 32)
     LedgerHead(number=3, hash='abab...')
@@ -130,7 +130,7 @@ class LedgerHead:
 
     @classmethod
     def read(cls, text: str) -> "LedgerHead":
-        """Read `NUMBER:HASH`, or the beginning of a hash; anything else raises a `ValueError`."""
+        """Parse `NUMBER:HASH`, or the beginning of a hash; anything else raises a `ValueError`."""
         number, found, hash = text.strip().rpartition(":")
         hash = hash.lower()
         if len(hash) < SHORTEST_HASH or not set(hash) <= set("0123456789abcdef") or (found and not number.isdigit()):
@@ -138,11 +138,11 @@ class LedgerHead:
         return cls(number=int(number) if found else None, hash=hash)
 
     def names(self, entry: LedgerEntry) -> bool:
-        """Whether it names this entry."""
+        """Whether this head identifies the entry."""
         return entry.hash.startswith(self.hash) and self.number in (None, entry.number)
 
     def __str__(self) -> str:
-        """As printed and noted."""
+        """Format the head as `NUMBER:HASH`, or as the hash alone if there is no number."""
         return f"{self.number}:{self.hash}" if self.number is not None else self.hash
 
 
@@ -151,18 +151,18 @@ class LedgerHead:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCheck:
-    """The result of checking every line."""
+    """The result of checking every line of the ledger."""
 
     entries: int
-    """How many entries from the start are intact."""
+    """Number of intact entries from the start."""
     head: LedgerHead | None
-    """The last intact entry."""
+    """The head of the last intact entry; None if there is none."""
     broken: str = ""
-    """The first entry that was changed, and how."""
+    """The first entry that was changed, and how; empty if there is none."""
     torn: bool = False
-    """The last line is unfinished because a crash interrupted the writing. Nothing was done on its strength."""
+    """Whether the last line is incomplete because a crash interrupted the write. Nothing was done on its basis."""
     cut: str = ""
-    """Why a head noted elsewhere does not belong to this ledger."""
+    """Why a head noted elsewhere does not belong to this ledger; empty if it does."""
 
     @classmethod
     def of(cls, good: Sequence[LedgerEntry], broken: str, torn: bool, noted: LedgerHead | None = None) -> "LedgerCheck":
@@ -176,7 +176,7 @@ class LedgerCheck:
         return not self.broken and not self.cut
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Describe the result in one line."""
         if self.broken:
             return f"broken: {self.broken}; {self.entries} entries before it are as they were written"
         told = f"{self.entries} entries, each as it was written"
@@ -189,13 +189,13 @@ class LedgerCheck:
 def verify_ledger(text: bytes, noted: LedgerHead | None = None) -> LedgerCheck:
     """Check every line against the one before it, and the whole against a head noted elsewhere.
 
-    A chain cannot show by itself that its tail was cut off or written anew: only a noted head can.
+    A hash chain alone cannot show that its tail was cut off or rewritten; only a head noted elsewhere can.
     """
     return LedgerCheck.of(*read_ledger(text), noted)
 
 
 def read_ledger(text: bytes) -> tuple[list[LedgerEntry], str, bool]:
-    """The intact entries from the start, what is wrong with the next one, and whether the last line is unfinished."""
+    """Return the intact entries from the start, the fault of the next one, and whether the last line is incomplete."""
     *lines, rest = text.split(b"\n")
     good: list[LedgerEntry] = []
     for number, line in enumerate(lines, start=1):
@@ -208,7 +208,7 @@ def read_ledger(text: bytes) -> tuple[list[LedgerEntry], str, bool]:
 
 
 def _read_entry(line: bytes, number: int) -> LedgerEntry | str:
-    """Read the entry of a line, or return what is wrong with it."""
+    """Parse the entry on a line, or return what is wrong with it."""
     try:
         entry = LedgerEntry.read(line.decode())
     except (ValueError, TypeError) as error:
@@ -218,7 +218,7 @@ def _read_entry(line: bytes, number: int) -> LedgerEntry | str:
 
 
 def _misplaced(entry: LedgerEntry, good: Sequence[LedgerEntry], lines: Sequence[bytes]) -> str:
-    """Why an entry cannot follow those before it; empty if it can."""
+    """Return why an entry cannot follow the ones before it; empty if it can."""
     expected, previous = len(good) + 1, good[-1].hash if good else FIRST_PREVIOUS
     if entry.number == expected:
         return "" if entry.previous == previous else f"entry {expected} follows another entry {expected - 1}"
@@ -241,20 +241,20 @@ def _missing_head(good: Sequence[LedgerEntry], noted: LedgerHead) -> str:
 # The file: lines are appended under a lock, and are on disk before anything is done on their strength.
 
 LEDGER_FILE = "ledger.jsonl"
-"""A file in the home."""
+"""Name of the ledger's file in foretell's home folder."""
 BLOCK = 64 * 1024
 
 
 class SubmissionLedger:
-    """A file of JSON lines that all processes on this machine share."""
+    """A file of JSON lines shared by all processes on this machine."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def append(self, drafts: Sequence[LedgerDraft], at: datetime) -> list[LedgerEntry]:
-        """Seal and write them, all or none, one after the other; they are safe on the disk when this returns.
+        """Append sealed entries in order, all or none; they are durable on disk when this returns.
 
-        A line that a crash left unfinished was never acted upon; it is put aside, into a file beside this one.
+        An incomplete line left by a crash was never acted upon; it is moved to a separate file next to this one.
         """
         if not drafts:
             return []
@@ -276,7 +276,7 @@ class SubmissionLedger:
         return entries
 
     def read(self) -> tuple[list[LedgerEntry], str, bool]:
-        """Read the file as `read_ledger` does, even if this process may not write beside it."""
+        """Read the file like `read_ledger`, even if this process may not write the lock file next to it."""
         with ExitStack() as reading:
             # The lock prevents reading half a line; a process that may only read does without it.
             with suppress(OSError):
@@ -284,23 +284,23 @@ class SubmissionLedger:
             return read_ledger(self.path.read_bytes() if self.path.exists() else b"")
 
     def entries(self) -> list[LedgerEntry]:
-        """All entries in order. A changed entry raises an `InputError`: nothing is built on a broken ledger."""
+        """Return all entries in order. A changed entry raises an `InputError`: nothing is built on a broken ledger."""
         good, broken, _ = self.read()
         if broken:
             raise self._problem(broken, len(good) + 1)
         return good
 
     def head(self) -> LedgerHead | None:
-        """The head of the ledger."""
+        """Return the head of the ledger; None if it is empty."""
         entries = self.entries()
         return entries[-1].head if entries else None
 
     def verify(self, noted: LedgerHead | None = None) -> LedgerCheck:
-        """Check every entry, and that a noted head is among them."""
+        """Check every entry, and that a head noted elsewhere is among them."""
         return LedgerCheck.of(*self.read(), noted)
 
     def sending(self, platform: str) -> AbstractContextManager[None]:
-        """A lock to hold while sending, so that two processes do not send the same. Raises `LockHeld`."""
+        """Return a lock to hold while sending, so that two processes do not send the same item. Raises `LockHeld`."""
         return locked(self._beside(f"{platform}.lock"), wait=False)
 
     def _beside(self, ending: str) -> Path:
@@ -311,7 +311,7 @@ class SubmissionLedger:
         return InputError(broken, path=self.path, row=row, hint=hint)
 
     def _last(self) -> LedgerEntry | None:
-        """The last complete entry, found from the end of the file."""
+        """Return the last complete entry, reading from the end of the file."""
         if not self.path.exists():
             return None
         with self.path.open("rb") as file:
@@ -327,7 +327,7 @@ class SubmissionLedger:
         return last
 
     def _mend(self) -> None:
-        """Move an unfinished last line into another file."""
+        """Move an incomplete last line into a separate file."""
         if not self.path.exists():
             return
         with self.path.open("r+b") as file:
@@ -363,7 +363,7 @@ class SubmissionLedger:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file durable. Where folders cannot be synced, this is not needed."""
+    """Make the name of a new file durable. On systems that cannot sync folders, this is not needed."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except PermissionError:  # Windows
@@ -381,16 +381,16 @@ ItemKey = tuple[str, str, str, str]
 
 @dataclass(kw_only=True)
 class SubmissionHistory:
-    """Every intention and its result."""
+    """All intentions in the ledger by item, with their results."""
 
     taken: dict[ItemKey, list[LedgerEntry]] = field(default_factory=dict[ItemKey, list[LedgerEntry]])
-    """Intentions that the platform accepted, oldest first."""
+    """Item → intentions that the platform accepted, oldest first."""
     open: dict[ItemKey, list[LedgerEntry]] = field(default_factory=dict[ItemKey, list[LedgerEntry]])
-    """Intentions without a result, because the process ended in between."""
+    """Item → intentions without a recorded result, because the process ended in between."""
 
     @classmethod
     def of(cls, entries: Iterable[LedgerEntry]) -> "SubmissionHistory":
-        """Read the entries in order."""
+        """Build the history from the entries, in order."""
         found, by_number = cls(), dict[int, LedgerEntry]()
         for entry in entries:
             if entry.kind == "intention":

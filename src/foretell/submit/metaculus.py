@@ -42,19 +42,19 @@ OPEN_STATUS = "open"
 
 @dataclass(frozen=True, kw_only=True)
 class CurrentForecast:
-    """The current forecast of this account."""
+    """This account's current forecast of a question."""
 
     values: tuple[float | None, ...]
-    """No and yes; or one per option; or the cumulative probabilities."""
+    """The probabilities of no and yes, one probability per option, or the cumulative probabilities."""
     since: datetime | None = None
     """When it was made."""
     until: datetime | None = None
-    """When it was or will be withdrawn."""
+    """When it was or will be withdrawn; None if never."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenMetaculusQuestion:
-    """One question of a post. Forecasts use the question's number, comments the post's."""
+    """One question of a post. Forecasts refer to the question's id, comments to the post's."""
 
     id: int
     post: int
@@ -69,7 +69,7 @@ class OpenMetaculusQuestion:
     scale: NumericRange | None = None
     standing: CurrentForecast | None = None
     grouped: bool = False
-    """Whether its post holds several questions."""
+    """Whether its post contains several questions."""
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ class OpenMetaculusQuestion:
         return f"metaculus/{self.post}" + (f"#{self.id}" if self.grouped else "")
 
     def closed(self, now: datetime) -> str:
-        """Why no forecast is accepted at that time; empty if one is."""
+        """Return why the question accepts no forecast at that time; empty if it does."""
         if self.opens_at is None or self.opens_at > now:
             return "it is not open yet"
         if self.status != OPEN_STATUS:
@@ -86,7 +86,7 @@ class OpenMetaculusQuestion:
 
 
 def questions_in_post(post: Payload) -> tuple[OpenMetaculusQuestion, ...]:
-    """The questions of a post: one, those of a group, or none if it cannot be forecast."""
+    """Return the questions of a post: one, those of a group, or none if it cannot be forecast."""
     number, grouped = int(post.need("id").number()), post.get("question") is None or post.has(OF_POST)
     return tuple(_open_question(row, number, grouped=grouped) for row in questions_of(post))
 
@@ -128,19 +128,19 @@ def _current_forecast(row: Payload) -> CurrentForecast | None:
 FORECAST = "/questions/forecast/"
 COMMENT = "/comments/create/"
 NEWEST = 50
-"""How many of an account's comments on a post are read back."""
+"""How many of an account's newest comments on a post are read back."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetaculusAccount:
-    """Who the token belongs to."""
+    """The account that the token belongs to."""
 
     id: str
     name: str
 
 
 class MetaculusWriter(PlatformWriter):
-    """Reads questions through the reading client, and sends forecasts and comments."""
+    """Reads questions through the read-only client, and sends forecasts and comments."""
 
     def __init__(
         self,
@@ -155,28 +155,31 @@ class MetaculusWriter(PlatformWriter):
         self._client = client
 
     async def account(self) -> MetaculusAccount:
-        """Whose token this is."""
+        """Return the account that the token belongs to."""
         me = await self._client.read("/users/me/")
         return MetaculusAccount(id=me.need("id").name(), name=me.words("username") or me.need("id").name())
 
     async def asked(self, post: str) -> tuple[OpenMetaculusQuestion, ...]:
-        """The questions of a post, with the forecasts of this account that stand."""
+        """Return the questions of a post, with this account's current forecasts."""
         return questions_in_post(await self._client.whole_post(post))
 
     async def forecast(self, forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Send forecasts, all or none; raises `SubmissionRefused` or, if nobody knows, `SubmissionUnconfirmed`."""
+        """Send forecasts, all or none.
+
+        Raises `SubmissionRefused`, or `SubmissionUnconfirmed` if it is unknown whether they were accepted.
+        """
         await self._poster.post(self.address(FORECAST), list(forecasts))
         return {}
 
     async def comment(self, comment: Mapping[str, Any]) -> dict[str, Any]:
-        """Post a comment; returns its number."""
+        """Post a comment; return its id."""
         number = await self._poster.post_for_reply(
             self.address(COMMENT), dict(comment), lambda reply: reply.need("id").name()
         )
         return {"comment": number}
 
     async def comments(self, post: int, author: str, *, private: bool) -> dict[str, str]:
-        """The newest comments of an account on a post, by number."""
+        """Return the newest comments of an account on a post: id → text."""
         query = {"post": str(post), "author": author, "limit": str(NEWEST), "sort": "-created_at"}
         # Private comments are listed only when asked for.
         query |= {"is_private": "true"} if private else {}
@@ -192,31 +195,31 @@ class MetaculusWriter(PlatformWriter):
 Floats = npt.NDArray[np.float64]
 DIGITS = 10
 OUTSIDE = 0.001
-"""Least probability beyond an open end."""
+"""Minimum probability beyond an open end."""
 SLACK = 1e-9
-"""Kept away from the limits, so that rounding breaks none of them."""
+"""Margin kept from the limits, so that rounding violates none of them."""
 NOWHERE = 1e-9
-"""A tail with less mass than this counts as empty, and so does a distribution within a closed range."""
+"""Mass below which a tail counts as empty, as does the part of a distribution within a closed range."""
 
 
 def least_step(outcomes: int) -> float:
-    """Least probability of a cell."""
+    """Return the minimum probability of a cell."""
     return round(0.01 / outcomes, 9)
 
 
 def greatest_step(outcomes: int) -> float:
-    """Greatest probability of a cell."""
+    """Return the maximum probability of a cell."""
     return min(1.0, 0.2 * DEFAULT_CELLS / outcomes)
 
 
 def continuous_cdf(distribution: Numeric, scale: NumericRange) -> list[float]:
-    """The distribution on a question's scale, within the rules, and with its median in the same cell.
+    """Return the CDF on a question's scale, adjusted to the platform's rules, with the median in the same cell.
 
-    Tails beyond the outermost stated points go on falling exponentially, as they fell over the last step, and end at
-    a closed bound. What was stated beyond a closed bound is impossible: the rest is the distribution given that. A
-    cell with more than is allowed hands on to its neighbours, first away from the median; one with less is filled up
-    at the cost of the others on its side. So half stays on either side of the median, except within three cells of a
-    closed end.
+    Tails beyond the outermost stated points continue to fall exponentially, at the rate of the last step, and end at a
+    closed bound. Mass stated beyond a closed bound is impossible, so the distribution is conditioned on the rest. A
+    cell above its maximum passes the excess to its neighbours, first away from the median; a cell below its minimum is
+    filled up at the expense of the others on its side. So half of the mass stays on either side of the median, except
+    within three cells of a closed end.
 
     >>> d = Numeric.from_quantiles({0.05: 20.0, 0.5: 40.0, 0.95: 70.0})
     >>> cdf = continuous_cdf(d, NumericRange(minimum=0, maximum=100, open_upper=True))
@@ -238,7 +241,7 @@ def continuous_cdf(distribution: Numeric, scale: NumericRange) -> list[float]:
 
 
 def share_outside(distribution: Numeric, scale: NumericRange) -> float:
-    """Share of the distribution beyond closed ends. A tail that begins within the range is assumed to end there.
+    """Return the share of the distribution beyond closed ends; a tail that starts inside is assumed to end there.
 
     >>> share_outside(Numeric(x=(-10, 30), cdf=(0, 1)), NumericRange(minimum=0, maximum=100))
     0.25
@@ -250,7 +253,7 @@ def share_outside(distribution: Numeric, scale: NumericRange) -> float:
 
 
 def cdf_problems(cdf: Sequence[float], scale: NumericRange) -> tuple[str, ...]:
-    """Which rules a list of cumulative probabilities breaks."""
+    """Return the rules that a list of cumulative probabilities violates, as messages."""
     if len(cdf) != scale.outcomes + 1:
         return (f"{len(cdf)} cumulative probabilities instead of {scale.outcomes + 1}",)
     steps = np.round(np.diff(np.round(cdf, DIGITS)), DIGITS)
@@ -267,7 +270,7 @@ def cdf_problems(cdf: Sequence[float], scale: NumericRange) -> tuple[str, ...]:
 
 
 def _cells(distribution: Numeric, scale: NumericRange) -> Floats:
-    """Probability below the range, in each cell, and above the range; nothing beyond closed ends."""
+    """Return the probability below the range, in each cell, and above the range; it is zero beyond closed ends."""
     reached = _below(distribution, scale, np.array(scale.edges()))
     low = 0.0 if scale.open_lower else float(reached[0])
     high = 1.0 if scale.open_upper else float(reached[-1])
@@ -280,7 +283,7 @@ def _cells(distribution: Numeric, scale: NumericRange) -> Floats:
 
 
 def _below(distribution: Numeric, scale: NumericRange, values: Floats) -> Floats:
-    """P(X ≤ value), with tails beyond the outermost points."""
+    """Return P(X ≤ value) for each value, with tails beyond the outermost stated points."""
     x, cdf = np.array(distribution.x), np.array(distribution.cdf)
     found = np.interp(values, x, cdf)
     width = x[-1] - x[0]
@@ -293,12 +296,12 @@ def _below(distribution: Numeric, scale: NumericRange, values: Floats) -> Floats
 
 
 def _rate(mass: float, step: float, length: float, width: float) -> float:
-    """How fast a tail falls off: as over the last step before it, and at least once over the whole width."""
+    """Return the decay rate of a tail: that of the last step before it, but at least one over the whole width."""
     return max(float(np.log1p(step / mass)) / length, 1 / width) if mass > NOWHERE else 0.0
 
 
 def _tail(distance: Floats, mass: float, rate: float, room: float) -> Floats:
-    """Share of a tail beyond a distance from its start, within its room."""
+    """Return the mass of a tail beyond a distance from its start; a tail with finite room ends there."""
     if mass <= NOWHERE:
         return np.zeros_like(distance)
     if not np.isfinite(room):
@@ -314,7 +317,7 @@ def _around(ends: Floats, inside: Floats) -> Floats:
 
 
 def _median(cells: Floats) -> tuple[int, float]:
-    """The cell that holds the median, and which share of it lies before the median."""
+    """Return the cell that contains the median, and the share of that cell below the median."""
     reached = np.cumsum(cells)
     half = int(np.searchsorted(reached, 0.5))
     before = float(reached[half - 1]) if half else 0.0
@@ -328,7 +331,7 @@ def _parts(limits: Floats, half: int, share: float) -> tuple[Floats, Floats]:
 
 
 def _capped(left: Floats, left_most: Floats, right: Floats, right_most: Floats) -> tuple[Floats, Floats]:
-    """Cap the cells of both sides, from the median outwards; excess of one side goes to the other."""
+    """Cap the cells of both sides, from the median outwards; excess mass of one side goes to the other."""
     left, spilt = _outwards(left, left_most, 0.0)
     right, back = _outwards(right, right_most, spilt)
     if back > 0:
@@ -337,9 +340,9 @@ def _capped(left: Floats, left_most: Floats, right: Floats, right_most: Floats) 
 
 
 def _outwards(cells: Floats, most: Floats, carried: float) -> tuple[Floats, float]:
-    """Move excess mass from cell to cell outwards; at a closed end it comes back.
+    """Move excess mass outwards from cell to cell; at a closed end it moves back.
 
-    Returns the cells and what they have no room for.
+    Returns the cells and the mass that they have no room for.
     """
     kept = np.empty_like(cells)
     for i, (cell, limit) in enumerate(zip(cells, most, strict=True)):
@@ -353,7 +356,7 @@ def _outwards(cells: Floats, most: Floats, carried: float) -> tuple[Floats, floa
 
 
 def _filled(cells: Floats, least: Floats) -> Floats:
-    """The same total, no cell below its floor: the others are scaled down by one factor."""
+    """Raise every cell to its minimum, keeping the total: the other cells are scaled down by one factor."""
     total = cells.sum()
     short = cells <= least
     while True:
@@ -380,9 +383,9 @@ def _cumulated(cells: Floats, scale: NumericRange) -> list[float]:
 
 ACCEPTED_LIMITS = ProbabilityLimits(low=0.001, high=0.999)
 NOTABLE_SHARE = 0.05
-"""Share beyond a closed end that is worth a note."""
+"""Share of a distribution beyond a closed end above which a note is added."""
 MAX_OUTSIDE_SHARE = 0.5
-"""Share beyond a closed end that is refused, since the forecaster probably used another unit."""
+"""Share beyond a closed end above which a forecast is refused, because the forecaster probably used another unit."""
 
 
 @dataclass(kw_only=True)
@@ -390,18 +393,18 @@ class ForecastBody:
     """Builds the body of a forecast and collects problems and notes."""
 
     clip: bool
-    """Whether problems that clipping fixes are notes instead."""
+    """Whether problems that clipping fixes become notes instead."""
     body: dict[str, Any] = field(default_factory=dict[str, Any])
     problems: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
 
     def complain(self, problem: str) -> None:
-        """Report a problem that clipping fixes."""
+        """Record a problem that clipping fixes; it becomes a note if `clip` is set."""
         if problem:
             (self.notes if self.clip else self.problems).append(problem)
 
     def add_binary(self, p: Mapping[str, float]) -> None:
-        """A yes-or-no question."""
+        """Add the probability of a yes-or-no question."""
         if len(p) != 1 and "yes" not in p:
             self.problems.append(f"a yes-or-no question needs one probability, not {len(p)}")
             return
@@ -410,7 +413,7 @@ class ForecastBody:
         self.body["probability_yes"] = ACCEPTED_LIMITS.clipped(yes)
 
     def add_choice(self, p: Mapping[str, float], options: Sequence[str]) -> None:
-        """A choice of options."""
+        """Add the probabilities of a multiple-choice question."""
         self.problems += [f"{option!r} is not an option" for option in p if option not in options]
         self.problems += [f"the option {option!r} has no probability" for option in options if option not in p]
         if self.problems:
@@ -423,7 +426,7 @@ class ForecastBody:
         self.body["probability_yes_per_category"] = fit_to_limits({o: p[o] for o in options}, ACCEPTED_LIMITS)
 
     def add_continuous(self, distribution: Categorical | Numeric | None, scale: NumericRange | None) -> None:
-        """A question about a number."""
+        """Add the distribution of a numeric question."""
         if not isinstance(distribution, Numeric) or scale is None:
             self.problems.append("a question about a number needs a distribution, not a probability")
             return
@@ -441,7 +444,7 @@ class ForecastBody:
 def forecast_body(
     asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], *, clip: bool
 ) -> ForecastBody:
-    """The forecast of one question; `p` are the probabilities that belong to it."""
+    """Build the forecast of one question; `p` holds the probabilities that belong to it."""
     made = ForecastBody(clip=clip, body={"question": asked.id})
     if asked.kind == "binary":
         made.add_binary(p)
@@ -484,7 +487,7 @@ PLATFORM = "metaculus"
 BATCH = 50
 Comment = Literal["private", "public"]
 MetaculusPosts = Mapping[str, tuple[OpenMetaculusQuestion, ...] | str | SourceError]
-"""Post → its questions, or why there are none, or the error of reading them."""
+"""Post → its questions, or why there are none, or the error from reading them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -492,15 +495,15 @@ class MetaculusOptions:
     """Options for submitting to Metaculus."""
 
     comment: Comment | None = None
-    """Whether to send the reasons as a comment, and who can read it."""
+    """Who can read the comment with the rationale; None sends no comment."""
     clip: bool = False
-    """Clip probabilities that are not accepted to the nearest allowed value."""
+    """Whether to clip probabilities that are not accepted to the nearest accepted value."""
     named: Mapping[str, str] = field(default_factory=dict[str, str])
     """Question id → post, for questions that do not name their post."""
 
 
 def post_of(forecast: Forecast, question: Question | None, options: MetaculusOptions) -> tuple[str, str | None] | None:
-    """The post that a forecast answers, and the part; None if there is none."""
+    """Return the post that a forecast answers and the part within it; None if there is no post."""
     if forecast.question_id in options.named:
         return split_part(MarketRef(platform=PLATFORM, id=options.named[forecast.question_id]))
     platform, own = split_id(forecast.question_id)
@@ -535,7 +538,7 @@ async def read_posts(
 
 @dataclass(frozen=True, kw_only=True)
 class MetaculusSubmitter:
-    """Plans submissions from what was read, and sends them."""
+    """Plans submissions from the posts that were read, and sends them."""
 
     writer: MetaculusWriter
     account: MetaculusAccount
@@ -545,7 +548,7 @@ class MetaculusSubmitter:
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
-        """Plan a forecast for every question, and a comment on every post if reasons are sent."""
+        """Plan a forecast for every question, and a comment on every post if comments are enabled."""
         by_id = {question.id: question for question in questions}
         items: list[SubmissionItem] = []
         for forecast in newest_forecasts(forecasts):
@@ -554,7 +557,7 @@ class MetaculusSubmitter:
         return SubmissionPlan(platform=PLATFORM, account=self.account.name, items=tuple(items))
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
-        """One list of forecasts in a request, one comment in each."""
+        """Return the requests: forecasts in batches, comments one per request."""
         forecasts = [dict(item.content) for item in items if item.part == "forecast"]
         address = self.writer.address(FORECAST)
         sent = [OutgoingRequest(method="POST", address=address, body=batch) for batch in _batches(forecasts)]
@@ -563,7 +566,7 @@ class MetaculusSubmitter:
         return sent + [OutgoingRequest(method="POST", address=address, body=comment) for comment in comments]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Read back: the forecast that counts, the newest comments."""
+        """Whether each item is already there, according to the current forecasts and the newest comments."""
         posts = {name: split_id(name)[1].partition("#")[0] for name in (item.question for item in items)}
         asked = {
             post: await self.writer.asked(post)
@@ -577,7 +580,7 @@ class MetaculusSubmitter:
         ]
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
-        """Send forecasts in lists; a refused list is sent again one by one, since none of it was accepted."""
+        """Send forecasts in batches; a refused batch is sent again one by one, because none of it was accepted."""
         if items and items[0].part == "comment":
             return [await send_one(item, self.writer.comment(item.content)) for item in items]
         found: list[ItemResult] = []
@@ -662,7 +665,7 @@ def _batches(entries: Sequence[Any]) -> list[list[Any]]:
 def _chosen(
     seen: tuple[OpenMetaculusQuestion, ...], part: str | None, forecast: Forecast
 ) -> list[tuple[OpenMetaculusQuestion, Mapping[str, float]]] | str:
-    """The questions of the post that a forecast answers, with probabilities, or why there are none."""
+    """Return the questions of the post that a forecast answers, with their probabilities, or why there are none."""
     by_id = {str(asked.id): asked for asked in seen}
     if part is not None:
         return [(by_id[part], forecast.p)] if part in by_id else f"the post has no question {part}"

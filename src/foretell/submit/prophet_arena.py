@@ -1,4 +1,4 @@
-"""Submit forecasts to Prophet Arena: one per event, which replaces the agent's earlier one."""
+"""Submit forecasts to Prophet Arena: one per event, replacing the agent's earlier one."""
 
 import base64
 import hashlib
@@ -46,10 +46,10 @@ REPLY_FIELDS = (
     "listed",
     "listing_note",
 )
-"""What the ledger keeps of the arena's reply."""
+"""The fields of the arena's reply that the ledger keeps."""
 RECEIPT = "pa-receipt-1."
 SIGNED = "prophet-arena/seal/v1"
-"""Purpose of a signature, so that it cannot be reused for something else."""
+"""The purpose that is part of the signed text, so that a signature cannot be reused for something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +62,17 @@ class ProphetArenaEvent:
     state: str
     closes_at: datetime | None
     window: int | None = None
-    """The round of a weekly question; None for the open one."""
+    """The round of a weekly question; None for the round that is open."""
 
     def closed(self, now: datetime) -> str:
-        """Why no forecast is accepted at that time; empty if one is."""
+        """Return why the event accepts no forecast at that time; empty if it does."""
         if self.state.casefold() not in ("", "open"):
             return f"it is {self.state}"
         return "it is closed" if self.closes_at is not None and self.closes_at <= now else ""
 
     @classmethod
     def live(cls, row: Payload) -> "ProphetArenaEvent":
-        """An event as sent."""
+        """Parse a live event."""
         return cls(
             slug=row.need("slug").text(),
             title=row.words("title"),
@@ -83,7 +83,7 @@ class ProphetArenaEvent:
 
     @classmethod
     def of_week(cls, row: Payload, deadline: WeeklyDeadline) -> "ProphetArenaEvent":
-        """Read a question of a release. Settled ones do not count."""
+        """Parse a question of a weekly release; a settled question is not open."""
         outcomes = row.need("outcomes").items()
         settled = any(one.words("resolution") not in ("", PENDING) for one in outcomes)
         return cls(
@@ -97,7 +97,7 @@ class ProphetArenaEvent:
 
 
 def seal_fits(receipt: Payload) -> bool:
-    """Whether the key of a receipt opens its seal: the key holds the record, and the seal is its checksum."""
+    """Whether a receipt's key opens its seal: the key contains the record, and the seal is the record's checksum."""
     try:
         opening = _decoded(receipt.need("key").text().removeprefix(RECEIPT))
         return hashlib.sha256(opening).hexdigest() == receipt.need("seal").text()
@@ -106,9 +106,9 @@ def seal_fits(receipt: Payload) -> bool:
 
 
 def signature_fits(receipt: Payload, public_key: str) -> bool | None:
-    """Whether the arena signed the seal and its moment with its key (Ed25519).
+    """Whether the arena signed the seal and its timestamp with its key (Ed25519).
 
-    None if nobody can tell: the receipt is not signed, or the package `cryptography` is not installed.
+    None if that is unknown, because the receipt is not signed or the package `cryptography` is not installed.
     """
     signature = receipt.optional_text("signature")
     try:
@@ -133,7 +133,7 @@ def _decoded(text: str) -> bytes:
 
 
 class ProphetArenaWriter(PlatformWriter):
-    """Reads events through the reading client, and sends forecasts."""
+    """Reads events through the read-only client, and sends forecasts."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class ProphetArenaWriter(PlatformWriter):
         return ProphetArenaEvent.live(await self._client.event(slug))
 
     async def weekly_events(self) -> dict[str, ProphetArenaEvent]:
-        """The questions of the current release by slug and by ticker; empty if there is no release."""
+        """Return the questions of the current release by slug and by ticker; empty if there is no release."""
         try:
             release = await self._client.release()
         except NotFound:
@@ -167,7 +167,7 @@ class ProphetArenaWriter(PlatformWriter):
         return found
 
     async def forecast(self, forecast: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a forecast; returns when it arrived, whether it replaced another, and its sealed receipt."""
+        """Send a forecast; return when it arrived, whether it replaced another one, and its sealed receipt."""
         row = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast), Payload.members)
         told = {name: row[name].value for name in REPLY_FIELDS if name in row and row[name].value is not None}
         if "receipt" not in told:
@@ -179,7 +179,7 @@ class ProphetArenaWriter(PlatformWriter):
         return told | fits
 
     async def _signed(self, receipt: Payload) -> bool | None:
-        """Whether a receipt has the arena's signature; the forecast was accepted either way."""
+        """Whether a receipt has the arena's signature; None if unknown. The forecast was accepted either way."""
         try:
             if self._public_key is None:
                 self._public_key = await self._client.public_key()
@@ -188,12 +188,12 @@ class ProphetArenaWriter(PlatformWriter):
             return None
 
     async def report_failure(self, agent: str, event: str, error: str) -> None:
-        """Report that the agent has no forecast of an event; only its owner sees this."""
+        """Report that the agent has no forecast of an event; only the agent's owner sees this."""
         body = {"agent": agent, "event": event, "error": error[:MAX_ERROR]}
         await self._poster.post(self.address(ATTEMPTS), body)
 
     async def stands(self, slug: str, agent: str) -> Mapping[str, float] | None:
-        """The agent's latest forecast of an event; None if the arena shows none."""
+        """Return the agent's latest forecast of an event; None if the arena shows none."""
         try:
             rows = await self._client.own_forecasts(agent, slug)
         except NotFound:
@@ -210,7 +210,7 @@ DIGITS = 10
 MAX_ERROR = 2000
 TOLERANCE = 1e-9
 ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str | SourceError]
-"""Slug → the event, or why there is none, or the error of reading it."""
+"""Slug → the event, or why there is none, or the error from reading it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,13 +219,13 @@ class ProphetArenaOptions:
 
     agent: str
     rationale: bool = False
-    """Whether to send the reasons."""
+    """Whether to send the rationale."""
     window: int | None = None
-    """Which round of an event; without one it is the open one."""
+    """The round of the event to forecast; None for the event's own round."""
 
 
 async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast]) -> ProphetArenaEvents:
-    """Read the current events; writes nothing."""
+    """Read the current events of the forecasts; writes nothing."""
     slugs = [split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)]
     week = await writer.weekly_events() if slugs else {}
 
@@ -240,7 +240,7 @@ async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast])
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetArenaSubmitter:
-    """Plans submissions from what was read, and sends them."""
+    """Plans submissions from the events that were read, and sends them."""
 
     writer: ProphetArenaWriter
     entrant: ProphetArenaOptions
@@ -256,16 +256,19 @@ class ProphetArenaSubmitter:
         return SubmissionPlan(platform=PLATFORM, account=self.entrant.agent, items=tuple(items))
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
-        """One request for each."""
+        """Return one request per item."""
         address = self.writer.address(FORECASTS)
         return [OutgoingRequest(method="POST", address=address, body=dict(item.content)) for item in items]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Read back the forecasts. If a reply cannot be read, sending again does no harm, since it replaces."""
+        """Whether each forecast is already there, read back from the arena.
+
+        False if the reply cannot be parsed, because sending again does no harm: it replaces the earlier forecast.
+        """
         return [await self._stands(item.content) for item in items]
 
     async def report_unanswered(self, plan: SubmissionPlan) -> None:
-        """Report events for which the agent has no forecast."""
+        """Report the events for which the agent has no forecast."""
         for item in plan.refused:
             if UNANSWERED in item.problems and item.question.startswith(f"{SOURCE}/"):
                 # It only serves the owner's statistics: nothing is lost where it fails.
@@ -273,7 +276,7 @@ class ProphetArenaSubmitter:
                     await self.writer.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
-        """Send one after the other until the daily quota is used up."""
+        """Send the forecasts one after the other until the daily quota is used up."""
         sent: list[ItemResult] = []
         for item in items:
             if sent and QUOTA_EXCEEDED in sent[-1].reason:
@@ -329,7 +332,7 @@ def _here(forecast: Forecast) -> bool:
 
 
 def _matched(event: ProphetArenaEvent, p: Mapping[str, float]) -> tuple[dict[str, float], list[str]]:
-    """Match outcomes to the arena's spelling, ignoring case; also returns the problems."""
+    """Match outcomes to the arena's spelling, ignoring case; return the probabilities and the problems."""
     told: dict[str, float] = {}
     problems: list[str] = []
     for name, value in p.items():

@@ -30,37 +30,37 @@ from foretell.submit.ledger import (
 
 ItemPart = Literal["forecast", "comment", "file", "upload"]
 PARTS: tuple[ItemPart, ...] = ("forecast", "file", "upload", "comment")
-"""In the order of sending."""
+"""The parts in the order in which they are sent."""
 ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown", "held back"]
 DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionItem:
-    """One forecast, comment, file or upload of a file."""
+    """One thing to send: a forecast, a comment, a file or the upload of a file."""
 
     question: str
-    """Id in foretell of what it is about, such as `metaculus/20925`."""
+    """The id in foretell of the question it is about, such as `metaculus/20925`."""
     part: ItemPart
     content: Mapping[str, Any]
     """The exact content to send; empty if there is none."""
     title: str = ""
     problems: tuple[str, ...] = ()
-    """Why it is not sent."""
+    """Why it cannot be sent; empty if it can."""
     notes: tuple[str, ...] = ()
-    """Changes to the forecast, and other notes."""
+    """Changes made to the forecast, and other remarks."""
     standing: bool = False
-    """Whether the platform already has exactly this."""
+    """Whether the platform already has exactly this content."""
     follows: tuple[str, ...] = ()
-    """Questions of whose forecasts at least one must be accepted before this is sent."""
+    """Questions of which at least one forecast must be accepted before this is sent."""
     later: bool = False
-    """Whether the problem may pass by itself, because the platform's own page could not be read just now."""
+    """Whether the problem may be temporary, because the platform's page could not be read just now."""
     record: Mapping[str, Any] | None = None
-    """What the ledger records if the content is too long for it."""
+    """What the ledger records instead of the content, if that is too long."""
 
     @property
     def kept(self) -> Mapping[str, Any]:
-        """What the ledger records."""
+        """What the ledger records of the item."""
         return self.content if self.record is None else self.record
 
     @property
@@ -80,7 +80,7 @@ class OutgoingRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionPlan:
-    """Everything to submit to one platform under one name."""
+    """Everything to submit to one platform under one account."""
 
     platform: str
     account: str
@@ -103,31 +103,31 @@ class ItemResult:
 
     item: SubmissionItem
     fate: ItemStatus
-    """From a submitter: sent, refused, or unknown if there was no answer."""
+    """A submitter returns `sent`, `refused`, or `unknown` if there was no answer."""
     reason: str = ""
     answer: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The platform's reply."""
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Describe the result in one line."""
         text = f"{self.item.question} {self.item.part}: {self.fate}"
         return f"{text} ({self.reason})" if self.reason else text
 
 
 class Submitter(Protocol):
-    """Submits to one platform. Planning needs no further requests."""
+    """Submits to one platform. Planning makes no further requests."""
 
     @property
     def platform(self) -> str:
-        """Its name."""
+        """The platform's name."""
         ...
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
-        """Exactly what would be sent, with the problems of each item; the same input gives the same plan."""
+        """Plan exactly what would be sent, with the problems of each item; the same input gives the same plan."""
         ...
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
-        """The requests that would carry these items, in order."""
+        """Return the requests that would carry these items, in order."""
         ...
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
@@ -135,12 +135,12 @@ class Submitter(Protocol):
         ...
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
-        """Send each item once and return the results. All items are of the same part."""
+        """Send each item once and return the results. All items must be of the same part."""
         ...
 
 
 def split_id(question: str) -> tuple[str, str]:
-    """Platform and the platform's own id of a question.
+    """Split a question id into the platform and the platform's own id.
 
     >>> split_id("metaculus/20925"), split_id("kalshi:KXFED-26DEC"), split_id("prophet_arena/who-wins:2026")
     (('metaculus', '20925'), ('kalshi', 'KXFED-26DEC'), ('prophet_arena', 'who-wins:2026'))
@@ -156,7 +156,7 @@ OLD_AGE = timedelta(days=7)
 
 
 def newest_forecasts(forecasts: Iterable[Forecast]) -> list[Forecast]:
-    """The last forecast of each question, in order of first appearance."""
+    """Return the latest forecast of each question, in order of first appearance."""
     found: dict[str, Forecast] = {}
     for forecast in forecasts:
         known = found.get(forecast.question_id)
@@ -166,14 +166,14 @@ def newest_forecasts(forecasts: Iterable[Forecast]) -> list[Forecast]:
 
 
 def backtest_problems(forecast: Forecast) -> tuple[str, ...]:
-    """Why a forecast was not made for the present."""
+    """Return a problem if the forecast was made in a backtest, not live."""
     if forecast.as_of.mode == "backtest":
         return (f"it was made as of {forecast.as_of.at.date()} in a backtest, not live",)
     return ()
 
 
 def age_notes(forecast: Forecast, now: datetime) -> tuple[str, ...]:
-    """A note on a forecast that may be outdated."""
+    """Return a note if the forecast may be outdated."""
     days = (now - forecast.as_of.at) / timedelta(days=1)
     return (f"it was made {days:.0f} days ago",) if now - forecast.as_of.at > OLD_AGE else ()
 
@@ -182,7 +182,7 @@ UNANSWERED = "it has no forecast"
 
 
 def unanswered_items(forecasts: Sequence[Forecast], questions: Iterable[Question]) -> list[SubmissionItem]:
-    """Questions without a forecast, as items."""
+    """Return items for the questions without a forecast."""
     answered = {forecast.question_id for forecast in forecasts}
     silent = {question.id: question.text for question in questions if question.id not in answered}
     return [
@@ -195,7 +195,7 @@ Seen = TypeVar("Seen")
 
 
 async def read_each(names: Iterable[str], read: Callable[[str], Awaitable[Seen]]) -> dict[str, Seen | SourceError]:
-    """Read what a platform shows of each name; an unreadable one does not hold up the others."""
+    """Read each name from a platform; an error for one name does not stop the others."""
     found: dict[str, Seen | SourceError] = {}
     down: SourceError | None = None
     for name in dict.fromkeys(names):
@@ -209,7 +209,7 @@ async def read_each(names: Iterable[str], read: Callable[[str], Awaitable[Seen]]
 
 
 def unreadable_item(question: str, title: str, why: str | SourceError) -> SubmissionItem:
-    """A forecast that cannot be sent, because the platform has no such question or did not show it just now."""
+    """Return an item that cannot be sent, because the question does not exist or could not be read just now."""
     later = isinstance(why, SourceError)
     problem = f"it could not be read: {why.problem}" if isinstance(why, SourceError) else why
     return SubmissionItem(question=question, part="forecast", content={}, title=title, problems=(problem,), later=later)
@@ -218,7 +218,7 @@ def unreadable_item(question: str, title: str, why: str | SourceError) -> Submis
 # Probabilities within a platform's limits: what must be clipped, and to what.
 
 SUM_TOLERANCE = 1e-6
-"""Largest error of a sum of options that counts as rounding."""
+"""Largest deviation of a sum of options from one that counts as rounding."""
 DIGITS = 10
 
 
@@ -230,11 +230,11 @@ class ProbabilityLimits:
     high: float
 
     def clipped(self, p: float) -> float:
-        """The nearest accepted probability."""
+        """Return the nearest accepted probability."""
         return round(min(max(p, self.low), self.high), DIGITS)
 
     def complaint(self, p: float, what: str = "") -> str:
-        """What is wrong with a probability, and what would be sent instead; empty if nothing is.
+        """Return what is wrong with a probability and what would be sent instead; empty if it is accepted.
 
         >>> ProbabilityLimits(low=0.001, high=0.999).complaint(0.0002)
         '0.0002 is outside 0.001 to 0.999, clipped it would be 0.001'
@@ -246,7 +246,7 @@ class ProbabilityLimits:
 
 
 def fit_to_limits(p: Mapping[str, float], limits: ProbabilityLimits) -> dict[str, float]:
-    """Scale options to sum to one within limits; those that would be outside are set to the limit.
+    """Scale options to sum to one within limits; options that would fall outside are set to the limit.
 
     >>> fit_to_limits({"a": 0.7995, "b": 0.2, "c": 0.0005}, ProbabilityLimits(low=0.001, high=0.999))
     {'a': 0.79910005, 'b': 0.19989995, 'c': 0.001}
@@ -292,7 +292,7 @@ FIELDS = ("question", "p", "quantiles", "rationale", "forecaster")
 
 
 def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Question]]:
-    """Read forecasts and, if present, questions from a file; plain rows are forecasts made now."""
+    """Read forecasts and, if present, questions from a file; plain rows are treated as forecasts made now."""
     forecasts: list[Forecast] = []
     questions: list[Question] = []
     for record_ in _rows(path):
@@ -315,7 +315,7 @@ def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Ques
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The objects of a JSON file, or of JSON lines."""
+    """Yield the objects of a JSON file or of a JSON Lines file."""
     try:
         whole = json.loads(read_text(path))
     except ValueError:
@@ -355,18 +355,18 @@ def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
 
 @dataclass(frozen=True, kw_only=True)
 class SendOptions:
-    """How often to send, and what to repeat."""
+    """How often to send an item, and which items to repeat."""
 
     turns: int = 3
-    """How often to send an item whose answer is lost, each time only if it is not found on the platform."""
+    """Maximum number of attempts for an item whose answer was lost; each one only if the platform does not show it."""
     pause: float = 5.0
-    """Seconds before reading back, since a request may still be in transit."""
+    """Seconds to wait before reading back, because a request may still be in transit."""
     resend: bool = False
-    """Also send items that were sent before."""
+    """Whether to also send items that were sent before."""
 
 
 class SubmissionSender:
-    """Sends the items of a submission that are ready."""
+    """Sends the ready items of a submission and records them in the ledger."""
 
     def __init__(
         self, submitter: Submitter, ledger: SubmissionLedger, clock: Clock, patience: SendOptions | None = None
@@ -377,7 +377,7 @@ class SubmissionSender:
         self._patience = patience or SendOptions()
 
     async def hand_in(self, submission: SubmissionPlan) -> list[ItemResult]:
-        """Send every item that is ready and was not sent before; one process at a time for each platform."""
+        """Send every ready item that was not sent before; only one process at a time sends to each platform."""
         try:
             with self._ledger.sending(submission.platform):
                 return await self._all(submission)
@@ -386,7 +386,7 @@ class SubmissionSender:
             raise InputError(problem, hint="wait for it, then start this again") from None
 
     def preview(self, submission: SubmissionPlan) -> tuple[list[SubmissionItem], list[ItemResult]]:
-        """What would be sent now, and what was sent before; sends no request."""
+        """Return what would be sent now and what was sent before; makes no request."""
         accounts = SubmissionHistory.of(self._ledger.entries())
         fresh: list[SubmissionItem] = []
         known: list[ItemResult] = []
@@ -413,7 +413,7 @@ class SubmissionSender:
     def _before(
         self, item: SubmissionItem, submission: SubmissionPlan, accounts: SubmissionHistory, good: set[str]
     ) -> ItemResult | None:
-        """The result of an item that is not sent; None if it must be sent."""
+        """Return the result of an item that need not be sent; None if it must be sent."""
         if item.follows and not good.intersection(item.follows):
             return ItemResult(item=item, fate="held back", reason="its forecast does not stand")
         if self._patience.resend:
@@ -426,7 +426,7 @@ class SubmissionSender:
         return ItemResult(item=item, fate="already", reason=f"entry {same[-1].number} of the ledger") if same else None
 
     async def _settle(self, submission: SubmissionPlan) -> None:
-        """Find out the result of intentions without a recorded one."""
+        """Read back and record the result of intentions that have none in the ledger."""
         accounts = SubmissionHistory.of(self._ledger.entries())
         open_ = [entry for item in submission.ready for entry in accounts.open.get(_key(item, submission), [])]
         open_ = list({entry.number: entry for entry in open_}.values())
@@ -460,7 +460,7 @@ class SubmissionSender:
     async def _read_back(
         self, lost: Sequence[ItemResult], intentions: Mapping[int, LedgerEntry], *, last: bool
     ) -> tuple[list[ItemResult], list[SubmissionItem]]:
-        """The results of items without an answer, and which to send again."""
+        """Read back items without an answer; return the results that are known and the items to send again."""
         await asyncio.sleep(self._patience.pause)
         try:
             there = await self._submitter.stands([one.item for one in lost])
@@ -502,7 +502,7 @@ def _draft(item: SubmissionItem, submission: SubmissionPlan) -> LedgerDraft:
 
 
 def _item(entry: LedgerEntry) -> SubmissionItem:
-    """The item of an intention, as far as needed to find it on the platform."""
+    """Rebuild the item of an intention, as far as needed to find it on the platform."""
     part: ItemPart = next(part for part in PARTS if part == entry.part)
     return SubmissionItem(question=entry.question, part=part, content=entry.content)
 
@@ -527,28 +527,28 @@ def _answer(entry: LedgerEntry, kind: EntryKind, how: str, said: object = None) 
 # One thing sent to a server, and the plain truth about what became of it: taken, refused, or nobody knows.
 
 SEND_ONCE = HttpLimits(total_seconds=60.0, max_bytes=5_000_000, attempts=1)
-"""Settings for a client that sends: it must not repeat requests by itself."""
+"""HTTP limits for a client that sends: it must not retry requests by itself."""
 FIRST_SERVER_ERROR = 500
 QUOTA_EXCEEDED = "quota_exceeded"
-"""Error of a server whose daily quota is used up, so that retrying does not help."""
+"""The error of a server whose daily quota is used up, so that retrying does not help."""
 
 
 class SubmissionRefused(SourceError):
-    """The server refused; nothing has changed there."""
+    """The server refused the request; nothing has changed there."""
 
 
 class SubmissionUnconfirmed(SourceError):
-    """It is unknown whether the server accepted; read back before sending again."""
+    """It is unknown whether the server accepted the request; read back before sending again."""
 
 
 Reply = TypeVar("Reply")
 
 
 class Poster:
-    """Sends requests with a key in a header, which is never shown.
+    """Sends requests with a key in a header; the key is never shown.
 
-    What a server turns away at the door (429, and a first 403, which busy outer layers give to good keys) never
-    arrived and is sent again after a wait. Everything else is sent once.
+    A request that a server rejects up front (429, and a first 403, which overloaded gateways return for valid keys)
+    never arrived and is retried after a wait. Everything else is sent once.
     """
 
     def __init__(
@@ -560,7 +560,7 @@ class Poster:
         turns: int = 5,
         wait_seconds: float = 4.0,
     ) -> None:
-        """`http` must not repeat requests (see `SEND_ONCE`); `turns` is how often to come back to a closed door."""
+        """`http` must not retry requests (see `SEND_ONCE`); `turns` limits attempts if a server answers 429 or 403."""
         if http.limits.attempts != 1:
             raise ValueError("a client that repeats requests by itself may send a forecast twice; give it ONCE")
         self._http = http
@@ -592,7 +592,7 @@ class Poster:
         raise AssertionError("the last turn returns or raises")
 
     async def post_for_reply(self, url: str, body: Any, read: Callable[[Payload], Reply]) -> Reply:
-        """Post and return what `read` makes of the reply; raises `SubmissionUnconfirmed` if it cannot be read."""
+        """Post and return the reply parsed by `read`; raises `SubmissionUnconfirmed` if it cannot be parsed."""
         answer = await self.post(url, body)
         try:
             return read(Payload.of(answer))
@@ -607,7 +607,7 @@ def _failure(error: SourceError) -> SourceError:
 
 
 async def send_one(item: SubmissionItem, sending: Awaitable[Mapping[str, Any]]) -> ItemResult:
-    """The result of sending an item; the awaited value is the platform's reply."""
+    """Await the sending of an item and return its result; the awaited value is the platform's reply."""
     try:
         return ItemResult(item=item, fate="sent", answer=await sending)
     except SubmissionUnconfirmed as error:
@@ -617,7 +617,7 @@ async def send_one(item: SubmissionItem, sending: Awaitable[Mapping[str, Any]]) 
 
 
 class PlatformWriter:
-    """Sends to a platform with a key, through a client that never repeats a request by itself."""
+    """Sends requests to a platform with a key, through a client that never retries a request by itself."""
 
     def __init__(
         self,
@@ -636,5 +636,5 @@ class PlatformWriter:
         return f"{type(self).__name__}(host={self._host!r})"
 
     def address(self, path: str) -> str:
-        """The address of a path on this platform."""
+        """Return the full address of a path on this platform."""
         return f"{self._host}{path}"

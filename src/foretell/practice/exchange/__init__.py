@@ -1,4 +1,4 @@
-"""A simulated exchange: events with a hidden truth, traders who half know it, news about it, and Kalshi's wire."""
+"""A simulated exchange: events with a hidden truth, partly informed traders, news, and Kalshi's API."""
 
 from foretell.interface import offer
 
@@ -8,6 +8,6 @@ HOMES = {
     "foretell.practice.exchange.server": "FileClock KALSHI KEY SimulatedExchange",
     "foretell.practice.exchange.world": "SimulatedWorld",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → the names that the rest of foretell uses."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

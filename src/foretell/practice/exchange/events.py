@@ -1,4 +1,4 @@
-"""Events of the simulated world, from their announcement to their settlement, and how they are drawn."""
+"""Events of the simulated world, from announcement to settlement, and how they are drawn at random."""
 
 import csv
 import math
@@ -18,30 +18,30 @@ from foretell.questions.as_of import UtcDatetime, instant
 # What decides a simulated world.
 
 START = instant("2027-03-01")
-"""A Monday."""
+"""Default start of a simulation, a Monday."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationSettings:
-    """The same settings make the same world."""
+    """The settings of a simulated world; the same settings produce the same world."""
 
     seed: int = 0
     start: UtcDatetime = START
     days: int = 30
-    """How long new events keep opening after the start."""
+    """Days after the start during which new events open."""
     warm_up: int = 12
-    """Days before the start during which events opened already: the first listing is not empty."""
+    """Days before the start during which events already open, so that the first listing is not empty."""
     events_per_day: float = 20.0
     longest: float = 12.0
-    """Days that the longest events are open."""
+    """Days that the longest events stay open."""
     void: float = 0.02
-    """Share of events that are called off."""
+    """Share of events that are cancelled."""
     early: float = 0.08
     """Share of events whose answer is known before the announced close."""
     thin: float = 0.12
-    """Share of events that hardly anybody trades."""
+    """Share of events with hardly any trading."""
     turn: UtcDatetime | None = None
-    """From here on chance is drawn anew, from `other`: the same past with another future."""
+    """From this time on, random numbers come from the seed `other`: the same past with another future."""
     other: int = 0
 
     def __post_init__(self) -> None:
@@ -70,26 +70,26 @@ HOUR = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class SeededChance:
-    """Draws by name and moment. What is drawn for a moment up to the turn never depends on what comes after it."""
+    """Random draws by name and time. A draw for a time up to the turn never depends on what comes after it."""
 
     seed: int
     turn: float = math.inf
-    """A Unix second."""
+    """When the other seed takes over, in Unix seconds."""
     other: int = 0
 
     @classmethod
     def of(cls, settings: SimulationSettings) -> "SeededChance":
-        """That of a world."""
+        """Create the generator for a world's settings."""
         turn = math.inf if settings.turn is None else settings.turn.timestamp()
         return cls(seed=settings.seed, turn=turn, other=settings.other)
 
     def at(self, moment: float | datetime, *names: str | int) -> np.random.Generator:
-        """A generator for what is decided at a moment."""
+        """Return a random generator for what is decided at a time."""
         second = moment.timestamp() if isinstance(moment, datetime) else moment
         return self._named(second > self.turn, *names)
 
     def moment(self, draw: Callable[[np.random.Generator], float | None], *names: str | int) -> float | None:
-        """A Unix second to come, or None for never. A turn changes it only where both the old and the new lie after.
+        """Draw a future time in Unix seconds, or None for never. A turn changes it only if old and new both follow it.
 
         >>> SeededChance(seed=1, turn=50.0, other=2).moment(lambda rng: 40.0, "end")
         40.0
@@ -103,7 +103,7 @@ class SeededChance:
         return future if future is not None and future > self.turn else None
 
     def hourly(self, hours: Floats, *names: str | int, normal: bool = True) -> Floats:
-        """One number for each hour, given as Unix seconds in rising order; standard normal, else from 0 to 1.
+        """Draw one number per hour, given as ascending Unix seconds; standard normal, or else uniform from 0 to 1.
 
         >>> hours = 3600.0 * np.arange(4)
         >>> one, other = SeededChance(seed=1), SeededChance(seed=1, turn=3600.0, other=5)
@@ -131,13 +131,13 @@ class SeededChance:
 # forecaster would say. At τ = 1 it is 0 or 1.
 
 NODES = 60
-"""Of the quadrature; the error is below 1e-6 for races of up to a dozen."""
+"""Number of quadrature nodes; the error is below 1e-6 for races of up to a dozen."""
 SURE = 1e-12
-"""Information left, below which everything is decided."""
+"""Remaining information below which everything counts as decided."""
 
 
 def above(walk: Floats, left: Floats, thresholds: Floats) -> Floats:
-    """P(end > k) for every threshold k: Φ((w − k) / √left), one row for each threshold.
+    """Return P(end > k) for every threshold k: Φ((w − k) / √left), one row per threshold.
 
     >>> above(np.array([0.0, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(3).tolist()
     [[0.5, 1.0], [0.159, 0.0]]
@@ -150,7 +150,7 @@ def above(walk: Floats, left: Floats, thresholds: Floats) -> Floats:
 
 
 def first(walks: Floats, left: Floats) -> Floats:
-    """P(i ends first) for walks that go on independently: ∫ φ(x) ∏ Φ(x + (w_i − w_j)/√left) dx, a row for each walk.
+    """Return P(i ends first) for independent walks: ∫ φ(x) ∏ Φ(x + (w_i − w_j)/√left) dx, one row per walk.
 
     >>> first(np.array([[0.0], [0.0], [0.0]]), np.array([1.0])).round(4).ravel().tolist()
     [0.3333, 0.3333, 0.3333]
@@ -170,13 +170,13 @@ def first(walks: Floats, left: Floats) -> Floats:
 
 @cache
 def _normal_nodes() -> tuple[Floats, Floats]:
-    """Places and weights of the Gauss rule for a standard normal."""
+    """Return the nodes and weights of the Gauss quadrature for a standard normal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return np.asarray(nodes, dtype=np.float64), np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 def logit(p: Floats, edge: float = 0.004) -> Floats:
-    """ln(p / (1 − p)), with p kept away from 0 and 1."""
+    """Return ln(p / (1 − p)), with p clipped away from 0 and 1."""
     inside = np.clip(p, edge, 1 - edge)
     return np.log(inside / (1 - inside))
 
@@ -186,29 +186,29 @@ SubjectKind = Literal["yes-no", "race", "ladder", "weekly"]
 
 @dataclass(frozen=True, kw_only=True)
 class EventSubject:
-    """A sort of event. Texts may name {place}, {person}, {firm}, {team}, {other_team}, {thing} and {day}."""
+    """A type of event. Texts may contain {place}, {person}, {firm}, {team}, {other_team}, {thing} and {day}."""
 
     kind: SubjectKind
     category: str
     tag: str
-    """For tickers."""
+    """Short name used in tickers."""
     title: str
     topic: str
-    """What news are about, as a noun phrase."""
+    """What the news is about, as a noun phrase."""
     claim: str
-    """What comes true or not, of a yes-no event."""
+    """The statement that comes true or not in a yes-no event."""
     sort: str
-    """Who runs in a race: person, firm, team or thing."""
+    """What kind of name competes in a race: person, firm, team or thing."""
     level: float
-    """Where a quantity stands at first."""
+    """The typical initial value of a quantity."""
     move: float
-    """How far it usually moves until the end, as a share of the level."""
+    """How far a quantity typically moves until the end, as a share of the level."""
     unit: str
 
 
 @cache
 def subjects(kind: SubjectKind) -> tuple[EventSubject, ...]:
-    """Those of one kind, as the table has them."""
+    """Return the subjects of one kind, in the order of the table."""
     rows = csv.DictReader(
         files("foretell.practice.exchange").joinpath("subjects.csv").read_text(encoding="utf-8").splitlines()
     )
@@ -235,12 +235,12 @@ FIRMS = _words("Works Labs Motors Foods Lines Systems Textiles Energy")
 
 
 def one_of(choices: Sequence[str], rng: np.random.Generator) -> str:
-    """Any of them."""
+    """Return a random choice."""
     return choices[int(rng.integers(len(choices)))]
 
 
 def made_up_name(sort: str, rng: np.random.Generator) -> str:
-    """A name of a place, person, firm, team or thing, made of syllables."""
+    """Make up a name of a place, person, firm, team or thing from syllables."""
     first = f"{one_of(FIRST, rng)} " if sort == "person" else ""
     stem = "".join(one_of(part, rng) for part in (ONSETS, VOWELS, BETWEEN, VOWELS, CODAS))
     match sort:
@@ -255,7 +255,7 @@ def made_up_name(sort: str, rng: np.random.Generator) -> str:
 
 
 def made_up_names(rng: np.random.Generator) -> dict[str, str]:
-    """One name of every sort, for a sentence to choose from."""
+    """Make up one name of every sort, to fill in an event's texts."""
     return {
         name: made_up_name(name.removeprefix("other_"), rng)
         for name in ("place", "person", "firm", "team", "other_team", "thing")
@@ -265,45 +265,45 @@ def made_up_names(rng: np.random.Generator) -> dict[str, str]:
 DAY = 24 * HOUR
 KINDS: tuple[tuple[SubjectKind, float], ...] = (("yes-no", 0.55), ("race", 0.2), ("ladder", 0.25))
 BUSY, QUIET = 12_000.0, 90.0
-"""Contracts of a typical market in an ordinary event and in one that hardly anybody trades."""
+"""Contracts traded in a typical market, in an ordinary event and in one with hardly any trading."""
 UNLIKELY = (0.9, 2.4)
-"""Shape of the beta distribution of first probabilities: as on real markets, about one thing in four happens."""
+"""Parameters of the beta distribution of initial probabilities: as on real markets, about one thing in four happens."""
 SPAN = (-0.7, 1.9)
-"""Of the thresholds of a ladder around the level it starts from, in usual moves."""
+"""Range of a ladder's thresholds around its initial level, in typical moves."""
 RUNGS = (3, 6)
 RUNNERS = (3, 6)
 NamedSubject = tuple[EventSubject, dict[str, str]]
-"""What an event is about, with the names that stand in its texts."""
+"""The subject of an event, with the names that appear in its texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventLife:
-    """The moments of an event, as Unix seconds on whole hours."""
+    """The times in an event's life, as Unix seconds on whole hours."""
 
     announced: int
     opens: int
     closes: int
-    """As announced."""
+    """The announced close."""
     known: int
-    """When the answer is out: after the close, or before it where it became known early."""
+    """When the answer is known: after the close, or before it if it became known early."""
     determined: int
     finalized: int
     void: bool = False
 
     @property
     def early(self) -> bool:
-        """Whether the answer was out before the announced close."""
+        """Whether the answer was known before the announced close."""
         return self.known < self.closes
 
     @property
     def ends(self) -> int:
-        """When trading ended in fact."""
+        """When trading actually ended."""
         return min(self.known, self.closes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventWording:
-    """How an event is spoken of."""
+    """The texts that describe an event."""
 
     title: str
     topic: str
@@ -315,7 +315,7 @@ class EventWording:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedEvent:
-    """One event with its markets. Only the world may look at its walk."""
+    """One event with its markets. Only the world may read its walk."""
 
     number: int
     kind: SubjectKind
@@ -327,45 +327,45 @@ class SimulatedEvent:
     rules: tuple[str, ...]
     life: EventLife
     starts: tuple[float, ...]
-    """Where the walks begin: one for each runner of a race, else a single one."""
+    """Where the walks start: one for each runner of a race, otherwise a single one."""
     thresholds: tuple[float, ...]
-    """That a single walk must end above, one for each market."""
+    """The thresholds that a single walk must end above, one per market; empty for a race."""
     level: float = 0.0
     move: float = 1.0
-    """A quantity stands at level + move · walk."""
+    """Scale of the walk: a quantity is level + move · walk."""
     before_close: float = 0.9
-    """Share of all information that comes out before the announced close; the rest comes with the answer."""
+    """Share of all information that is revealed before the announced close; the rest comes with the answer."""
     traded: float = 10_000.0
-    """Contracts of a typical market until the close."""
+    """Contracts traded in a typical market until the close."""
     thin: bool = False
     chance: SeededChance
 
     @property
     def exclusive(self) -> bool:
-        """Exactly one market comes true."""
+        """Whether exactly one market comes true."""
         return self.kind == "race"
 
     @cached_property
     def hours(self) -> Floats:
-        """Unix seconds from the opening to the answer, hour by hour."""
+        """The hours from the opening to the answer, as Unix seconds."""
         return np.arange(self.life.opens, self.life.known + 1, HOUR, dtype=np.float64)
 
     @cached_property
     def informed(self) -> Floats:
-        """Information time at every hour."""
+        """Information time at every hour, from 0 to 1."""
         share = (self.hours - self.life.opens) / max(self.life.closes - self.life.opens, 1)
         return np.where(self.hours >= self.life.known, 1.0, self.before_close * np.minimum(share, 1.0))
 
     @cached_property
     def walks(self) -> Floats:
-        """What decides it, at every hour: a row for each walk."""
+        """The walks that decide the event, at every hour: one row per walk."""
         steps = np.sqrt(np.diff(self.informed, prepend=0.0))
         drawn = [self.chance.hourly(self.hours, self.number, "walk", row) for row in range(len(self.starts))]
         return np.array(self.starts)[:, None] + np.cumsum(steps * np.array(drawn), axis=1)
 
     @cached_property
     def p(self) -> Floats:
-        """What an ideal forecaster says at every hour: a row for each market. The last column is the answer."""
+        """The ideal forecaster's probability at every hour: one row per market. The last column is the answer."""
         left = 1.0 - self.informed
         if self.kind == "race":
             return first(self.walks, left)
@@ -373,33 +373,33 @@ class SimulatedEvent:
 
     @cached_property
     def quantity(self) -> Floats:
-        """What a ladder is about, at every hour."""
+        """The quantity that a ladder is about, at every hour."""
         return self.level + self.move * self.walks[0]
 
     @property
     def outcomes(self) -> tuple[int, ...]:
-        """How its markets come out, if they are not called off."""
+        """The outcomes of its markets, if the event is not cancelled."""
         return tuple(int(p) for p in self.p[:, -1])
 
     def place(self, second: float) -> int:
-        """The hour that stands for a moment: the last one not later, at least the first."""
+        """Return the index of the hour at or before a time, at least 0."""
         return int(np.clip((second - self.life.opens) // HOUR, 0, len(self.hours) - 1))
 
 
 def moment(second: float) -> datetime:
-    """A Unix second as a moment."""
+    """Convert Unix seconds to a datetime in UTC."""
     return datetime.fromtimestamp(second, UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventMaker:
-    """Makes events from settings and chance."""
+    """Creates events from settings and random draws."""
 
     settings: SimulationSettings
     chance: SeededChance
 
     def event(self, number: int, announced: int, rng: np.random.Generator) -> SimulatedEvent:
-        """A new event that is announced at an hour."""
+        """Create a new event that is announced at an hour."""
         kind = rng.choice([kind for kind, _ in KINDS], p=[share for _, share in KINDS])
         choices = subjects(kind)
         subject = choices[int(rng.integers(len(choices)))]
@@ -413,7 +413,7 @@ class EventMaker:
         return self._event(number, (subject, names), f"KX{_letters(root)}{subject.tag}{number}", life, rng)
 
     def week(self, number: int, about: NamedSubject, opens: int, level: float) -> SimulatedEvent:
-        """This week's event of a series that goes on from where it stood."""
+        """Create this week's event of a weekly series, which continues from the given level."""
         closes = opens + 6 * DAY + 12 * HOUR
         known = closes + 2 * HOUR
         life = EventLife(

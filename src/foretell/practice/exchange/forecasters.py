@@ -1,7 +1,7 @@
-"""Scripted models that read the news and the prices they are shown, behind a fake provider's socket.
+"""Scripted models that read the news and prices they are shown, served by a fake provider.
 
-What they say is a function of the request alone. The part of a model's name before the first dash is its habit:
-`news_reader` weighs what it reads, `hasty` blurs it with noise of its own, `bold` is far too sure of it.
+A reply depends only on the request. The part of a model's name before the first dash is its habit: `reader`, the
+default, weighs what it reads, `hasty` adds noise of its own, `bold` is far too confident.
 """
 
 import json
@@ -27,13 +27,13 @@ NAME = "oracle"
 
 @dataclass(frozen=True, kw_only=True)
 class OracleForecaster:
-    """Says the ideal probability of every market at the moment it is asked."""
+    """Forecasts the ideal probability of every market at the time it is asked."""
 
     world: SimulatedWorld
     name: str = NAME
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """Straight from the world, over no wire."""
+        """Read the probabilities directly from the world, not over HTTP."""
         event = self.world.by_ticker.get(question.targets[0].id)
         if event is None:
             raise CannotForecast(f"question {question.id} is not of this world")
@@ -44,9 +44,9 @@ class OracleForecaster:
 
 NORMAL = NormalDist()
 TRUST = {"courier": 1.0, "gazette": 0.5, "observer": 0.4, "buzz": 0.15}
-"""What a report counts, by outlet."""
+"""Weight of a report, by outlet."""
 FADES = 1.5
-"""Days after which a report counts half."""
+"""Half-life of a report's weight, in days."""
 PRIOR_WEIGHT, MARKET_WEIGHT = 0.2, 1.8
 _NOW = re.compile(r"^It is (\d{4}-\d\d-\d\d)", re.MULTILINE)
 _OUTCOME = re.compile(r"^- `(.+?)`: (.+?)(?: \(decided on [\d-]+\))?$", re.MULTILINE)
@@ -59,7 +59,7 @@ _ABOVE = re.compile(r"Above (-?[\d.]+)")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingHabit:
-    """How a model treats what it makes of its reading, in logits."""
+    """How a model distorts what it concludes from its reading, in logits."""
 
     factor: float = 1.0
     noise: float = 0.0
@@ -70,14 +70,14 @@ HABITS = {"reader": ReadingHabit(), "hasty": ReadingHabit(noise=1.0), "bold": Re
 
 @dataclass(frozen=True, kw_only=True)
 class NewsReport:
-    """What a source says, and what it counts."""
+    """What a source says, and its weight."""
 
     text: str
     weight: float
 
 
 def news_reader(query: ModelQuery) -> ScriptedReply:
-    """The next answer; whatever is no forecast on a context goes to the fake of all parts."""
+    """Reply with probabilities based on the context; any request that is not a forecast goes to `arena_script`."""
     fields: Mapping[str, Any] = (query.schema or {}).get("properties", {})
     if query.tools or "probabilities" not in fields or "recognised" in fields:
         return arena_script(query)
@@ -104,7 +104,7 @@ def _reports(told: str) -> Iterator[NewsReport]:
 
 
 def _weighed(label: str, outcomes: int, reports: list[NewsReport], told: str, price: str | None) -> float:
-    """Log odds of an outcome: the weighted mean of what is said, what it costs, and that most things do not happen."""
+    """Return the log odds of an outcome: the weighted mean of the reports, the price, and a low prior."""
     prior = 1 / outcomes if outcomes > 1 and not _ABOVE.match(label) else 0.3
     total, weight = PRIOR_WEIGHT * _odds(prior), PRIOR_WEIGHT
     for report in reports:
@@ -118,7 +118,7 @@ def _weighed(label: str, outcomes: int, reports: list[NewsReport], told: str, pr
 
 
 def _said(label: str, text: str, told: str) -> float | None:
-    """The probability that a report gives an outcome; None where it is about something else."""
+    """Return the probability that a report gives an outcome; None if the report is about something else."""
     if (chance := _CHANCE.search(text)) is not None:
         return int(chance[2]) / 100 if chance[1].casefold() == label.casefold() else None
     if (level := _LEVEL.match(text)) is not None:

@@ -1,4 +1,4 @@
-"""The simulated exchange on a port of this machine: Kalshi's routes, search engines over the news, and its pages.
+"""The simulated exchange on a local port: Kalshi's API, search engines over the news, and the news pages.
 
 `python -m foretell.practice.exchange.server --clock file:PATH` serves it to other processes, until interrupted.
 """
@@ -48,28 +48,28 @@ KALSHI, PAGES = "/trade-api/v2", "/pages"
 SITE = "https://news.example"
 VOID_PAYS = 0.5
 SHOWN_AS = {"initialized": "unopened", "active": "open", "finalized": "settled"}
-"""How events are asked for, by the state of their markets; the rest is closed."""
+"""State of an event's markets → the status by which the event is requested; any other state is `closed`."""
 
 
 class FileClock:
-    """The moment that a file holds, read anew at every call. Whoever drives the simulation sets it."""
+    """A clock that reads the time from a file at every call. Whoever drives the simulation sets it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     def __call__(self) -> datetime:
-        """The moment it is."""
+        """Return the current time."""
         return instant(self.path.read_text(encoding="utf-8").strip())
 
     def set(self, at: datetime) -> None:
-        """Make it another moment. Readers see the old one or the new one, never half of it."""
+        """Set the time. Readers see either the old or the new time, never a partial one."""
         new = self.path.with_name(f"{self.path.name}.new")
         new.write_text(instant(at).isoformat(), encoding="utf-8")
         os.replace(new, self.path)
 
 
 class SimulatedExchange(KalshiService):
-    """A world as seen from outside at the moment its clock tells. Nothing later can be read from it."""
+    """A world as visible from outside at its clock's time. Nothing later can be read from it."""
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class SimulatedExchange(KalshiService):
         page: int = 200,
         site: str = SITE,
     ) -> None:
-        """Settled markets are in the archive only after so many days.
+        """Serve a world; settled markets move to the archive after `archive_after` days.
 
-        `site` is what the addresses of news begin with; the pages lie under `/pages` on the server itself, too.
+        `site` is the prefix of the news addresses; the server itself also serves the pages under `/pages`.
         """
         self.world = world
         self.clock = clock
@@ -94,7 +94,7 @@ class SimulatedExchange(KalshiService):
         self._bodies: dict[str, tuple[tuple[int, str], dict[str, Any]]] = {}
 
     def server(self, middleware: Middleware | None = None, *, port: int = 0, latency: float = 0.0) -> PracticeServer:
-        """A server with all of it: Kalshi under /trade-api/v2, engines under their names, pages under /pages."""
+        """Create a server with Kalshi under /trade-api/v2, search engines under their names, and pages under /pages."""
 
         def kalshi(request: ServerRequest) -> ServerResponse:
             status, body = self.answer(request.path.removeprefix(KALSHI), request.query)
@@ -111,11 +111,11 @@ class SimulatedExchange(KalshiService):
         return server
 
     def cutoff_second(self) -> float:
-        """So many days ago."""
+        """Return the archive's cutoff: `archive_after` days ago, in Unix seconds."""
         return self.clock().timestamp() - DAY * self._archive_after
 
     def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """What a Kalshi catalogue of the events that are announced by now answers."""
+        """Return the answer of a Kalshi catalogue of the events that have been announced."""
         now, cutoff = self.clock().timestamp(), self.cutoff_second()
         events = [event for event in self._meant(path, query) if event.life.announced <= now]
         if path.rstrip("/").endswith("/events") and "status" in query:
@@ -129,7 +129,7 @@ class SimulatedExchange(KalshiService):
         return catalogue.answer(path, query)
 
     def _meant(self, path: str, query: Mapping[str, str]) -> Iterable[SimulatedEvent]:
-        """The events that an answer can be about: making bodies of all others would be work for nothing."""
+        """Return the events that an answer can be about; building the bodies of all others would be wasted work."""
         name = path.strip("/").rpartition("/")[2]
         tickers = query["tickers"].split(",") if "tickers" in query else [query.get("event_ticker", name)]
         known = self.world.by_ticker
@@ -140,7 +140,7 @@ class SimulatedExchange(KalshiService):
         return [event for event in self.world.events if event.series == name]
 
     def _body(self, event: SimulatedEvent, now: float) -> dict[str, Any]:
-        """An event as sent; made anew only when an hour has passed or its state has changed."""
+        """Return an event's response body, rebuilt only if an hour has passed or the event's state has changed."""
         state = (event.place(now), status_of(event, now))
         stored = self._bodies.get(event.ticker)
         if stored is None or stored[0] != state:
@@ -158,7 +158,7 @@ class SimulatedExchange(KalshiService):
         return stored[1]
 
     def candles(self, ticker: str, query: Mapping[str, str], *, archived: bool) -> list[dict[str, Any]] | None:
-        """All candles of a market that end within the window asked for, and by now: none is shown before its end."""
+        """Return a market's candles that end within the requested window; none is shown before its end."""
         now, event = self.clock().timestamp(), self.world.by_ticker.get(ticker)
         if event is None or ticker == event.ticker or event.life.announced > now:
             return None
@@ -172,7 +172,7 @@ class SimulatedExchange(KalshiService):
         return [self._candle(book, row, end - step, end, archived) for end in ends]
 
     def _candle(self, book: PriceBook, row: int, begin: int, end: int, archived: bool) -> dict[str, Any]:
-        """From after the first second of a period to its last."""
+        """Build the candle of a period, which excludes its first second and includes its last."""
         first, last = book.place(begin), book.place(end)
         # What stood at the beginning of the period is its opening quote; before the market opened there was none.
         places = np.arange(max(first, 0), max(last, 0) + 1)
@@ -191,7 +191,7 @@ class SimulatedExchange(KalshiService):
 
 
 def status_of(event: SimulatedEvent, now: float) -> str:
-    """The state of its markets."""
+    """Return the state of an event's markets."""
     life = event.life
     stages = (
         (life.finalized, "finalized"),
@@ -244,18 +244,18 @@ def _iso(second: float) -> str:
 # The news as a search engine sees it: an index over everything, of which only what is out by now is ever found.
 
 FITTING = 0.4
-"""Pages below this share of the best one's score are not found."""
+"""Pages that score below this share of the best page's score are not returned."""
 MOST = 60
 FRESH, HALF_LIFE = 0.3, 2 * 86_400.0
-"""How much more what is new counts, and seconds until that is half as much."""
+"""How much extra weight a new page gets, and the seconds after which that is halved."""
 _WORD = re.compile(r"\w+")
 
 
 class NewsSearch(SampleWorld):
-    """Answers the practice search engines. Nothing that is published after the clock's moment is on it."""
+    """The index behind the practice search engines. It never returns a page published after the clock's time."""
 
     def __init__(self, items: Iterable[NewsItem], clock: Clock, site: str = SITE) -> None:
-        """`items` in the order of their publication; `site` is what the addresses of pages begin with."""
+        """Index `items`, which are in order of publication; `site` is the prefix of the page addresses."""
         pages = [
             SampleWebPage(
                 url=f"{site}{item.path}",
@@ -277,7 +277,7 @@ class NewsSearch(SampleWorld):
         self._holding = {word: np.array(places) for word, places in holding.items()}
 
     def find(self, query: str, *, until: datetime | None = None) -> list[SampleWebPage]:
-        """Pages that share telling words with the query, the best first; what is new counts for more."""
+        """Return pages that share informative words with the query, best first; newer pages score higher."""
         self.now = self._clock()
         latest = min(self.now, until) if until is not None else self.now
         out = self._out_by(latest)
@@ -298,12 +298,12 @@ class NewsSearch(SampleWorld):
         return [self.pages[place] for place in order[:MOST]]
 
     def page(self, path: str) -> SampleWebPage | None:
-        """A page that is out by now."""
+        """Return a page if it has been published; None otherwise."""
         found = self._by_path.get(path)
         return found if found is not None and found.published is not None and found.published <= self._clock() else None
 
     def documents(self) -> list[CorpusDocument]:
-        """Everything that is out by now, for a local corpus."""
+        """Return everything published so far, for a local corpus."""
         return [
             CorpusDocument(url=page.url, title=page.title, text=page.text, published=page.published, source="news")
             for page in self.pages[: self._out_by(self._clock())]
@@ -314,7 +314,7 @@ class NewsSearch(SampleWorld):
 
 
 def main() -> None:
-    """Listen, say where, and serve."""
+    """Parse the arguments, print the addresses, and serve until interrupted."""
     usual = SimulationSettings()
     parser = argparse.ArgumentParser(prog="python -m foretell.practice.exchange.server", description=__doc__)
     parser.add_argument("--clock", required=True, help="file:PATH, a file that holds the simulated moment")

@@ -28,13 +28,13 @@ from foretell.practice.exchange.events import (
 
 @dataclass(frozen=True, kw_only=True)
 class NewsOutlet:
-    """A paper with its habits."""
+    """A newspaper with its typical error and bias."""
 
     name: str
     error: float
-    """Of what it sees, in logits."""
+    """Standard deviation of the error in what it observes, in logits."""
     boldness: float = 1.0
-    """Above 1 it makes more of things than there is."""
+    """Factor on what it observes; above 1 it exaggerates."""
 
 
 OUTLETS = (
@@ -78,10 +78,10 @@ IDLE = (
     "Nothing new was query about {topic}, said {number} people whom nobody had asked.",
 )
 A_DAY = 1.1
-"""Reports on an event in a day."""
+"""Average number of reports on an event per day."""
 IDLE_SHARE, LATE_SHARE = 0.3, 0.15
 AT_OPENING = 2
-"""Reports on the day of the opening, which tell how things stand at first."""
+"""Number of hours after the opening that each bring a report on the initial situation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,16 +95,16 @@ class NewsItem:
     observed: datetime
     published: datetime
     telling: bool
-    """Whether it holds any signal."""
+    """Whether it contains any signal."""
 
     @property
     def path(self) -> str:
-        """Where it lies on the web."""
+        """Its path on the news site."""
         return f"/{self.outlet.lower()}/{self.published:%Y/%m/%d}/{self.event.lower()}-{self.observed:%d%H}"
 
 
 def news_of(event: SimulatedEvent) -> Iterator[NewsItem]:
-    """Every report on an event, and within the hour the one on how it came out."""
+    """Yield all reports on an event, including the one on its outcome within an hour of the answer."""
     hours = event.hours[event.hours < event.life.ends]
     drawn = event.chance.hourly(hours, event.number, "report", normal=False)
     for place in np.flatnonzero((drawn < A_DAY / 24) | (np.arange(len(hours)) < AT_OPENING)):
@@ -156,7 +156,7 @@ def _report(event: SimulatedEvent, place: int) -> NewsItem:
 
 
 def _finding(event: SimulatedEvent, place: int, outlet: NewsOutlet, rng: np.random.Generator) -> tuple[str, str]:
-    """The telling sentence of a report, and its figure in short."""
+    """Return a report's informative sentence and its figure in short form."""
     words, unit = event.words, event.words.unit
     if event.kind in ("ladder", "weekly"):
         left = np.sqrt(max(1e-4, 1 - event.informed[place]))
@@ -180,44 +180,44 @@ def _capital(text: str) -> str:
 
 
 LONGSHOTS = 0.88
-"""Prices in logits are so much of the truth: what is unlikely costs too much, what is likely too little."""
+"""Factor from the truth to prices, in logits: unlikely outcomes are overpriced, likely ones underpriced."""
 OVERREACTION = 0.35
-"""How much of the change of the last hours is added once more."""
+"""Share of the recent change that is added once more."""
 RECENT, LAG = 6, 3
-"""Hours that count as recent, and that half of the traders are behind."""
+"""Hours that count as recent, and hours by which half of the traders lag behind."""
 MEMORY = 0.97
-"""Of the noise, from hour to hour."""
+"""Autocorrelation of the noise from hour to hour."""
 NOISE, THIN_NOISE = 0.4, 0.8
 SHARED = {"ladder": 0.95, "weekly": 0.95, "race": 0.0, "yes-no": 0.0}
-"""Share of the noise that moves all markets of an event together."""
+"""Share of the noise that moves all markets of an event together, by kind of event."""
 OVERROUND = 1.02
-"""What the prices of a race sum to."""
+"""Sum of the prices in a race."""
 SELDOM = 0.15
-"""Share of hours in which somebody trades where hardly anybody does."""
+"""Share of hours with a trade in a thinly traded market."""
 EMPTY = 0.12
-"""Share of hours without any order in such a market."""
+"""Share of hours without any order in a thinly traded market."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Quotes and trades of an event at every hour of trading: a row for each market."""
+    """Quotes and trades of an event at every hour of trading: one row per market."""
 
     opens: int
     bid: Floats
     ask: Floats
     last: Floats
-    """Zero before the first trade."""
+    """Price of the last trade; zero before the first one."""
     volume: Floats
-    """Contracts so far."""
+    """Contracts traded so far."""
     interest: Floats
 
     def place(self, second: float) -> int:
-        """The hour that stands for a moment; −1 before the opening."""
+        """Return the index of the hour at a time; −1 before the opening."""
         return int(min((second - self.opens) // HOUR, self.bid.shape[1] - 1)) if second >= self.opens else -1
 
 
 def book_of(event: SimulatedEvent) -> PriceBook:
-    """What traders make of an event."""
+    """Simulate the quotes and trades of an event."""
     hours = event.hours[event.hours < event.life.ends]
     p = event.p[:, : len(hours)]
     middle = _middle(event, p, hours)
@@ -253,7 +253,7 @@ def _middle(event: SimulatedEvent, p: Floats, hours: Floats) -> Floats:
 
 
 def _wandering(event: SimulatedEvent, hours: Floats, row: int) -> Floats:
-    """Noise that stays for a day or so: x ← MEMORY · x + √(1 − MEMORY²) · z."""
+    """Draw noise that persists for about a day: x ← MEMORY · x + √(1 − MEMORY²) · z."""
     drawn = event.chance.hourly(hours, event.number, "noise", row)
     steps = np.sqrt(1 - MEMORY**2) * drawn
     steps[0] = drawn[0]
@@ -262,7 +262,7 @@ def _wandering(event: SimulatedEvent, hours: Floats, row: int) -> Floats:
 
 
 def _traded(event: SimulatedEvent, p: Floats, hours: Floats) -> Floats:
-    """Contracts of every hour: more where the answer is open."""
+    """Draw the contracts traded in every hour, more if the outcome is uncertain."""
     length = max(1.0, (event.life.closes - event.life.opens) / HOUR)
     eager = 0.5 + 3.0 * p * (1 - p)
     amount = -np.log(np.maximum(_uniform(event, hours, "amount"), 1e-12)) * event.traded / length * eager
@@ -277,26 +277,26 @@ def _uniform(event: SimulatedEvent, hours: Floats, what: str) -> Floats:
 
 
 def _ago(values: Floats, hours: int) -> Floats:
-    """Values some hours before; the first ones stand for what was before them."""
+    """Return the values some hours earlier; the first value also stands for the time before it."""
     places = np.maximum(np.arange(values.shape[1]) - hours, 0)
     return values[:, places]
 
 
 def _carried(prices: Floats, traded: npt.NDArray[np.bool_]) -> Floats:
-    """The price of the last trade at every hour."""
+    """Return the price of the last trade at every hour; zero before the first one."""
     places = np.where(traded, np.arange(prices.shape[1])[None, :], -1)
     latest = np.maximum.accumulate(places, axis=1)
     return np.where(latest >= 0, np.take_along_axis(prices, np.maximum(latest, 0), axis=1), 0.0)
 
 
 WEEKLY_SHARE = 3
-"""There is a weekly series for every so many events a day."""
+"""One weekly series is created per this many events a day."""
 MONDAY = 4 * DAY
-"""The first Monday in Unix seconds."""
+"""The first Monday, in Unix seconds."""
 
 
 class SimulatedWorld:
-    """All of it, made from settings.
+    """A complete simulated world, generated from settings.
 
     >>> world = SimulatedWorld(SimulationSettings(seed=1, days=2, events_per_day=5))
     >>> event = world.events[0]
@@ -311,7 +311,7 @@ class SimulatedWorld:
 
     @cached_property
     def events(self) -> tuple[SimulatedEvent, ...]:
-        """In the order of their announcement."""
+        """All events, in order of announcement."""
         return tuple(self._made())
 
     @cached_property
@@ -322,22 +322,25 @@ class SimulatedWorld:
 
     @cached_property
     def news(self) -> tuple[NewsItem, ...]:
-        """Everything that is ever published, in the order of publication."""
+        """All news that is ever published, in order of publication."""
         found = [item for event in self.events for item in news_of(event)]
         return tuple(sorted(found, key=lambda item: (item.published, item.path)))
 
     def truth(self, event: str, target: str, at: datetime) -> float:
-        """What an ideal forecaster says about a market at a moment. For tests and upper bounds: no wire tells it."""
+        """Return the ideal forecaster's probability of a market at a time.
+
+        For tests and upper bounds only: no server reveals it.
+        """
         found = self.by_ticker[event]
         return float(found.p[found.tickers.index(target), found.place(at.timestamp())])
 
     def outcome(self, event: str, target: str) -> int | None:
-        """How a market comes out; None where the event is called off."""
+        """Return the outcome of a market; None if the event is cancelled."""
         found = self.by_ticker[event]
         return None if found.life.void else found.outcomes[found.tickers.index(target)]
 
     def book(self, event: SimulatedEvent) -> PriceBook:
-        """Prices and trades, hour by hour."""
+        """Return the event's prices and trades, hour by hour."""
         if event.ticker not in self._books:
             self._books[event.ticker] = book_of(event)
         return self._books[event.ticker]

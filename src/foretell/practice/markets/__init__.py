@@ -12,6 +12,6 @@ HOMES = {
     "foretell.practice.markets.polymarket": "PolymarketCatalogue PracticePolymarket TokenTrades",
     "foretell.practice.markets.prophet_arena": "PracticeProphetArena",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → the names that the rest of foretell uses."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Kalshi for practice: candlesticks in both notations and both tiers, and a catalogue of events and markets."""
+"""Kalshi for practice: candlesticks in both price formats, live and archived, and a catalogue of events and markets."""
 
 from abc import abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -22,7 +22,7 @@ SHOWN_AS = {
 class KalshiCatalogue:
     """Events, markets, series and the archive, with the exchange's filters and cursors.
 
-    Events are given as the exchange would send them, markets nested.
+    Events are given as the exchange would send them, with their markets nested.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class KalshiCatalogue:
         archived: Iterable[str] = (),
         page: int = MAX_EVENTS,
     ) -> None:
-        """`archived` are tickers of markets that only the archive knows; `page` the most entries of one answer."""
+        """`archived` lists tickers of markets that only the archive has; `page` is the maximum length of an answer."""
         self.events = [dict(event) for event in events]
         self.series = dict(series or {})
         self.archived = set(archived)
         self.page = page
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """Status and body; None for what is no part of the catalogue."""
+        """Return the status and body; None if the path is not part of the catalogue."""
         before, _, name = path.strip("/").rpartition("/")
         parent = before.rpartition("/")[2]
         if name == "events":
@@ -133,12 +133,12 @@ QUOTES = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
 
 @dataclass(frozen=True, kw_only=True)
 class SampleKalshiMarket:
-    """One market of an event; prices in dollars, times written out."""
+    """One market of an event; prices are in dollars, times are ISO strings."""
 
     ticker: str
     label: str
     bid: float | None = 0.0
-    """None: nobody has quoted it, and its field is left out."""
+    """Best bid for yes; None if there is no quote, and then its field is omitted."""
     ask: float | None = 1.0
     last: float | None = 0.0
     volume: float = 0.0
@@ -155,7 +155,7 @@ class SampleKalshiMarket:
     rules: str = "The market resolves to yes if it happens."
     kind: str = "binary"
     strike: tuple[str, float | None, float | None] = ("custom", None, None)
-    """How its number is compared, and the lowest and highest for which it comes true."""
+    """The strike type, and the lowest and highest value for which the market comes true."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,11 +169,11 @@ class SampleKalshiEvent:
     period: str = ""
     exclusive: bool = False
     category: str | None = "Economics"
-    """None: only the series has it."""
+    """The event's category; None if only the series has one."""
 
 
 def kalshi_event_body(event: SampleKalshiEvent, schema: Schema = "dollars") -> dict[str, Any]:
-    """An event as sent, its markets nested."""
+    """Build an event as the exchange sends it, with its markets nested."""
     body: dict[str, Any] = {
         "event_ticker": event.ticker,
         "series_ticker": event.series,
@@ -192,7 +192,7 @@ def kalshi_event_body(event: SampleKalshiEvent, schema: Schema = "dollars") -> d
 def kalshi_series_body(
     ticker: str, title: str, category: str, *, frequency: str = "custom", tags: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """A series as sent."""
+    """Build a series as the exchange sends it."""
     return {
         "ticker": ticker,
         "title": title,
@@ -209,7 +209,7 @@ def kalshi_series_body(
 
 
 def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = "dollars") -> dict[str, Any]:
-    """A market as sent."""
+    """Build a market as the exchange sends it."""
     kind, floor, cap = market.strike
     strikes = {"floor_strike": floor, "cap_strike": cap}
     return {
@@ -236,7 +236,7 @@ def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = 
 
 
 def _quotes(market: SampleKalshiMarket) -> dict[str, float]:
-    """Those that exist. A bid on no is an offer of yes."""
+    """Return the quotes that exist. A bid on no is an offer of yes."""
     no_bid, no_ask = (None if price is None else 1 - price for price in (market.ask, market.bid))
     found = zip(QUOTES, (market.bid, market.ask, no_bid, no_ask, market.last), strict=True)
     return {name: price for name, price in found if price is not None}
@@ -282,38 +282,38 @@ def _old(market: SampleKalshiMarket) -> dict[str, Any]:
 DAY_MINUTES = 1440
 PERIODS = (1, 60, DAY_MINUTES)
 NEW_YORK_MIDNIGHT = 5 * 3600
-"""Daily candles end at midnight in New York."""
+"""Offset of midnight in New York from midnight UTC, in seconds: daily candles end then."""
 MAX_TICKERS, MAX_CANDLES = 100, 10_000
 Prices = Sequence[float | None]
 
 
 class RequestRefused(ValueError):
-    """The request asks for what no exchange would send."""
+    """The request has parameters that the exchange would reject."""
 
 
 class KalshiService(PracticeService):
-    """Routes of the exchange over a catalogue and candlesticks, which those who inherit it know."""
+    """The exchange's routes over a catalogue and candlesticks, both of which subclasses provide."""
 
     schema: Schema
 
     @abstractmethod
     def cutoff_second(self) -> float:
-        """Markets settled before this Unix second are in the archive."""
+        """Return the Unix second before which settled markets are in the archive."""
 
     @abstractmethod
     def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """What the catalogue answers; None for what is no part of it."""
+        """Return the catalogue's answer; None if the path is not part of it."""
 
     @abstractmethod
     def candles(self, ticker: str, query: Mapping[str, str], *, archived: bool) -> list[dict[str, Any]] | None:
-        """Of a market that is in the archive, or of one that is not; None where there is none."""
+        """Return the candles of a market, archived or not; None if there is no such market."""
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         return self.answer(request.path, request.query)
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
-        """Status and body of a route."""
+        """Return the status and body for a path."""
         if path.endswith("/historical/cutoff"):
             cutoff = datetime.fromtimestamp(self.cutoff_second(), UTC).isoformat()
             return 200, dict.fromkeys(("market_settled_ts", "trades_created_ts", "orders_updated_ts"), cutoff)
@@ -341,7 +341,7 @@ class KalshiService(PracticeService):
         return rows
 
     def _made_up(self, first: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
-        """The candle that a server puts first on demand: no quotes, only what was last traded before."""
+        """Build the initial candle that a client may request: no quotes, only the last price traded before."""
         start = int(query["start_ts"])
         end = next(iter(candle_ends(query, start, start + int(query["period_interval"]) * 60)))
         told = first["price"].get("previous_dollars") or first["price"].get("previous")
@@ -358,7 +358,10 @@ class KalshiService(PracticeService):
         counts: tuple[float, float] = (0.0, 0.0),
         archived: bool,
     ) -> dict[str, Any]:
-        """One candle as sent; `quotes` are bids and asks, `counts` contracts traded and held. The archive is older."""
+        """Build one candle as sent: `quotes` are bids and asks, `counts` contracts traded and held.
+
+        The archive uses the older field names.
+        """
         new = self.schema == "dollars" and not archived
         suffix = "_dollars" if new else ""
 
@@ -388,7 +391,7 @@ class KalshiService(PracticeService):
 
 
 def candle_ends(query: Mapping[str, str], start: int, end: int) -> range:
-    """The seconds at which the candles of a request end, from `start` to `end`."""
+    """Return the Unix seconds from `start` to `end` at which the candles of a request end."""
     minutes = int(query["period_interval"])
     if minutes not in PERIODS:
         raise RequestRefused("period_interval")
@@ -402,15 +405,15 @@ def candle_ends(query: Mapping[str, str], start: int, end: int) -> range:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleKalshiBook:
-    """Best quotes for yes from a Unix second on, oldest first. None: no quote on that side's record."""
+    """Best quotes for yes, oldest first, as (Unix second, bid, ask); None means no quote on that side."""
 
     quotes: tuple[tuple[int, float | None, float | None], ...]
     archived: bool = False
-    """Settled before the cutoff of the archive."""
+    """Whether the market was settled before the archive's cutoff."""
 
 
 class PracticeKalshi(KalshiService):
-    """Candlesticks of some books, the archive's cutoff, and what its catalogue knows."""
+    """Serves candlesticks of some order books, the archive's cutoff, and a catalogue."""
 
     def __init__(
         self,
@@ -427,15 +430,15 @@ class PracticeKalshi(KalshiService):
         self.catalogue = catalogue or KalshiCatalogue()
 
     def cutoff_second(self) -> float:
-        """As it was given."""
+        """Return the cutoff given at creation."""
         return self.cutoff
 
     def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """What the catalogue answers."""
+        """Return the catalogue's answer."""
         return self.catalogue.answer(path, query)
 
     def candles(self, ticker: str, query: Mapping[str, str], *, archived: bool) -> list[dict[str, Any]] | None:
-        """The quotes that stood at the end of every period."""
+        """Return candles with the quotes at the end of every period."""
         book = self.books.get(ticker)
         if book is None or book.archived != archived:
             return None

@@ -15,20 +15,20 @@ STRICT: Mapping[str, set[str]] = {
     "bets": _BY | _WHEN | _HOW,
     "search-markets": _PAGE | {"term", "filter", "sort", "contractType", "topicSlug", "forYou", "creatorId", "token"},
 }
-"""The parameters of a path; any other is refused."""
+"""Path → the parameters it accepts; any other is rejected."""
 FILTERS = ("all", "open", "closed", "resolved", "closing-this-month", "closing-next-month")
 MAX_BETS, MAX_FOUND = 50_000, 1000
 ONLY_WHOLE = ("answers", "shouldAnswersSumToOne", "addAnswersMode", "description", "textDescription", "groupSlugs")
 
 
 class ManifoldCatalogue:
-    """Whole markets as the platform would send them; its search shows less of each."""
+    """Complete markets as the platform would send them; search results omit some of their fields."""
 
     def __init__(self, contracts: Iterable[Mapping[str, Any]] = ()) -> None:
         self.contracts = [dict(contract) for contract in contracts]
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """Status and body; None for what is no part of the catalogue."""
+        """Return the status and body; None if the path is not part of the catalogue."""
         before, _, name = path.strip("/").rpartition("/")
         if name == "search-markets":
             return 200, self._found(query)
@@ -52,7 +52,7 @@ class ManifoldCatalogue:
 
 
 def _refusal(name: str, query: Mapping[str, str]) -> str | None:
-    """The parameter that the server would not take."""
+    """Return the first parameter that the server would reject; None if all are valid."""
     most = MAX_BETS if name == "bets" else MAX_FOUND
     if name not in STRICT:
         return None
@@ -69,18 +69,18 @@ def _state(contract: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleManifoldBet:
-    """A bet at a Unix millisecond that left the price at `after`."""
+    """A bet at a Unix time in milliseconds that moved the price to `after`."""
 
     id: str
     at_ms: int
     after: float
     answer: str | None = None
     untaken: bool = False
-    """An order in the book that nobody took."""
+    """Whether it is a limit order that nobody filled."""
 
 
 class PracticeManifold(PracticeService):
-    """Answers `/bets`, newest first, at most `page` at a time."""
+    """Serves `/bets`, newest first, at most `page` at a time, and a catalogue of markets."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class PracticeManifold(PracticeService):
         catalogue: ManifoldCatalogue | None = None,
         page: int = 1000,
     ) -> None:
-        """Keys of `bets` are ids of markets."""
+        """`bets` maps the id of a market to its bets."""
         self.bets = bets
         self.page = page
         self.catalogue = catalogue or ManifoldCatalogue()
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         path, query = request.path, request.query
         if (problem := _refusal(path.rpartition("/")[2], query)) is not None:
             return 400, {"message": "Error validating request.", "details": [{"field": problem}]}

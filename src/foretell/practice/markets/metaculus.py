@@ -1,6 +1,6 @@
 """Metaculus for practice: posts of every kind, community predictions, and an inbox for forecasts and comments.
 
-Shapes, rules and refusals are those of the site's own source of 2026-08-20.
+Formats, rules and refusals follow the site's own source code of 2026-08-20.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,13 +16,13 @@ SHOWN_IN_LISTS = 3
 
 
 class MetaculusCatalogue:
-    """Posts, given as the site would send each alone."""
+    """Posts, each given as the site would send it on its own."""
 
     def __init__(self, posts: Iterable[Mapping[str, Any]] = ()) -> None:
         self.posts = [dict(post) for post in posts]
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """Status and body; None for what is no part of the catalogue."""
+        """Return the status and body; None if the path is not part of the catalogue."""
         name = path.strip("/").rpartition("/")[2]
         if name == "posts":
             unknown = [one for one in query.get("tournaments", "").split(",") if self._no_tournament(one)]
@@ -31,7 +31,7 @@ class MetaculusCatalogue:
         return None if found is None else (200, found)
 
     def _no_tournament(self, name: str) -> bool:
-        """Whether it is a post instead; all other names are taken for tournaments."""
+        """Whether the name is that of a post; all other names count as tournaments."""
         return any(str(post.get("id")) == name.partition("#")[0] for post in self.posts)
 
     def _list(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class MetaculusCatalogue:
 
 
 def _kinds(post: Mapping[str, Any]) -> list[str]:
-    """What the list's parameter `forecast_type` calls a post: the type of its question, or how it holds several."""
+    """Return a post's values for the parameter `forecast_type`: its question's type, or how it contains several."""
     several = [name for name in ("group_of_questions", "conditional", "notebook") if post.get(name)]
     return several or [str((post.get("question") or {}).get("type"))]
 
@@ -62,7 +62,7 @@ def _slugs(post: Mapping[str, Any], asked: list[str]) -> list[str]:
 
 
 def _cut(post: Mapping[str, Any]) -> dict[str, Any]:
-    """As lists show it: of a large group the community prediction of the first questions only."""
+    """Return a post as lists show it: in a large group, only the first questions have a community prediction."""
     shown = deepcopy(dict(post))
     group = cast("dict[str, Any]", shown.get("group_of_questions") or {})
     for question in cast("list[dict[str, Any]]", group.get("questions", []))[SHOWN_IN_LISTS:]:
@@ -77,11 +77,14 @@ FIELDS = {
     "discrete": "continuous_cdf",
     "date": "continuous_cdf",
 }
-"""What a forecast must hold, by the type of the question."""
+"""Type of question → the field that its forecast must contain."""
 
 
 def refusal(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> str:
-    """Why Metaculus refuses a forecast; empty if it does not. Written apart from the code that keeps to the rules."""
+    """Return why Metaculus refuses a forecast; empty if it does not.
+
+    It is written independently of the code that follows these rules.
+    """
     field = FIELDS[question["type"]]
     others = [name for name in set(FIELDS.values()) - {field} if forecast.get(name) is not None]
     if others or forecast.get(field) is None:
@@ -136,17 +139,17 @@ COMMENT = "comments/create"
 
 @dataclass(kw_only=True)
 class MetaculusInbox:
-    """One account's forecasts and comments, checked as strictly as by the real site."""
+    """One account's forecasts and comments, checked as strictly as on the real site."""
 
     now: Callable[[], datetime]
-    """Its clock; closed questions take nothing."""
+    """Its clock; closed questions accept nothing."""
     account: Mapping[str, Any] = field(default_factory=lambda: {"id": 7, "username": "practice-bot", "is_bot": True})
     forecasts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """Every forecast that was taken, in order."""
+    """All forecasts that were accepted, in order."""
     comments: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def take(self, request: ServerRequest, posts: Iterable[Mapping[str, Any]]) -> StatusAndBody:
-        """Status and body for something sent."""
+        """Handle a forecast, withdrawal or comment; return the status and body."""
         path, known = request.path.strip("/"), list(posts)
         try:
             body = request.json()
@@ -161,7 +164,7 @@ class MetaculusInbox:
         return 404, {"detail": "Not found."}
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
-        """What can be read back; None for what is no part of it."""
+        """Return the account or its comments, to read back; None if the path is something else."""
         name = path.strip("/")
         if name.endswith("users/me"):
             return 200, dict(self.account)
@@ -183,7 +186,7 @@ class MetaculusInbox:
         return any(question["id"] in sent for question in questions_of(post))
 
     def shown(self, post: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A post with the account's own forecasts in it."""
+        """Return a post with the account's own forecasts included."""
         post = deepcopy(dict(post))
         for question in questions_of(post):
             mine = [self._own(question, one) for one in self.forecasts if one["question"] == question["id"]]
@@ -209,7 +212,7 @@ class MetaculusInbox:
         return 201, {}
 
     def _forecast(self, body: Any, questions: Mapping[Any, Mapping[str, Any]]) -> StatusAndBody:
-        """All are taken or none."""
+        """Accept all forecasts or none."""
         if not isinstance(body, list):
             return 400, {"non_field_errors": [f'Expected a list of items but got type "{type(body).__name__}".']}
         entries = cast("list[dict[str, Any]]", body)
@@ -260,7 +263,7 @@ class MetaculusInbox:
 
 
 def questions_of(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The questions inside a post."""
+    """Yield the questions inside a post."""
     if post.get("question"):
         yield post["question"]
     yield from (post.get("group_of_questions") or {}).get("questions", [])
@@ -277,7 +280,7 @@ def _values(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> list[fl
 
 
 class PracticeMetaculus(PracticeService):
-    """Answers `/posts/` and `/posts/<id>/`. With an inbox it also takes forecasts and comments."""
+    """Serves `/posts/` and `/posts/<id>/`. With an inbox it also accepts forecasts and comments."""
 
     def __init__(
         self, catalogue: MetaculusCatalogue | None = None, *, token: str, inbox: MetaculusInbox | None = None
@@ -287,7 +290,7 @@ class PracticeMetaculus(PracticeService):
         self.inbox = inbox
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         given = request.headers.get("authorization")
         if given != f"Token {self.token}":
             return 401, {"detail": f"Invalid token {given}."}
@@ -296,7 +299,10 @@ class PracticeMetaculus(PracticeService):
         return self._posts(request)
 
     def _posts(self, request: ServerRequest) -> StatusAndBody:
-        """A post or a list of posts; with an inbox also the forecasts of the account, by which a list can be cut."""
+        """Return a post or a list of posts.
+
+        With an inbox, posts include the account's forecasts, and a list can leave out the posts it has answered.
+        """
         catalogue, inbox = self.catalogue, self.inbox
         asked, lists = request.query.get("not_forecaster_id"), request.path.rstrip("/").endswith("/posts")
         if inbox is not None and asked is not None and lists:
@@ -312,7 +318,7 @@ class PracticeMetaculus(PracticeService):
         return status, body | {"results": [*map(inbox.shown, body["results"])]} if lists else inbox.shown(body)
 
     def post(self, request: ServerRequest) -> StatusAndBody:
-        """Take a forecast or a comment."""
+        """Accept a forecast or a comment."""
         if request.headers.get("authorization") != f"Token {self.token}":
             return 401, {"detail": "Invalid token."}
         if self.inbox is None:

@@ -1,4 +1,4 @@
-"""Polymarket for practice: catalogue, data service and order book, with their limits and their known gaps."""
+"""Polymarket for practice: catalogue, data service and order book, with their limits and known gaps."""
 
 import json
 import re
@@ -17,12 +17,12 @@ class PolymarketCatalogue:
     """Events and markets of the Gamma service, given as it would send them."""
 
     def __init__(self, events: Iterable[Mapping[str, Any]] = (), *, page: int = MAX_EVENTS) -> None:
-        """`page` is the most entries of one answer."""
+        """`page` is the maximum number of entries per answer."""
         self.events = [dict(event) for event in events]
         self.page = page
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body for a path."""
         parts = path.strip("/").split("/")
         if parts[-1] == "public-search":
             found = [event for event in self.events if _about(event, query.get("q", ""))]
@@ -46,11 +46,11 @@ class PolymarketCatalogue:
         return [market for event in self.events for market in event.get("markets", [])]
 
     def market_of(self, token: str) -> Mapping[str, Any] | None:
-        """The market that a token is an outcome of."""
+        """Return the market that has this outcome token; None if there is none."""
         return next((market for market in self.markets if token in json.loads(market["clobTokenIds"])), None)
 
     def by_condition(self, condition: str) -> Mapping[str, Any] | None:
-        """The market of a condition id."""
+        """Return the market with this condition id; None if there is none."""
         return next((market for market in self.markets if market.get("conditionId") == condition), None)
 
     def _markets(self, query: Mapping[str, str]) -> list[Mapping[str, Any]]:
@@ -76,7 +76,7 @@ class PolymarketCatalogue:
 
 
 def _about(event: Mapping[str, Any], words: str) -> bool:
-    """Whether a title, or that of a market, has one of the words."""
+    """Whether the event's title or that of one of its markets contains one of the words."""
     titles = " ".join([event.get("title", ""), *(market.get("question", "") for market in event.get("markets", []))])
     return bool(set(words.lower().split()) & set(re.findall(r"\w+", titles.lower())))
 
@@ -99,13 +99,13 @@ def _fits(event: Mapping[str, Any], query: Mapping[str, str]) -> bool:
 
 HALF_DAY_MINUTES = 720
 INTERVALS = {"1h": 3600, "6h": 21_600, "1d": 86_400, "1w": 604_800, "1m": 2_592_000}
-"""In seconds; any other interval is all there is."""
+"""Length of each interval in seconds; any other interval means the whole history."""
 TokenTrades = tuple[tuple[int, float], ...]
-"""Unix seconds and prices, oldest first."""
+"""(Unix second, price) of each trade, oldest first."""
 
 
 class PracticePolymarket(PracticeService):
-    """The three services on one address; how a path ends says which of them is meant."""
+    """The three services at one address; the path determines which of them answers."""
 
     def __init__(
         self,
@@ -115,9 +115,10 @@ class PracticePolymarket(PracticeService):
         verdicts: Mapping[str, tuple[float, float]] | None = None,
         page: int = 10_000,
     ) -> None:
-        """`trades` are by token; `page` is the most points of one answer.
+        """`trades` are by token; `page` is the maximum number of points per answer.
 
-        `verdicts`, by condition id, are what shares of both sides were worth where the catalogue does not tell.
+        `verdicts`, by condition id, are the payouts of both sides for markets whose catalogue entry does not state
+        them.
         """
         self.catalogue = catalogue or PolymarketCatalogue()
         self.trades = trades or {}
@@ -125,7 +126,7 @@ class PracticePolymarket(PracticeService):
         self.page = page
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         if request.path.endswith("/v2/prices-history"):
             return self._data(request.query)
         if request.path.endswith("/prices-history"):
@@ -167,7 +168,7 @@ class PracticePolymarket(PracticeService):
         return 200, _data_page([self._resolution(market) for market in found if market is not None])
 
     def _resolution(self, market: Mapping[str, Any]) -> dict[str, Any]:
-        """How far the oracle has come: `69` while it has no price."""
+        """Return the state of the oracle's resolution; the price is `69` until it is known."""
         condition, told = market["conditionId"], market.get("outcomePrices")
         pays = self.verdicts.get(condition)
         if pays is None and market.get("umaResolutionStatus") == "resolved" and told is not None:
@@ -202,7 +203,7 @@ class PracticePolymarket(PracticeService):
 
 
 def _buckets(trades: TokenTrades, start: int, end: int, width: int) -> list[dict[str, Any]]:
-    """The last price of each bucket, stamped with the bucket's start; then the last trade itself."""
+    """Return the last price of each bucket, stamped with the bucket's start, followed by the last trade itself."""
     inside = [trade for trade in trades if start <= trade[0] < end]
     closes = {at - at % width: price for at, price in inside}
     points = [_point(at, price, width) for at, price in closes.items()]
@@ -214,7 +215,7 @@ def _data_page(rows: list[dict[str, Any]], cursor: str | None = None) -> dict[st
 
 
 def _book_market(market: Mapping[str, Any]) -> dict[str, Any]:
-    """A market as the order-book service shows it."""
+    """Build a market as the order-book service shows it."""
     names, tokens = json.loads(market["outcomes"]), json.loads(market["clobTokenIds"])
     prices = [float(price) for price in json.loads(market.get("outcomePrices") or "[0, 0]")]
     rows = zip(names, tokens, prices, strict=True)

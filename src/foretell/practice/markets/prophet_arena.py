@@ -1,6 +1,6 @@
 """Prophet Arena for practice: live events, a weekly release, a data set, and an inbox for forecasts.
 
-Shapes and rules are those of the arena's own client, prophet-arena 0.6.0.
+Formats and rules follow the arena's own client, prophet-arena 0.6.0.
 """
 
 import base64
@@ -29,7 +29,7 @@ WINDOW = 1
 
 
 class PracticeProphetArena(PracticeService):
-    """Answers for events, windows, releases, data sets and own forecasts, and takes forecasts."""
+    """Serves events, windows, releases, data sets and the client's own forecasts, and accepts forecasts."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class PracticeProphetArena(PracticeService):
         release: Mapping[str, Any] | None = None,
         datasets: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     ) -> None:
-        """Serves what it is given.
+        """Serve the given events, release and data sets.
 
         Args:
-            events: Live events as sent.
-            key: Who has it is the owner of every agent.
+            events: Live events as the arena sends them.
+            key: The API key; its holder owns every agent.
             now: Its clock.
-            page: How many events at most are on a page.
+            page: Maximum number of events per page.
             release: The current week of the weekly track.
             datasets: Events with their windows, by `SLUG@VERSION`.
         """
@@ -55,24 +55,24 @@ class PracticeProphetArena(PracticeService):
         self.key, self.now, self.page, self.release = key, now, page, release
         self.datasets = {name: [dict(row) for row in rows] for name, rows in (datasets or {}).items()}
         self.agents: set[str] | None = None
-        """Who may forecast; None for everybody."""
+        """The agents that may forecast; None for all."""
         self.weekly_agent: str | None = None
-        """Who enters the weekly track; None where nobody is registered."""
+        """The agent registered for the weekly track; None if there is none."""
         self.quota: int | None = None
-        """How many forecasts are taken before the rest of the day is refused."""
+        """Number of forecasts accepted before the rest of the day is refused; None for no limit."""
         self.forecasts: list[dict[str, Any]] = []
-        """Every forecast that was taken, in order."""
+        """All forecasts that were accepted, in order."""
         self.attempts: list[dict[str, Any]] = []
         """Failures that agents reported."""
 
     def server(self, middleware: Middleware | None = None) -> PracticeServer:
-        """As any service, with data sets that are no JSON."""
+        """Create the server, which also serves data sets that are not JSON."""
         server = super().server(middleware)
         server.route("GET", "*", self.download)
         return server
 
     def download(self, request: ServerRequest) -> ServerResponse:
-        """A packed data set, or any other answer."""
+        """Return a packed data set, or the JSON answer to any other request."""
         if request.path.endswith("/download") and self._known(request):
             slug, _, version = request.path.strip("/").split("/")[-4:-1]
             if (rows := self.datasets.get(f"{slug}@{version}")) is not None:
@@ -81,7 +81,7 @@ class PracticeProphetArena(PracticeService):
         return json_response(body, status)
 
     def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
+        """Return the status and body of the answer."""
         if not self._known(request):
             return _error(401, "unauthorized", "unknown key")
         steps, query = request.path.strip("/").split("/"), request.query
@@ -93,7 +93,7 @@ class PracticeProphetArena(PracticeService):
         return _error(404, "not_found", "not found")
 
     def post(self, request: ServerRequest) -> StatusAndBody:
-        """Take a forecast as it is, or not at all."""
+        """Accept a forecast unchanged, or reject it."""
         if not self._known(request):
             return _error(401, "unauthorized", "unknown key")
         body = cast("dict[str, Any]", request.json())
@@ -187,7 +187,7 @@ class PracticeProphetArena(PracticeService):
         return {"seal": register, "question": {"ref": found[0]["event"]}, "forecaster": {"key": found[0]["agent"]}}
 
     def _asked(self, slug: Any) -> dict[str, Any] | None:
-        """A live event; or one of the release, in the same shape."""
+        """Return a live event, or one of the release in the same format; None if there is none."""
         live = next((event for event in self.events if event["slug"] == slug), None)
         if live is not None or self.release is None:
             return live
@@ -242,7 +242,7 @@ def _window(event: Mapping[str, Any]) -> int:
 
 
 def _receipt(record: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """A seal that everybody may see, and the key that opens it: the sealed record itself."""
+    """Build a public seal and the key that opens it, which contains the sealed record itself."""
     sealed = {"event": record["event"], "forecaster": record["agent"], "window": record["window"], "recorded_at": at}
     opening = json.dumps(sealed | {"probabilities": record["probabilities"]}, sort_keys=True, separators=(",", ":"))
     key = base64.urlsafe_b64encode(opening.encode()).decode().rstrip("=")
@@ -273,7 +273,7 @@ def _error(status: int, code: str, message: str) -> StatusAndBody:
 
 
 def practice_signature(signed: str) -> tuple[str | None, str | None]:
-    """The signature of a text and the key to check it with; nothing where `cryptography` is not installed."""
+    """Return the signature of a text and the key to verify it; None for both without `cryptography`."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError:

@@ -1,4 +1,4 @@
-"""Practice models: every provider's format on a port of this machine, answered by scripts."""
+"""Practice models: every provider's API format on a local port, answered by scripts."""
 
 from foretell.interface import offer
 
@@ -8,6 +8,6 @@ HOMES = {
     "foretell.practice.models.scripts": "agent_script arena_script tree_script",
     "foretell.practice.models.server": "PracticeModels Script",
 }
-"""Module → what the rest of the house uses of it."""
+"""Module → the names that the rest of foretell uses."""
 
 __getattr__, __dir__ = offer(__name__, HOMES)

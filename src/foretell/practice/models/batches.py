@@ -1,4 +1,4 @@
-"""Batch services of OpenAI, Anthropic and Google: a batch has ended when somebody looks for it."""
+"""Batch APIs of OpenAI, Anthropic and Google; a batch is complete by the time a client polls it."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,11 +9,11 @@ from typing import Any, cast
 from foretell.practice.server import ServerRequest, ServerResponse, json_response
 
 AnswerOne = Callable[[str, dict[str, Any]], ServerResponse]
-"""Answers one request of a batch: the path it would have been posted to, and its body."""
+"""Answers one request of a batch, given the path it would have been posted to and its body."""
 
 
 class PracticeBatches:
-    """Takes batches and answers them by whatever answers single requests."""
+    """Accepts batches and answers each of their requests like a single request."""
 
     def __init__(self, answer: AnswerOne) -> None:
         self._answer = answer
@@ -21,7 +21,7 @@ class PracticeBatches:
         self._batches: dict[str, Any] = {}
 
     def respond(self, request: ServerRequest) -> ServerResponse | None:
-        """The answer to a request about batches; None where it is about something else."""
+        """Answer a request to a batch API; None if it is for something else."""
         path = request.path.removeprefix("/v1beta").removeprefix("/v1").strip("/")
         try:
             return self._look(path.split("/")) if request.method == "GET" else self._take(path.split("/"), request)
@@ -113,7 +113,7 @@ def _lines(answers: list[dict[str, Any]]) -> bytes:
 
 
 def _uploaded(request: ServerRequest) -> bytes:
-    """The file of a form."""
+    """Return the file in an uploaded form."""
     head = f"Content-Type: {request.headers['content-type']}\n\n".encode()
     form = message_from_bytes(head + request.body, policy=HTTP)
     for part in form.iter_parts():

@@ -1,4 +1,4 @@
-"""Deep research in OpenAI's Responses format: a model that asks the MCP server named in the request by itself."""
+"""Deep research in OpenAI's Responses format: a model that itself calls the MCP server named in the request."""
 
 import asyncio
 import json
@@ -9,35 +9,35 @@ from foretell.practice.models.formats import response_body
 from foretell.practice.models.improvise import chance
 
 TOKENS = 5000, 700
-"""Read and written by every research."""
+"""Input and output tokens of every research task."""
 
 
 class PracticeDeepResearch:
-    """Researches in the background: one search in the words of the claim, one look at the first result."""
+    """Runs research in the background: one search for the words of the claim, then one fetch of the first result."""
 
     def __init__(self) -> None:
         self.states_p = True
-        """Whether reports end in a probability."""
+        """Whether reports end with a probability."""
         self.requests: list[Mapping[str, Any]] = []
         """Bodies of all requests."""
         self.read: list[str] = []
-        """Everything the MCP server showed."""
+        """Everything that the MCP server returned."""
         self._tasks: dict[str, asyncio.Task[dict[str, Any]]] = {}
 
     def begin(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Start a research; what is sent back names it."""
+        """Start a research task; the response contains its id."""
         self.requests.append(body)
         id = f"resp_{len(self.requests)}"
         self._tasks[id] = asyncio.create_task(self._research(id, body))
         return {"id": id, "status": "queued", "output": []}
 
     def state(self, id: str) -> dict[str, Any]:
-        """How far a research has come: its report once it is finished."""
+        """Return the state of a research task, with its report once it is finished."""
         task = self._tasks[id]
         return task.result() if task.done() else {"id": id, "status": "in_progress", "output": []}
 
     def cancel(self) -> None:
-        """End all researches."""
+        """Cancel all research tasks."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -56,7 +56,7 @@ class PracticeDeepResearch:
         return response_body(id, body["model"], [{"type": "reasoning", "summary": []}, *calls, message], TOKENS)
 
     async def _look_up(self, served: Mapping[str, Any], claim: str) -> list[dict[str, Any]]:
-        """One search and one look at its first result, over MCP."""
+        """Search once and fetch the first result, over MCP."""
         import httpx2
         from mcp import Client
         from mcp.client.streamable_http import streamable_http_client

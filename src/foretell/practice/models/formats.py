@@ -1,6 +1,6 @@
-"""How providers write requests and replies: OpenAI chat completions and Responses, Anthropic messages, Gemini.
+"""How providers format requests and replies: OpenAI chat completions and Responses, Anthropic messages, Gemini.
 
-A format turns a request into a `ModelQuery`, which a script answers by a `ScriptedReply`, and writes that as the
+A format parses a request into a `ModelQuery`, which a script answers with a `ScriptedReply`, and encodes that as the
 provider would.
 """
 
@@ -15,7 +15,7 @@ ScriptedFinish = Literal["stop", "tool", "length", "refusal"]
 
 
 def without_references(schema: Any, definitions: Mapping[str, Any] | None = None) -> Any:
-    """A schema with every `$ref` replaced by what it stands for; one that leads back to itself stays.
+    """Return a schema with every `$ref` replaced by its definition; a recursive reference is left as it is.
 
     >>> without_references({"$defs": {"a": {"type": "number"}}, "properties": {"p": {"$ref": "#/$defs/a"}}})
     {'properties': {'p': {'type': 'number'}}}
@@ -45,21 +45,21 @@ class OfferedTool:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelQuery:
-    """A request for a completion, whatever format it came in."""
+    """A request for a completion, independent of the provider's format."""
 
     format: str
-    """openai, responses, anthropic or gemini."""
+    """The name of the format: openai, responses, anthropic or gemini."""
     hash: str
-    """Of path and body: two equal requests have the same."""
+    """Hash of path and body; equal requests have the same hash."""
     json: Mapping[str, Any]
     model: str
     words: str
-    """Every text of the conversation."""
+    """All texts of the conversation, joined by newlines."""
     last: str
     """The last text of the conversation."""
     tools: tuple[OfferedTool, ...] = ()
     force: str | None = None
-    """The tool that must be called; "*" for any."""
+    """The tool that must be called; "*" for any, None if no call is required."""
     schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -68,14 +68,14 @@ class ModelQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedCall:
-    """A tool call to answer with. The arguments may be broken JSON on purpose."""
+    """A tool call to reply with. The arguments may be invalid JSON on purpose."""
 
     name: str
     arguments: str | Mapping[str, Any] = "{}"
 
     @property
     def value(self) -> Any:
-        """The arguments as an object: formats that send one cannot send broken JSON."""
+        """The arguments as an object; formats that send an object cannot send invalid JSON."""
         return json.loads(self.arguments) if isinstance(self.arguments, str) else self.arguments
 
     @property
@@ -86,42 +86,42 @@ class ScriptedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedReply:
-    """A completion."""
+    """A completion to reply with."""
 
     text: str = ""
     calls: tuple[ScriptedCall, ...] = ()
     finish: ScriptedFinish | None = None
-    """None for what fits: `tool` with calls, else `stop`."""
+    """Why the reply ended; None selects `tool` if there are calls, else `stop`."""
     input: int | None = None
     output: int | None = None
-    """Tokens; None for a guess by length."""
+    """Output tokens; None estimates them by length."""
     cached: int = 0
     stored: int = 0
-    """Input tokens written to the cache; Anthropic bills them apart."""
+    """Input tokens written to the cache, which Anthropic bills separately."""
     thoughts: str = ""
-    """What was thought before, encrypted in each provider's way: it must come back with the next request."""
+    """Reasoning before the reply, encrypted in each provider's way; the client must return it with its next request."""
 
     @property
     def ending(self) -> ScriptedFinish:
-        """How it ended."""
+        """Why the reply ended."""
         return self.finish or ("tool" if self.calls else "stop")
 
     def tokens(self, query: ModelQuery) -> tuple[int, int]:
-        """Input and output, as stated or guessed."""
+        """Return the input and output tokens, as stated or estimated."""
         written = len(self.text) + sum(len(str(call.arguments)) for call in self.calls)
         read = len(query.words) // 4 + 1 if self.input is None else self.input
         return read, written // 4 + 1 if self.output is None else self.output
 
 
 class ProviderFormat(ABC):
-    """One provider's way of writing."""
+    """One provider's request and reply format."""
 
     name: ClassVar[str]
     suffix: ClassVar[str]
-    """How the paths of its requests end; what stands before differs between providers that share a format."""
+    """The end of its request paths; the part before it differs between providers that share a format."""
 
     def read(self, path: str, body: dict[str, Any], hash: str) -> ModelQuery:
-        """Understand a request."""
+        """Parse a request."""
         fields = self.fields(path, body)
         texts = list(texts_in(fields.pop("texts")))
         return ModelQuery(
@@ -135,19 +135,19 @@ class ProviderFormat(ABC):
 
     @abstractmethod
     def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The `texts` of a request, and what else of a `ModelQuery` is written in this format's own way."""
+        """Return the `texts` of a request and the other `ModelQuery` fields that are specific to this format."""
 
     @abstractmethod
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
-        """Write a completion."""
+        """Encode a completion."""
 
     @abstractmethod
     def error(self, status: int, message: str) -> dict[str, Any]:
-        """Write an error."""
+        """Encode an error."""
 
 
 def texts_in(content: Any) -> Iterator[str]:
-    """The texts of a conversation, however deep they lie."""
+    """Yield the texts of a conversation at any depth."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
@@ -159,14 +159,14 @@ def texts_in(content: Any) -> Iterator[str]:
 
 
 class OpenAIFormat(ProviderFormat):
-    """POST …/chat/completions."""
+    """OpenAI's chat completions: POST …/chat/completions."""
 
     name = "openai"
     suffix = "/chat/completions"
     finish: ClassVar = {"stop": "stop", "tool": "tool_calls", "length": "length", "refusal": "content_filter"}
 
     def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Messages, tools, tool_choice and response_format."""
+        """Parse messages, tools, tool_choice and response_format."""
         choice = body.get("tool_choice")
         functions = [tool["function"] for tool in body.get("tools") or ()]
         return {
@@ -178,7 +178,7 @@ class OpenAIFormat(ProviderFormat):
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
-        """One choice."""
+        """Encode a completion as one choice."""
         read, written = reply.tokens(query)
         refused = reply.ending == "refusal"
         message: dict[str, Any] = {"role": "assistant", "content": None if refused else reply.text or None}
@@ -209,18 +209,18 @@ class OpenAIFormat(ProviderFormat):
         }
 
     def error(self, status: int, message: str) -> dict[str, Any]:
-        """An error object."""
+        """Encode an error object."""
         return {"error": {"message": message, "type": "practice_error", "code": None}}
 
 
 class ResponsesFormat(OpenAIFormat):
-    """POST …/responses, for models that are answered at once; research in the background is a matter of its own."""
+    """OpenAI's Responses: POST …/responses, for models that reply at once; background research is separate."""
 
     name = "responses"
     suffix = "/responses"
 
     def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Instructions, input, tools and text.format."""
+        """Parse instructions, input, tools and text.format."""
         return {
             "texts": [body.get("instructions"), body["input"]],
             "model": body["model"],
@@ -234,7 +234,7 @@ class ResponsesFormat(OpenAIFormat):
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
-        """Reasoning, a message, and calls of functions."""
+        """Encode reasoning, a message and function calls."""
         output: list[dict[str, Any]] = []
         if reply.thoughts:
             sealed = {"type": "reasoning", "id": f"rs_{query.hash[:12]}", "summary": []}
@@ -267,13 +267,13 @@ def _forced_function(choice: Any) -> str | None:
 
 
 def response_body(id: str, model: str, output: list[dict[str, Any]], tokens: tuple[int, int]) -> dict[str, Any]:
-    """A finished response of OpenAI's Responses interface; tokens are those read and those written."""
+    """Build a completed response of OpenAI's Responses API; `tokens` are input and output tokens."""
     usage = {"input_tokens": tokens[0], "output_tokens": tokens[1], "input_tokens_details": {"cached_tokens": 0}}
     return {"id": id, "status": "completed", "model": model, "output": output, "usage": usage}
 
 
 class AnthropicFormat(ProviderFormat):
-    """POST /v1/messages, not streamed."""
+    """Anthropic's messages: POST /v1/messages, without streaming."""
 
     name = "anthropic"
     suffix = "/v1/messages"
@@ -287,7 +287,7 @@ class AnthropicFormat(ProviderFormat):
     }
 
     def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """System, messages, tools, tool_choice and output_config."""
+        """Parse system, messages, tools, tool_choice and output_config."""
         if body.get("stream"):
             raise ValueError("the practice model does not stream: ask with max_tokens below 20,000")
         choice = body.get("tool_choice") or {}
@@ -302,7 +302,7 @@ class AnthropicFormat(ProviderFormat):
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
-        """Text and tool_use blocks."""
+        """Encode text and tool_use blocks."""
         read, written = reply.tokens(query)
         thought = {"type": "thinking", "thinking": reply.thoughts, "signature": f"signed-{query.hash[:8]}"}
         content: list[dict[str, Any]] = [thought] if reply.thoughts else []
@@ -328,12 +328,12 @@ class AnthropicFormat(ProviderFormat):
         }
 
     def error(self, status: int, message: str) -> dict[str, Any]:
-        """An error object."""
+        """Encode an error object."""
         return {"type": "error", "error": {"type": self.errors.get(status, "api_error"), "message": message}}
 
 
 class GeminiFormat(ProviderFormat):
-    """POST /v1beta/models/NAME:generateContent."""
+    """Google's Gemini: POST /v1beta/models/NAME:generateContent."""
 
     name = "gemini"
     suffix = ":generateContent"
@@ -341,7 +341,7 @@ class GeminiFormat(ProviderFormat):
     errors: ClassVar = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
     def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Contents, tools, toolConfig and generationConfig."""
+        """Parse contents, tools, toolConfig and generationConfig."""
         calling = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
         allowed = calling.get("allowedFunctionNames") or []
         config = body.get("generationConfig") or {}
@@ -360,7 +360,7 @@ class GeminiFormat(ProviderFormat):
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
-        """One candidate."""
+        """Encode a completion as one candidate."""
         read, written = reply.tokens(query)
         parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
         parts += [{"functionCall": {"name": call.name, "args": call.value}} for call in reply.calls]
@@ -380,7 +380,7 @@ class GeminiFormat(ProviderFormat):
         }
 
     def error(self, status: int, message: str) -> dict[str, Any]:
-        """An error object."""
+        """Encode an error object."""
         return {"error": {"code": status, "message": message, "status": self.errors.get(status, "UNAVAILABLE")}}
 
 
@@ -388,5 +388,5 @@ FORMATS: tuple[ProviderFormat, ...] = (OpenAIFormat(), ResponsesFormat(), Anthro
 
 
 def format_of(path: str) -> ProviderFormat | None:
-    """The format of requests to a path."""
+    """Return the format of requests to a path; None if no format matches."""
     return next((one for one in FORMATS if path.endswith(one.suffix)), None)

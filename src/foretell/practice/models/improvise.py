@@ -1,4 +1,4 @@
-"""What a practice model replies without a script: something that fits, the same every time."""
+"""What a practice model replies without a script: something valid, and the same every time."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,10 @@ from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedR
 
 
 def improvise(query: ModelQuery) -> ScriptedReply:
-    """Call the tool that must be called, or the first; else JSON for the schema; else a sentence. Always the same."""
+    """Call the forced tool, or else the first; without tools reply with JSON for the schema, or else a sentence.
+
+    The same request always gets the same reply.
+    """
     number = int(query.hash[:8], 16) / 0xFFFFFFFF
     if query.force or query.tools:
         tool = next((tool for tool in query.tools if tool.name == query.force), query.tools[0])
@@ -20,7 +23,7 @@ def improvise(query: ModelQuery) -> ScriptedReply:
 
 
 def example(schema: Mapping[str, Any], number: float) -> Any:
-    """A value that fits a JSON schema; numbers are `number` put into their range.
+    """Return a value that matches a JSON schema; numbers are `number` fitted into their range.
 
     >>> example({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}, 0.25)
     {'p': 0.25}
@@ -65,10 +68,10 @@ def _within(schema: Mapping[str, Any], number: float) -> float:
 
 
 def unit(text: str) -> float:
-    """Any number from 0 to 1, the same for the same words."""
+    """Return a pseudo-random number from 0 to 1 that depends only on the text."""
     return int(sha256(text.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
 
 
 def chance(text: str) -> float:
-    """Any probability, the same for the same words."""
+    """Return a pseudo-random probability from 0.1 to 0.9 that depends only on the text."""
     return round(0.1 + 0.8 * unit(text), 4)

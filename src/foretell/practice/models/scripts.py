@@ -1,8 +1,8 @@
-"""Scripts for practice models: a research agent, the parts of a tree, and the parts of an arena.
+"""Scripts for practice models: a research agent, the roles in a tree, and the roles in an arena.
 
-What a script replies is a function of the request alone, so that a run against it can be repeated to the letter. Every
-reply names the request it answers by the first letters of its hash (`#0a1b…`, or in the id of a call), so that a
-journal can be compared with the bill. The name of the model chooses its manners:
+A script's reply depends only on the request, so a run against it can be reproduced exactly. Every reply contains the
+start of the hash of the request it answers (`#0a1b…`, or in the id of a call), so that a journal can be compared with
+the bill. The model's name selects its behaviour:
 
 - `searcher-7`, `planner-4`: a number at the end is how many steps an agent takes, or how many children a claim gets.
 - `searcher` never stops to read, `gatherer` makes three searches in one reply.
@@ -21,12 +21,12 @@ from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedCa
 from foretell.practice.models.improvise import chance, example, improvise, unit
 
 OBJECTION = "could not be used"
-"""Part of every objection to an answer."""
+"""Words that every objection to an answer contains."""
 _QUESTION = re.compile(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
 _NUMBER = re.compile(r"-(\d+)$")
 _TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)")
 ScriptPart = Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]
-"""From a request and the fields of the answer it wants to that answer."""
+"""Maps a request and the fields of the requested answer to that answer."""
 
 
 def _mark(query: ModelQuery) -> str:
@@ -34,7 +34,7 @@ def _mark(query: ModelQuery) -> str:
 
 
 def replies_so_far(query: ModelQuery) -> int:
-    """How often the model has replied in this conversation."""
+    """Return how many times the model has replied in this conversation."""
     messages = query.json.get("messages") or query.json.get("contents")
     if messages:
         return sum(message.get("role") in ("assistant", "model") for message in messages)
@@ -47,7 +47,7 @@ def replies_so_far(query: ModelQuery) -> int:
 
 
 def _errs(query: ModelQuery) -> bool:
-    """Whether this reply is to hold a mistake."""
+    """Whether this reply should contain a mistake."""
     return query.model.startswith("stubborn") or (query.model.startswith("clumsy") and OBJECTION not in query.words)
 
 
@@ -57,33 +57,33 @@ USUAL_STEPS = 2
 BELIEF = "updated_belief"
 ANSWERS = ("p", "percent", "quantiles")
 AGENT_ASPECTS = ("latest report", "history", "opinion", "plans", "numbers", "decision", "risks", "experts")
-"""Words added to the question, others for every search."""
+"""Words added to the question, different for every search."""
 DROPPED = "LEAK ME"
-"""A text that holds these words is a leak to this filter."""
+"""The leak filter counts a text that contains these words as a leak."""
 _AGENT_RESULT = re.compile(r"^\[(\w+)\] (?:<[0-9a-f]{16}> )?(.+)$", re.MULTILINE)
 FoundSources = list[tuple[str, str]]
-"""Ids and titles of results."""
+"""Ids and titles of search results."""
 
 
 def agent_question(query: ModelQuery) -> str:
-    """The question that an agent is asked."""
+    """Return the question that an agent is asked."""
     match = _QUESTION.search(query.words)
     return match[1] if match else query.last[:80]
 
 
 def agent_results(text: str) -> FoundSources:
-    """Ids and titles of the results that a text shows."""
+    """Return the ids and titles of the results shown in a text."""
     return _AGENT_RESULT.findall(text)
 
 
 def conversation_seed(query: ModelQuery) -> Any:
-    """What tells the trials of a question apart; None where there is nothing."""
+    """Return what distinguishes the trials of a question; None if nothing does."""
     # The Responses format takes no seed: there they differ in the key of their cache.
     return query.json.get("seed", query.json.get("prompt_cache_key"))
 
 
 def agent_script(query: ModelQuery) -> ScriptedReply:
-    """The agent's next step, the filter's verdicts or a summary, whichever is asked for."""
+    """Reply with the agent's next step, the filter's verdicts or a summary, depending on the request."""
     if any(tool.name == "submit" for tool in query.tools):
         return _step(query)
     if query.tools:  # Somebody else's tools, such as those of a check whether the model can call any.
@@ -95,7 +95,7 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
 
 
 def _verdicts(query: ModelQuery) -> ScriptedReply:
-    """The verdicts of the leak filter, or of an auditor, who uses other words and quotes."""
+    """Reply with the verdicts of the leak filter, or of an auditor, who uses other words and adds quotes."""
     reason = f"judged by its words ({_mark(query)})"
     audits = '"clean"' in json.dumps(query.schema)
     good, leak = ("clean", "leak") if audits else ("KEEP", "DROP")
@@ -152,7 +152,7 @@ def _belief(query: ModelQuery, schema: Mapping[str, Any], found: FoundSources) -
 
 
 def _answer(query: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Any numbers, the same for the same request: shares that sum to one, quantiles that increase."""
+    """Return numbers that depend only on the request: one per option, and quantiles that increase."""
     parts = schema.get("properties", {})
     number = round(0.1 + 0.8 * int(query.hash[:8], 16) / 0xFFFFFFFF, 4)
     answer = {name: example(parts[name], number) for name in ANSWERS if name in parts}
@@ -169,7 +169,7 @@ def _answer(query: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _days_on(query: ModelQuery) -> Callable[[float], str]:
-    """Dates so many days after the day that it is told to be."""
+    """Return a function that gives the date a number of days after the day stated in the request."""
     told = _TODAY.search(query.words)
     today = date.fromisoformat(told[1]) if told else date(2027, 1, 1)
     return lambda days: (today + timedelta(days=round(days))).isoformat()
@@ -194,7 +194,7 @@ _TREE_RESULT = re.compile(r"^\[(\w+)\] ", re.MULTILINE)
 
 
 def tree_script(query: ModelQuery) -> ScriptedReply:
-    """The next answer in whichever part is asked for."""
+    """Reply for the role in a tree that the request addresses; other requests go to `agent_script`."""
     if any(tool.name == "conclude" for tool in query.tools):
         return _research(query)
     if query.schema is None or query.tools:
@@ -205,7 +205,7 @@ def tree_script(query: ModelQuery) -> ScriptedReply:
 
 
 def _sections(query: ModelQuery) -> dict[str, str]:
-    """The headed parts of the task, the last of each name."""
+    """Return the sections of the task by heading, the last one of each name."""
     return {name: text.strip() for name, text in _SECTION.findall(query.words)}
 
 
@@ -232,7 +232,7 @@ def _expansion(parent: str, count: int, topic: str, query: ModelQuery) -> dict[s
 
 
 def _claim(parent: str, place: int, topic: str) -> str:
-    """A statement of its own for every place in the tree."""
+    """Make up a distinct statement for every position in the tree."""
     path = [int(number) for number in parent.removeprefix("P").split(".")]
     lot = "".join(chr(ord("a") + number % 26) for number in [*path, place])
     aspect = TREE_ASPECTS[(sum(path) * 3 + place) % len(TREE_ASPECTS)]
@@ -285,7 +285,7 @@ def _noisy_or(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judge(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A judged parent, a plain leaf, or the conclusion of a notebook or of a line of thought."""
+    """Answer for a judged parent, a plain leaf, or the conclusion of a notebook or a line of thought."""
     sections = _sections(query)
     claim = (
         sections.get("Claim")
@@ -297,7 +297,7 @@ def _judge(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cells(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Two rounds of cells: a plan with a computation, then a second look; a clumsy one stumbles in the first."""
+    """Return two rounds of cells: a plan with a computation, then a second look; a clumsy model fails in the first."""
     turns = replies_so_far(query)
     if turns == 0:
         line = "print(1 / 0)" if _errs(query) else "values = [1, 2, 3, 4]\nprint('mean', sum(values) / len(values))"
@@ -315,7 +315,7 @@ def _corrected(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _thoughts(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """As many steps as are wanted, or the one that several are joined into."""
+    """Return as many steps as requested, or the one that several are merged into."""
     sections = _sections(query)
     wanted = _TREE_STEPS.search(sections.get("Your task", ""))
     lot = "".join(chr(ord("a") + int(digit, 16)) for digit in query.hash[:6])
@@ -335,7 +335,7 @@ def _lines(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _route(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Who examines a claim: numbers go to a notebook, tangled claims to deep research, the rest to the search."""
+    """Choose who examines a claim: notebook for numbers, deep research for complicated claims, otherwise search."""
     claim, there = _sections(query).get("Claim", ""), fields["examine_by"]["enum"]
     wanted = "deep" if "because" in claim else "notebook" if any(sign in claim for sign in "%$€") else "search"
     return {"examine_by": wanted if wanted in there else there[0], "reason": f"its words ({_mark(query)})"}
@@ -360,11 +360,11 @@ TREE_PARTS: dict[str, ScriptPart] = {
     "examine_by": _route,
     "key_factor": _judge,
 }
-"""By a field that only the answer in that part has; the most particular first."""
+"""Field that only one role's answer has → that role's script, most specific first."""
 
 
 def _research(query: ModelQuery) -> ScriptedReply:
-    """One search in the words of the claim, then the conclusion."""
+    """Search once for the words of the claim, then conclude."""
     claim = _sections(query).get("Claim", query.last[:200])
     found = _TREE_RESULT.findall(query.last)
     turns = replies_so_far(query)
@@ -392,7 +392,7 @@ _LISTED = re.compile(r"^- `(.+?)`: (.+)$", re.MULTILINE)
 
 
 def arena_script(query: ModelQuery) -> ScriptedReply:
-    """The next answer in whichever part is asked for."""
+    """Reply for the role in an arena that the request addresses; other requests go to `tree_script`."""
     if query.tools or query.schema is None:
         return tree_script(query)
     if query.model.startswith("wild"):
@@ -412,7 +412,7 @@ def _queries(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ranking(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest first; undated pages last."""
+    """Rank the newest pages first and undated pages last."""
     pages = json.loads(query.last.rpartition("# Pages\n\n")[2])
     newest = sorted(pages, key=lambda page: page["date"] if page["date"] != "undated" else "", reverse=True)
     return {"ranking": [page["id"] for page in newest]}
@@ -426,7 +426,7 @@ def _summary(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _believed(query: ModelQuery, key: str) -> float:
-    """Near the price where one is shown, else anything."""
+    """Return a probability near the price if one is shown, otherwise a pseudo-random one."""
     price = dict(_PRICE.findall(query.words)).get(key)
     chance = unit(f"{query.model}/{_question(query)}/{key}")
     p = 0.05 + 0.9 * chance if price is None else min(0.98, max(0.02, float(price) + 0.1 * (chance - 0.5)))
@@ -455,7 +455,7 @@ def _votes(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scores(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Longer reasons get better marks, so that a test can tell them apart."""
+    """Score longer rationales higher, so that a test can tell them apart."""
     try:
         length = len(json.loads(query.last)["rationale"])
     except (ValueError, KeyError, TypeError):
@@ -477,7 +477,7 @@ def _recall(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _structure(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Ladders by their numbers: "above 5" implies "above 3"."""
+    """Order ladders by their numbers: "above 5" implies "above 3"."""
     listed = _LISTED.findall(query.last)
     strikes = [(float(n[1]), key) for key, label in listed if (n := re.search(r"[Aa]bove ([\d.]+\d)", label))]
     chain = [key for _, key in sorted(strikes, reverse=True)]
@@ -496,4 +496,4 @@ ARENA_PARTS: dict[str, ScriptPart] = {
     "alignment": _scores,
     "chains": _structure,
 }
-"""By a field that only the answer in that part has; the most particular first."""
+"""Field that only one role's answer has → that role's script, most specific first."""

@@ -1,4 +1,4 @@
-"""A model server on a port of this machine: every provider's format, answered by a script."""
+"""A model server on a local port: every provider's format, answered by a script."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -15,13 +15,14 @@ Script = Callable[[ModelQuery], ScriptedReply]
 
 
 class ReplyRefused(Exception):
-    """Raised by a script: the provider refuses the request, with these words."""
+    """Raised by a script to make the provider refuse the request with this message."""
 
 
 class PracticeModels(PracticeServer):
-    """All formats on one port. Use as an async context manager; `url` is then the address without a path.
+    """All formats on one port. Use it as an async context manager; `url` is then the address without a path.
 
-    Replies come from a script: a function of the request, or a list used up in order; without one they are improvised.
+    Replies come from a script: a function of the request, or a list used in order; without a script they are
+    improvised.
     """
 
     def __init__(
@@ -35,12 +36,12 @@ class PracticeModels(PracticeServer):
         self.route("GET", "*", self.respond)
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop, and end researches under way."""
+        """Stop the server and cancel research tasks in progress."""
         self.research.cancel()
         await super().__aexit__()
 
     def respond(self, request: ServerRequest) -> ServerResponse:
-        """The answer to any request."""
+        """Answer any request."""
         if (batch := self.batches.respond(request)) is not None:
             return batch
         if request.method == "GET" and "/responses/" in request.path:
@@ -57,12 +58,12 @@ class PracticeModels(PracticeServer):
         return self.complete(format, query)
 
     def _answer_one(self, path: str, body: dict[str, Any]) -> ServerResponse:
-        """The answer to one request of a batch."""
+        """Answer one request of a batch."""
         written = json.dumps(body, separators=(",", ":")).encode()
         return self.respond(ServerRequest(method="POST", path=path, target=path, query={}, headers={}, body=written))
 
     def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
-        """The script's reply."""
+        """Return the script's reply in the provider's format."""
         try:
             return json_response(format.reply(self.script(query), query))
         except ReplyRefused as refused:
@@ -73,7 +74,7 @@ LENGTH_LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
 
 
 def _digest(request: ServerRequest) -> str:
-    """Names what was asked. How long the reply may be is not part of that: it differs with the money left."""
+    """Return a hash of the request without the maximum reply length, which varies with the remaining budget."""
     body = {name: value for name, value in request.json().items() if name not in LENGTH_LIMITS}
     if isinstance(body.get("generationConfig"), dict):
         config = {name: value for name, value in body["generationConfig"].items() if name != "maxOutputTokens"}
