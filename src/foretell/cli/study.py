@@ -54,7 +54,7 @@ class StudyGroup(click.Group):
 @click.group(cls=StudyGroup, invoke_without_command=True, subcommand_metavar="NAME …")
 @click.pass_context
 def study(context: click.Context) -> None:
-    """Experiments on forecasts and on those who make them; without NAME, list them.
+    """Experiments on forecasts and forecasters; without NAME, list them.
 
     Every number comes with its interval and with how many cases it rests on. With --keep the result is saved for the
     web app.
