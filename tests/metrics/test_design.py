@@ -33,7 +33,7 @@ def test_the_heavier_margin_is_named():
     day = np.where(question < 40, "monday", question.astype(str))
     [only] = ResamplingDesign(cluster=question, crossed=day).strata(100)
     assert only.warning(np.ones(100, dtype=bool)) == (
-        "cluster monday holds 40% of the rows and decides much of the result"
+        "cluster monday holds 40 % of the rows and decides much of the result"
     )
 
 

@@ -16,7 +16,7 @@ from foretell.studies.audit.study import bare_name, chosen_auditor
 REMEMBERED = "It was approved on 3 September 2026."
 DOCUMENTS = {
     "alpha": "The council discussed the ferry in alpha detail and expects a vote in autumn.",
-    "beta": "Beta report, zebra edition: the ferry was approved by the council in September.",
+    "beta": "Beta report, zebra edition: the ferry was approved by the council after the holidays.",
     "gamma": "Gamma report, quagga edition: the approval came after the summer.",
     "delta": "Delta notes on the ferry and its costs. Updated September 1, 2026",
 }
