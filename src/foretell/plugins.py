@@ -157,6 +157,19 @@ KINDS = (
 entry names none. The built-in tools and metrics are listed by the packages that use them."""
 KEYED_KINDS = ("models", "search_engines", "series", "markets", "tools")
 """Kinds whose plug-ins may need a key. A name means the same service in all of these kinds."""
+_TYPES: Mapping[str, tuple[str, ...]] = {
+    "markets": ("foretell.data.markets.market:Market",),
+    "metrics": ("foretell.metrics.metric:Metric",),
+    "synthesis_rules": (
+        "foretell.forecasters.tree.grow.synthesize:SynthesisRule",
+        "foretell.forecasters.tree.grow.synthesize:ModelFreeRule",
+    ),
+}
+"""Kinds whose plug-ins are instances of a class."""
+_METHODS: Mapping[str, str] = {"search_engines": "search", "series": "fetch", "tools": "use", "grounders": "ground"}
+"""Kinds whose plug-ins are classes, and the method that these must have."""
+_CALLED = ("forecasters", "combiners", "studies")
+"""Kinds whose plug-ins are called to make what is used."""
 _REGISTERED: dict[tuple[str, str], Any] = {}
 
 
@@ -219,7 +232,25 @@ def register(kind: str, name: str, plugin: Any) -> None:
         raise InputError(f"there is no kind of plug-in {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if name in places(kind):
         raise InputError(f"the name {name!r} is taken among {kind}", hint="register it under another name")
+    _check_shape(kind, name, plugin)
     _REGISTERED[kind, name] = plugin
+
+
+def _check_shape(kind: str, name: str, plugin: Any) -> None:
+    """Raise an `InputError` if a plug-in is not what its kind needs, before anything is asked of it."""
+    wanted = ""
+    if kind in _TYPES:
+        classes = tuple(load_object(place) for place in _TYPES[kind])
+        wanted = "" if isinstance(plugin, classes) else " or ".join(f"a {one.__name__}" for one in classes)
+    elif kind in _METHODS:
+        lacking = isinstance(plugin, type) and not hasattr(plugin, _METHODS[kind])
+        wanted = f"a class with a method {_METHODS[kind]!r}" if lacking or not callable(plugin) else ""
+    elif kind in _CALLED and not callable(plugin):
+        wanted = "a class or a function"
+    if wanted:
+        found = getattr(plugin, "__name__", None) or f"a {type(plugin).__name__}"
+        problem = f"the {describe(kind)} {name!r} must be {wanted}, not {found}"
+        raise InputError(problem, hint="docs/design/plugins.md has an example of each kind")
 
 
 def unregister(kind: str, name: str) -> None:
@@ -239,7 +270,9 @@ def load(kind: str, name: str) -> Any:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names(kind)) or 'none'}"
         raise InputError(f"no {describe(kind)} is called {name!r}", hint=hint)
     try:
-        return point.load()
+        plugin = point.load()
+        _check_shape(kind, name, plugin)
+        return plugin
     except InputError:
         raise
     except Exception as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from foretell import plugins
+from foretell.data.search import BraveSearch
 from foretell.questions import InputError
 from foretell.runs import KEYS, load_settings
 from plugins.conftest import Install, example_files, example_points
@@ -58,14 +59,31 @@ def test_a_broken_package_is_named_and_does_not_break_the_others(install: Instal
     assert plugins.load("search_engines", "brave").name == "brave", "a built-in name cannot be taken"
 
 
+@pytest.mark.parametrize(
+    ("kind", "plugin", "wanted"),
+    [
+        ("metrics", len, "must be a Metric, not len"),
+        ("markets", {"name": "x"}, "must be a Market, not a dict"),
+        ("synthesis_rules", str, "must be a SynthesisRule or a ModelFreeRule, not str"),
+        ("search_engines", str, "must be a class with a method 'search', not str"),
+        ("series", 3, "must be a class with a method 'fetch', not a int"),
+        ("forecasters", 0.3, "must be a class or a function, not a float"),
+    ],
+)
+def test_a_plug_in_of_the_wrong_shape_is_refused_in_one_line(kind: str, plugin: object, wanted: str) -> None:
+    with pytest.raises(InputError) as caught:
+        plugins.register(kind, "mine", plugin)
+    assert wanted in str(caught.value)
+
+
 def test_objects_of_a_program_are_registered_by_name() -> None:
     with pytest.raises(InputError, match="no kind of plug-in 'engines'"):
         plugins.register("engines", "x", object())
     with pytest.raises(InputError, match="taken among search_engines"):
         plugins.register("search_engines", "brave", object())
-    plugins.register("search_engines", "mine", str)
+    plugins.register("search_engines", "mine", BraveSearch)
     try:
-        assert plugins.load("search_engines", "mine") is str
+        assert plugins.load("search_engines", "mine") is BraveSearch
         assert "mine" in plugins.Names("search_engines")
     finally:
         plugins.unregister("search_engines", "mine")
