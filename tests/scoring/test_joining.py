@@ -58,6 +58,7 @@ BAD_FORECASTS = {
     "duplicate": ("B,q1,yes,0.4", "A,q1,yes,0.4", "row 3, column target: repeats row 1"),
     "unknown target": ("A,q2,yes,0.9", "A,q2,no,0.9", "row 2, column target: unknown target"),
     "missing column": ("forecaster,question,target,p", "forecaster,question,target,prob", "column 'p' is missing"),
+    "too many values": ("A,q2,yes,0.9", "A,q2,yes,0.9,7", "row 2: the row has 5 values and the header 4"),
     "no name": ("B,q1,yes,0.4", ",q1,yes,0.4", "row 3, column forecaster"),
 }
 

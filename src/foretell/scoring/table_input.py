@@ -1,5 +1,6 @@
 """The rules for each column of the long tables, as SQL conditions that find rows which break them."""
 
+import csv
 import gzip
 import json
 import tempfile
@@ -172,6 +173,8 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
         raise _unreadable(error, shown) from None
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=shown)
+    if query.startswith("read_csv") and len(types) == 2:
+        _refuse_uneven_rows(Path(shown))
     padded = query.startswith(("read_csv", "read_json"))
     return InputTable(con=con, table=table, name=shown, types=types, padded=padded)
 
@@ -187,6 +190,19 @@ def _unreadable(error: Exception, shown: str) -> InputError:
         return InputError("the file is not encoded in UTF-8", path=shown, hint="save it again as UTF-8")
     first = text.splitlines()[0].removeprefix("Invalid Input Error: ")
     return InputError(first, path=shown, hint="is it a well-formed table?")
+
+
+def _refuse_uneven_rows(path: Path) -> None:
+    """Name the row with too many or too few values, because of which DuckDB took every line for a single column."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+        header = file.readline()
+        mark = max(",;\t|", key=header.count)
+        width = len(next(csv.reader([header], delimiter=mark)))
+        for number, row in enumerate(csv.reader(file, delimiter=mark), 1):
+            if row and len(row) != width:
+                problem = f"the row has {len(row)} values and the header {width}"
+                raise InputError(problem, path=path, row=number, hint=f"quote a value that contains {mark!r}")
 
 
 def _refuse_repeated_columns(path: Path) -> None:
