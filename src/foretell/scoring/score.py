@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from foretell.metrics.arrays import Floats
+from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import holm, stars
 from foretell.metrics.mcnemar import McNemarTest, mcnemar
@@ -130,12 +130,20 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
     for name in (scoring.metric, *scoring.metrics):
         if name not in METRICS:
             raise InputError(f"unknown metric {name!r}", hint=f"one of {', '.join(METRICS)}")
+    given = table
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     table = with_anchors(table) if scoring.anchors else table
     layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
     drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling)
-    scores = [s for layer, blocks in zip(layers, drawn, strict=True) for s in _layer_scores(layer, blocks, scoring)]
+    # What was put in for missing forecasts is scored, but it does not count as answered.
+    told = given.forecasters if scoring.missing is not None else ()
+    answered = {name: np.isfinite(given.p_of(name)) for name in told}
+    scores = [
+        one
+        for layer, blocks in zip(layers, drawn, strict=True)
+        for one in _layer_scores(layer, blocks, scoring, answered)
+    ]
     reference = _reference(table, scores, scoring)
     gaps = draw_differences(table, layers, reference, metrics[scoring.metric], scoring.resampling)
     differences = [
@@ -173,14 +181,18 @@ def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]
 
 
 def _layer_scores(
-    layer: TargetLayer, drawn: Sequence[Mapping[str, MetricDraws]], scoring: ScoringOptions
+    layer: TargetLayer,
+    drawn: Sequence[Mapping[str, MetricDraws]],
+    scoring: ScoringOptions,
+    answered: Mapping[str, Bools],
 ) -> Iterator[Score]:
     if _has_kinds(layer):
         # Overall is the unweighted mean over kinds, for those who answered all of them.
         overall = {name: mean_of_draws([block[name] for block in drawn]) for name in drawn[0]}
-        yield from _scores({"kind": OVERALL}, sum(len(block.rows) for block in layer.blocks), overall, scoring)
+        rows = np.concatenate([block.rows for block in layer.blocks])
+        yield from _scores({"kind": OVERALL}, rows, overall, scoring, answered)
     for block, found in zip(layer.blocks, drawn, strict=True):
-        yield from _scores(block.group, len(block.rows), found, scoring)
+        yield from _scores(block.group, block.rows, found, scoring, answered)
 
 
 def _has_kinds(layer: TargetLayer) -> bool:
@@ -188,7 +200,11 @@ def _has_kinds(layer: TargetLayer) -> bool:
 
 
 def _scores(
-    group: Mapping[str, str], size: int, drawn: Mapping[str, MetricDraws], scoring: ScoringOptions
+    group: Mapping[str, str],
+    rows: Ints,
+    drawn: Mapping[str, MetricDraws],
+    scoring: ScoringOptions,
+    answered: Mapping[str, Bools],
 ) -> list[Score]:
     intervals = {name: draws.intervals(scoring.resampling) for name, draws in drawn.items()}
     # The Brier score exists wherever anything was answered, so it counts the rows for the whole line.
@@ -199,7 +215,7 @@ def _scores(
             group=group,
             n=support.n,
             questions=support.questions,
-            completion=support.n / size,
+            completion=(int(answered[forecaster][rows].sum()) if forecaster in answered else support.n) / len(rows),
             metrics={name: found[forecaster] for name, found in intervals.items() if forecaster in found},
         )
         for forecaster, support in zip(counted.names, counted.support, strict=True)

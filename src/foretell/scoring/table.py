@@ -153,7 +153,8 @@ class ForecastTable:
         n, m = len(self.targets), len(self.forecasters)
         p = np.full((m, n), value)
         p[self.forecaster, self.target] = self.p
-        note = f"{m * n - len(self.p)} missing forecasts count as {value:g}"
+        missing = m * n - len(self.p)
+        note = f"{missing:,} missing forecast{'s count' if missing != 1 else ' counts'} as {value:g}"
         return replace(
             self,
             forecaster=np.repeat(np.arange(m), n),
