@@ -245,7 +245,7 @@ class FittedDefault:
     def reason(self, rows: TrialRows) -> str:
         """Say how much anchor and trials count for the rows of one question, and what past evidence there is for it."""
         if not len(rows) or np.isnan(rows.anchor).all():
-            return "There is no price or base rate to compare with, so the trials stand alone."
+            return "There is no market price or tested base rate to compare with, so the trials stand alone."
         market = bool(rows.kind[0] == "market")
         trust, proof = (self.market, self.proofs[0]) if market else (self.dataset, self.proofs[1])
         weights = trust.weight_of_trials(rows)[~np.isnan(rows.anchor)]
