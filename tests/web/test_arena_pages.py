@@ -116,20 +116,26 @@ def test_one_who_knows_the_truth_is_no_entry(arena: RunStore, client: TestClient
     assert "shy is the best entry" in page
 
 
+def held_up(monkeypatch: pytest.MonkeyPatch, function: str) -> threading.Event:
+    """Make a step of the boards wait until the event is set."""
+    go_on, real = threading.Event(), getattr(boards, function)
+
+    def wait(*args: Any, **options: Any) -> Any:
+        assert go_on.wait(30)
+        return real(*args, **options)
+
+    monkeypatch.setattr(boards, function, wait)
+    return go_on
+
+
 def test_the_last_board_is_shown_until_the_new_one_is_made(
     arena: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Right after new forecasts came in nobody waits; a new server begins with what the last one showed."""
-    slow, real = threading.Event(), boards.arena_report
-
-    def report(*args: Any, **options: Any) -> Any:
-        assert slow.wait(30)
-        return real(*args, **options)
-
     held = LeaderboardCache(arena, tmp_path)
     first = held.page("made", ArenaFilters(), BoardChoice())
     assert not first.note
-    monkeypatch.setattr(boards, "arena_report", report)
+    slow = held_up(monkeypatch, "arena_report")
     monkeypatch.setattr(boards, "PATIENCE", 0.0)
     arena.database.write("update outcome set told_at = ? where event = 'kalshi/KX-3'", ("2027-01-01T00:00:00+00:00",))
     later = LeaderboardCache(arena, tmp_path)
@@ -147,13 +153,7 @@ def test_the_last_board_is_shown_until_the_new_one_is_made(
 def test_nobody_waits_while_many_forecasts_are_read_for_the_first_time(
     arena: RunStore, app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ):
-    slow, real = threading.Event(), boards.read_arena_table
-
-    def read(*args: Any, **options: Any) -> Any:
-        assert slow.wait(30)
-        return real(*args, **options)
-
-    monkeypatch.setattr(boards, "read_arena_table", read)
+    slow = held_up(monkeypatch, "read_arena_table")
     monkeypatch.setattr(boards, "LARGE", 0)
     assert boards.READING in client.get(BOARD).text
     slow.set()
@@ -165,13 +165,7 @@ def test_nobody_waits_while_many_forecasts_are_read_for_the_first_time(
 def test_a_large_board_ranks_at_once_and_its_intervals_come_after(
     arena: RunStore, app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ):
-    slow, real = threading.Event(), boards.arena_report
-
-    def report(*args: Any, **options: Any) -> Any:
-        assert slow.wait(30)
-        return real(*args, **options)
-
-    monkeypatch.setattr(boards, "arena_report", report)
+    slow = held_up(monkeypatch, "arena_report")
     monkeypatch.setattr(boards, "LARGE", 0)
     held: LeaderboardCache = app.state.serving.boards
     asked = {"category": "Sports", "columns": ["brier", "events", "market"]}
