@@ -90,8 +90,9 @@ def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrenc
     return open_row
 
 
-def _life(keeper: Journal | RunStore) -> SessionLiveness:
-    life = keeper.database.life
+def _life(store: RunStore) -> SessionLiveness:
+    """The store's own, because claims on cells are made in its name."""
+    life = store.database.life
     assert isinstance(life, SessionLiveness)
     return life
 
@@ -103,7 +104,7 @@ async def run_worker(
     url = shared_url(settings)
     with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
         prepare = run_opener(settings, store, journal, capacity.here)
-        worker = await asyncio.to_thread(Worker, url, store, _life(journal), prepare)
+        worker = await asyncio.to_thread(Worker, url, store, _life(store), prepare)
         resting = asyncio.create_task(_rest_when_idle(worker, signals, idle)) if idle is not None else None
         try:
             await worker.serve(capacity, signals)

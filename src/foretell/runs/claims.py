@@ -58,6 +58,10 @@ class ClaimTable:
         self._db.write(_GIVE_BACK, (name, due, self._db.life.id))
         self._ours.discard((name, due))
 
+    def take_away(self, statements: Statements, name: str, due: str, owner: int) -> None:
+        """End the claim of a process that counts as dead. If it only slept, it learns of it on waking."""
+        statements.write(_GIVE_BACK, (name, due, owner))
+
     def ours(self, statements: Statements, name: str, only: str | None = None) -> set[str]:
         """The claims we still hold under a name, fixed until the end of the transaction.
 

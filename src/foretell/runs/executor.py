@@ -214,7 +214,7 @@ class Executor:
         assert task is not None
         # Read before the claim is made: who falls asleep in between makes sure again.
         term = await store.aside(lambda: store.database.life.term)
-        async with self._claims.claim(*_claim(key)) as ours:
+        async with self._claims.claim(*cell_claim(key)) as ours:
             if ours:
                 self._leases[key] = CellLease(term=term, task=task)
             try:
@@ -231,9 +231,9 @@ class Executor:
     def _fence(self, statements: Statements, keys: Set[CellKey]) -> Set[CellKey]:
         """Those of the cells that are still ours; cells that were never claimed pass."""
         claimed = {key for key in keys if key in self._leases}
-        only = _claim(next(iter(claimed)))[1] if len(claimed) == 1 else None
+        only = cell_claim(next(iter(claimed)))[1] if len(claimed) == 1 else None
         ours = {run: self._claims.ours(statements, f"cell {run}", only) for run in {key.run for key in claimed}}
-        return {key for key in keys if key not in claimed or _claim(key)[1] in ours[key.run]}
+        return {key for key in keys if key not in claimed or cell_claim(key)[1] in ours[key.run]}
 
     async def _make_sure(self) -> None:
         """After a silence in which others may have considered us dead: release cells that are no longer ours."""
@@ -374,7 +374,7 @@ class Executor:
             self._let_go(key)
 
 
-def _claim(key: CellKey) -> tuple[str, str]:
+def cell_claim(key: CellKey) -> tuple[str, str]:
     """The name of a cell in the table of claims."""
     return f"cell {key.run}", f"{key.question} {key.due} {key.trial}"
 

@@ -16,6 +16,7 @@ from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.runs.cell_queue import POLL_SECONDS, CellQueue, QueuedCell, QueueEngine
+from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import (
     OTHER_PROCESS_POLL_SECONDS,
     AnswerCell,
@@ -23,6 +24,7 @@ from foretell.runs.executor import (
     CellTakenOver,
     Executor,
     RunProgress,
+    cell_claim,
 )
 from foretell.runs.store import CellKey, RunCell, RunRow, RunStore
 
@@ -124,6 +126,11 @@ def executor_name(life: int) -> str:
     return f"{life:016x}"
 
 
+def life_of(executor: str) -> int:
+    """The process behind a worker's name in the queue."""
+    return int(executor, 16)
+
+
 class Reaper:
     """Finds cells held by dead workers. Calls block on the server; any number of processes may do it."""
 
@@ -131,6 +138,7 @@ class Reaper:
         self._queue = queue
         self._store = store
         self._life = life
+        self._claims = ClaimTable(store.database)
         store.database.migrate("cluster", TAKEOVER_TABLES)
 
     def sweep(self) -> list[QueuedCell]:
@@ -153,6 +161,9 @@ class Reaper:
                 self._fail(queued, why)
             self._queue.drop(spent)
             self._queue.put_back(executors, [queued for queued in lost if queued not in spent])
+            for queued in lost:
+                # Or one who only slept would go on with a cell that it no longer has, and be cut off in a paid call.
+                self._claims.take_away(statements, *cell_claim(queued.key), life_of(queued.executor))
             return len(lost)
 
         found = self._store.database.together(work, alone="reaper")
