@@ -703,6 +703,8 @@ def list_runs(
     find: str = "",
     tag: Sequence[str] = (),
     state: Literal["running", "waiting", "stopped", "dead", "broken", "failed", "done"] | None = None,
+    model: str = "",
+    questions: str = "",
     archived: bool = False,
     limit: int | None = None,
     offset: int = 0,
@@ -714,6 +716,8 @@ def list_runs(
         find: Only runs whose name, note, tag, model or questions contain this text.
         tag: Only runs with this tag; may be repeated.
         state: Only runs in this state.
+        model: Only runs that use this model or, without a model, this forecaster.
+        questions: Only runs on this question set.
         archived: Include archived runs.
         limit: Maximum number of runs.
         offset: Skip this many.
@@ -755,6 +759,7 @@ def resume_run(
     run: str,
     *,
     set: Mapping[str, str] = ...,
+    reason: str = "",
     concurrency: int = 50,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     settings: Settings | None = None,
@@ -764,6 +769,7 @@ def resume_run(
     Args:
         run: Name or id of the run; the beginning of the id is enough.
         set: Change a setting, such as budget.run=20; null removes it.
+        reason: Retry only what failed for this reason, as the run's page names it.
         concurrency: How many questions to work on at the same time.
         where: Where to run, as in `foretell run`.
     """

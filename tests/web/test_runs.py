@@ -1,6 +1,7 @@
 import html
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from fakes.stored_run import BEGAN, StoredRunBuilder
 from foretell.operations import ListingFields
-from foretell.questions import Resolution
+from foretell.questions import Failure, Resolution
 from foretell.runs import RunOutcomes, RunStore, Settings, cells_of, prepare_run, spec_from_mapping
 from foretell.web import create_app
 from foretell.web.pages.runs import PickedSet
@@ -237,6 +238,56 @@ def test_selected_runs_are_tagged_archived_and_deleted(client: TestClient, store
     assert send("delete", *runs[:2]) == 303
     assert [run["id"] for run in client.get("/api/runs", params={"archived": True}).json()["runs"]] == [runs[2]]
     assert send("burn", runs[2]) == 422
+
+
+def test_runs_are_filtered_by_model_and_question_set_in_the_address(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1).keep(store)
+    body = json.loads(StoredRunBuilder(questions=1).spec.to_json())
+    other = {**body, "models": {}, "forecaster": "knn", "questions": {**body["questions"], "dataset": "/a/spring.csv"}}
+    store.begin("0123456789ab", json.dumps(other), BEGAN)
+    shown = client.get("/runs").text
+    assert '<option value="openai:made-up">' in shown
+    assert '<option value="knn">' in shown
+    assert '<option value="spring.csv">' in shown, "without the folder"
+    for address in ("model=knn", "questions=spring.csv", "model=knn&questions=spring.csv"):
+        assert [one["id"] for one in client.get(f"/api/runs?{address}").json()["runs"]] == ["0123456789ab"]
+    filtered = client.get("/runs?model=openai:made-up").text
+    assert '<option value="openai:made-up" selected>' in filtered
+    assert f'href="/runs/{run}"' in filtered
+    assert 'href="/runs/0123456789ab"' not in filtered
+    assert "No run matches" in client.get("/runs?model=knn&questions=nothing").text
+    ids = re.findall(r' id="([^"]+)"', client.get("/runs").text)
+    assert len(ids) == len(set(ids))
+
+
+def test_what_failed_for_one_reason_is_retried_alone(
+    client: TestClient, store: RunStore, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["id,text,due,by", *(f"q{n},Will {n}?,2026-01-05,2026-01-2{n}" for n in range(4))]
+    (tmp_path / "mine.csv").write_text("\n".join(rows), encoding="utf-8")
+    prepared = prepare_run(spec_from_mapping({"questions": "mine.csv", "forecaster": "always"}))
+    store.begin(prepared.spec.id, prepared.spec.to_json(), BEGAN, folder=tmp_path)
+    store.keep_questions(prepared.spec.id, prepared.questions)
+    errors = ("timed out\nafter 3.5 s", "timed out\nafter 12 s", "no probability", "no probability")
+    for cell, error in zip(prepared.cells(), errors, strict=True):
+        told = {"question_id": cell.question.id, "forecaster": "always", "as_of": cell.question.as_of}
+        store.finish_cell(cell.key, Failure(**told, trial=0, error=error))
+    client.get("/login", params={"token": token})
+    page = client.get(f"/runs/{prepared.spec.id}").text
+    csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+    assert page.count(">Retry 2</button>") == 2
+    address = f"/runs/{prepared.spec.id}/resume"
+    wrong = client.post(address, data={"csrf": csrf, "reason": "another"})
+    assert wrong.status_code == 422
+    assert "nothing failed for that reason" in wrong.text
+    # A browser ends lines in its own way.
+    assert client.post(address, data={"csrf": csrf, "reason": errors[0].replace("\n", "\r\n")}).status_code == 303
+    while client.get(f"/api/runs/{prepared.spec.id}").json()["background"]["state"] == "running":
+        time.sleep(0.02)
+    view = client.get(f"/api/runs/{prepared.spec.id}").json()
+    assert [(one["reason"], one["count"]) for one in view["failures"]] == [("no probability", 2)]
+    assert [one["cells"][0]["p"] is not None for one in view["questions"]] == [True, True, False, False]
 
 
 def test_pages_over_a_shared_database(postgres: str, tmp_path: Path, token: str) -> None:

@@ -22,7 +22,7 @@ from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests.data import BacktestRequest
 from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
-from foretell.operations.runs import money_of, money_text, run_to_dict
+from foretell.operations.runs import failures_by_reason, money_of, money_text, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import parse_yaml, to_json
 from foretell.questions.errors import InputError
@@ -51,7 +51,7 @@ from foretell.runs.runner import (
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import RunSpec, current_names, read_spec, spec_from_json, spec_from_mapping
-from foretell.runs.store import RunRow, RunStore, find_run
+from foretell.runs.store import CellKey, RunRow, RunStore, find_run
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
 
@@ -222,13 +222,37 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None, *, kept: b
     return replace(prepared, spec=spec, questions=tuple(asked_then) or prepared.questions)
 
 
-def resume(store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None) -> PreparedRun:
-    """A stored run, ready to continue; with changes to its spec, the run it becomes on the same questions."""
+def resume(
+    store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None, reason: str = ""
+) -> PreparedRun:
+    """A stored run, ready to continue.
+
+    Args:
+        store: The store of runs.
+        run: The run's id.
+        settings: The settings of this machine.
+        changes: Changes to its spec; with them it is the run it becomes, on the same questions.
+        reason: Retry only what failed for this reason.
+    """
     row = store.run(run)
     assert row is not None
     spec = changed_spec(row, changes or {})
     check_run(spec, settings)
-    return replace(stored_run(store, run), spec=spec)
+    return replace(stored_run(store, run), spec=spec, only=_failed_for(store, run, reason, changes) if reason else None)
+
+
+def _failed_for(store: RunStore, run: str, reason: str, changes: Mapping[str, Any] | None) -> frozenset[CellKey]:
+    """The cells that failed for a reason."""
+    if changes:
+        hint = "change the settings and continue, or retry with the same settings"
+        raise InputError("changed settings are for all that failed", column="reason", hint=hint)
+    # A browser sends line ends in its own way.
+    found = {" ".join(told.split()): cells for told, cells in failures_by_reason(store, run).items()}
+    wanted = " ".join(reason.split())
+    if wanted not in found:
+        hint = f"it is one of: {'; '.join(found)[:500]}" if found else "nothing has failed"
+        raise InputError("nothing failed for that reason", column="reason", hint=hint)
+    return frozenset(found[wanted])
 
 
 def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
@@ -279,8 +303,8 @@ async def resume_stored_run(
     """Continue a stored run: answer open and failed cells without paying for anything twice."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        old = find_run(store, request.run)
-        prepared = resume(store, old, settings, {name: parse_yaml(one) for name, one in request.set.items()})
+        old, changes = find_run(store, request.run), {name: parse_yaml(one) for name, one in request.set.items()}
+        prepared = resume(store, old, settings, changes, request.reason)
         replace_run(store, old, prepared, settings)
     return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
 

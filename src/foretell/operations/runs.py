@@ -1,5 +1,6 @@
 """The runs on this machine: list them with cost, state and score; rename, tag, stop, resolve and remove them."""
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -32,12 +33,12 @@ from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.report.numbers import bracket, plural
 from foretell.report.terminal import TextColumn, show_text, text_table
-from foretell.runs.executor import RunProgress
+from foretell.runs.executor import RunProgress, failure_kind
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.runner import asks_models
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunSpec, RunState
-from foretell.runs.store import RunRow, RunStore, cells_each, find_run
+from foretell.runs.store import CellKey, RunRow, RunStore, cells_each, find_run
 from foretell.scoring.long_tables import StoredScores
 
 
@@ -238,11 +239,26 @@ def chosen_runs(store: RunStore, request: RunsRequest) -> tuple[Sequence[tuple[R
 
 
 def _fits(row: RunRow, request: RunsRequest) -> bool:
-    """Whether a run has all requested tags and contains the text."""
+    """Whether a run has all requested tags, the model and the question set, and contains the text."""
+    if request.model not in ("", *method_names(row.spec)) or request.questions not in ("", question_set(row.spec)):
+        return False
     models = " ".join(map(str, row.spec.get("models", {}).values()))
     said = f"{row.id} {row.name} {row.note} {' '.join(row.tags)} {models} {row.spec.get('forecaster', '')}"
     said += f" {row.spec.get('questions', {}).get('dataset', '')}"
     return set(request.tag) <= set(row.tags) and request.find.casefold() in said.casefold()
+
+
+def method_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models of a run, or its forecaster if it has none."""
+    return tuple(map(str, (spec.get("models") or {}).values())) or (str(spec.get("forecaster", "")),)
+
+
+def question_set(spec: Mapping[str, Any]) -> str:
+    """The name of a run's question set, without the folder of a file; empty for a typed question."""
+    name = str(spec.get("questions", {}).get("dataset", ""))
+    if name.startswith(TYPED_PREFIX):
+        return ""
+    return Path(name).name if Path(name).is_absolute() else name
 
 
 # Names, notes and tags.
@@ -348,6 +364,24 @@ def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) ->
             for run in found:
                 store.remove(run["run"])
     return RemovedRuns(runs=tuple(found), removed=request.yes)
+
+
+# What failed.
+
+_FAILED_SQL = (
+    "select question, due, trial, failure from cell where run = ? and failure is not null order by question, due, trial"
+)
+
+
+def failures_by_reason(store: RunStore, run: str) -> dict[str, list[CellKey]]:
+    """The failed cells of a run by reason, the most frequent first; reasons that differ in numbers only are one."""
+    reasons: dict[str, str] = {}
+    groups: dict[str, list[CellKey]] = {}
+    for question, due, trial, failure in store.database.read(_FAILED_SQL, (run,)):
+        told = str(json.loads(failure).get("error", ""))
+        reason = reasons.setdefault(failure_kind(told, question), told)
+        groups.setdefault(reason, []).append(CellKey(run=run, question=question, due=due, trial=trial))
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
 # Stopping one that is running.

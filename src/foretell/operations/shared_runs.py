@@ -20,7 +20,7 @@ from foretell.runs.past import StoredRates, rates_of
 from foretell.runs.runner import PreparedRun, WatchProgress, begin_run, check_options, has_panel, open_answers
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import spec_from_json
-from foretell.runs.store import RunRow, RunStore, cells_of, find_run, panel_cells
+from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.runs.worker import WORKER_ROLE, PrepareRun, Worker, WorkerCapacity, WorkerSignals, executor_name
 
 OFFERED_CELLS = ("acled", "fred", "metaculus")
@@ -169,10 +169,9 @@ async def _while_helping(
 
 
 async def _follow(prepared: PreparedRun, following: RunFollower) -> RunProgress:
-    spec, questions = prepared.spec, prepared.questions
-    progress = await following.until_ended(list(cells_of(spec.id, questions, spec.trials)))
-    if has_panel(spec) and not (progress.stopped or progress.early):
-        progress = await following.until_ended(list(panel_cells(spec.id, questions, spec.trials)))
+    progress = await following.until_ended(prepared.cells())
+    if has_panel(prepared.spec) and not (progress.stopped or progress.early):
+        progress = await following.until_ended(prepared.panel_cells())
     return progress
 
 
@@ -183,7 +182,7 @@ def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
     store.keep_questions(spec.id, questions)
     RunOutcomes(store).keep(spec.id, questions, prepared.benchmark.questions.resolutions)
     store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.past.rates, spec.mode))
-    store.forget_failures(spec.id)
+    store.forget_failures(spec.id, prepared.only)
     store.queue(spec.id, queued=True)
 
 

@@ -95,11 +95,15 @@ def why_hopeless(results: Iterable[Forecast | Failure]) -> str:
         if isinstance(result, Forecast) and not result.degraded:
             return ""
         problems.append(result.error if isinstance(result, Failure) else result.problem)
-        # Numbers differ (seconds, ids, tokens); the words tell whether it is the same failure.
-        alike.add(re.sub(r"[\d.]+", "#", problems[-1].replace(result.question_id, "")))
+        alike.add(failure_kind(problems[-1], result.question_id))
     if len(problems) < HOPELESS_AFTER or len(alike) > 1:
         return ""
     return f"the first {len(problems)} cells all failed: {problems[0]}"
+
+
+def failure_kind(error: str, question: str) -> str:
+    """The words of an error without its numbers (seconds, ids, tokens): equal for failures of the same kind."""
+    return re.sub(r"[\d.]+", "#", error.replace(question, ""))
 
 
 class CellTakenOver(Exception):

@@ -1,7 +1,7 @@
 """From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -53,7 +53,7 @@ from foretell.runs.runtime import (
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO, RunSpec, spec_from_json
-from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
+from foretell.runs.store import CellKey, RunCell, RunStore, cells_of, panel_cells
 
 WatchProgress = Callable[[RunProgress], None]
 
@@ -71,6 +71,19 @@ class PreparedRun:
     """What was left out of it, and its relation to other runs of the same spec."""
     now: datetime | None = None
     """The moment at which questions without their own moment are asked."""
+    only: Set[CellKey] | None = None
+    """The cells to run; all by default."""
+
+    def cells(self) -> list[RunCell]:
+        """The trials to run, first trials first."""
+        return self._chosen(cells_of(self.spec.id, self.questions, self.spec.trials))
+
+    def panel_cells(self) -> list[RunCell]:
+        """The cells to run after the trials, in which a panel reads their reasons."""
+        return self._chosen(panel_cells(self.spec.id, self.questions, self.spec.trials))
+
+    def _chosen(self, cells: Iterable[RunCell]) -> list[RunCell]:
+        return [cell for cell in cells if self.only is None or cell.key in self.only]
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -157,7 +170,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     if asks_models(spec) and (unpriced := [one for one in prepared.questions if one.kind != "market"]):
         # Its answers are combined with these base rates, wherever the run is shown.
         store.keep_rates(spec.id, rates_of(unpriced, prepared.benchmark.past.rates, spec.mode))
-    cells = cells_of(spec.id, prepared.questions, spec.trials)
+    prepared = replace(prepared, spec=spec)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
         async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
@@ -182,9 +195,9 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                     budget=executor.budget,
                 ) as answer,
             ):
-                progress = await executor.run(cells, answer)
+                progress = await executor.run(prepared.cells(), answer)
                 if asks_models(spec) and has_panel(spec) and not progress.early:
-                    progress += await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
+                    progress += await executor.run(prepared.panel_cells(), answer)
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)
                 return progress

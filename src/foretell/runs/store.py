@@ -391,9 +391,13 @@ class RunStore:
         query = f"select 1 from cell where run = ? and question = ? and due = ? and trial = ? and {_SOUND}"
         return bool(self._db.read(query, key.row()))
 
-    def forget_failures(self, run: str) -> None:
-        """Delete failures, so that their cells are open again."""
-        self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run,))
+    def forget_failures(self, run: str, only: Iterable[CellKey] | None = None) -> None:
+        """Delete failures, or those of the given cells, so that their cells are open again."""
+        if only is None:
+            self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run,))
+            return
+        one = f"delete from cell where run = ? and question = ? and due = ? and trial = ? and not ({_SOUND})"
+        self._db.write_many(one, [key.row() for key in only])
 
     def keep_rates(self, run: str, rates: Iterable[tuple[Question, str, float]]) -> None:
         """Store the base rates of a run's targets for machines without its data set."""

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from foretell.operations.requests.runs import RunsRequest
-from foretell.operations.runs import chosen_runs
+from foretell.operations.runs import chosen_runs, question_set
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
-from foretell.runs.spec import TYPED_PREFIX, RunState
+from foretell.runs.spec import RunState
 from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import StoredScores
 
@@ -74,12 +73,10 @@ def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None =
     """Build the list row of a run."""
     spec = row.spec
     ((questions,),) = store.database.read("select count(*) from question where run = ?", (row.id,))
-    title = str(spec.get("questions", {}).get("dataset", ""))
-    if title.startswith(TYPED_PREFIX):
+    title = question_set(spec)
+    if not title:
         found = store.database.read("select body from question where run = ? limit 1", (row.id,))
-        title = from_json(found[0][0], Question).text if found else title
-    elif Path(title).is_absolute():
-        title = Path(title).name
+        title = from_json(found[0][0], Question).text if found else str(spec.get("questions", {}).get("dataset", ""))
     return RunRowView(
         **vars(row),
         title=title[:TITLE_LENGTH],

@@ -84,6 +84,8 @@ class RunsRequest(OperationRequest):
     find: str = setting("", "Only runs whose name, note, tag, model or questions contain this text.", max_length=200)
     tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
     state: RunState | None = setting(None, "Only runs in this state.")
+    model: str = setting("", "Only runs that use this model or, without a model, this forecaster.", max_length=300)
+    questions: str = setting("", "Only runs on this question set.", metavar="SET", max_length=1000)
     archived: bool = setting(False, "Include archived runs.")
     limit: int | None = setting(None, "Maximum number of runs.", ge=1)
     offset: int = setting(0, "Skip this many.", ge=0)
@@ -142,6 +144,7 @@ class RunsResumeRequest(OperationRequest):
     set: Mapping[str, ShortText] = setting(
         {}, "Change a setting, such as budget.run=20; null removes it.", metavar="NAME=VALUE"
     )
+    reason: str = setting("", "Retry only what failed for this reason, as the run's page names it.", max_length=5000)
     concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
     where: RunPlace = setting("auto", "Where to run, as in `foretell run`.")
 

@@ -35,7 +35,15 @@ from foretell.operations.requests.runs import (
     RunsTagRequest,
     ShowRequest,
 )
-from foretell.operations.runs import remove_runs, rename_run, resolve_run, tag_run
+from foretell.operations.runs import (
+    failures_by_reason,
+    method_names,
+    question_set,
+    remove_runs,
+    rename_run,
+    resolve_run,
+    tag_run,
+)
 from foretell.operations.runs import stop_run as stop_stored_run
 from foretell.questions import trace as kinds
 from foretell.questions.codec import parse_yaml
@@ -73,9 +81,6 @@ select count(*) from (
     except select question, due, trial from cell where run = ?
 ) as open_cells"""
 _TAGS_SQL = "select distinct tags from run"
-_FAILED_SQL = (
-    "select question, due, failure from cell where run = ? and failure is not null order by question, due, trial"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +90,26 @@ class RunFilters:
     find: ShortWord = ""
     tag: ShortWord = ""
     state: RunState | Literal[""] = ""
+    model: Annotated[str, Query(max_length=300)] = ""
+    questions: Annotated[str, Query(max_length=1000)] = ""
     archived: bool = False
 
     def request(self) -> RunsRequest:
         """Return the filters as the request that the command uses."""
-        tags = (self.tag,) if self.tag else ()
-        return RunsRequest(find=self.find, tag=tags, state=self.state or None, archived=self.archived)
+        return RunsRequest(
+            find=self.find,
+            tag=(self.tag,) if self.tag else (),
+            state=self.state or None,
+            model=self.model,
+            questions=self.questions,
+            archived=self.archived,
+        )
+
+    def address(self) -> dict[str, str]:
+        """Return the filters that are set, for links; archived runs count as a choice of their own."""
+        names = ("find", "tag", "state", "model", "questions")
+        found = {name: str(getattr(self, name)) for name in names if getattr(self, name)}
+        return found | ({"archived": "true"} if self.archived else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +203,11 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
     view, status = here.run_list(filters.request(), offset=offset), 422 if problem else 200
     spent = {run.id: here.totals(run.id).spending.dollars for run in view.runs}
     starts = visitor_of(request).may_write
+    specs = dict(here.while_unchanged(("specs",), here.store.specs))
     more: dict[str, Any] = {
         "filters": filters,
+        "models": sorted({name for spec in specs.values() for name in method_names(spec) if name}),
+        "datasets": sorted({name for spec in specs.values() if (name := question_set(spec))}),
         "states": get_args(RunState),
         "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": sorted({tag for (tags,) in here.store.database.read(_TAGS_SQL) for tag in json.loads(tags)}),
@@ -195,7 +217,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "ends": ruler_ends(view.runs),
         "spent": spent,
         "total_spent": sum(spent.values()),
-        "same": _same_questions(dict(here.while_unchanged(("specs",), here.store.specs)), view.runs),
+        "same": _same_questions(specs, view.runs),
         "fields": form_fields(RunRequest, leave_out=("where",)) if starts else (),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}) if starts else (),
         "given": given,
@@ -349,13 +371,13 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
 
 def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
     """Return failures by reason, most frequent first, with the id and date of some of their questions."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for question, due, failure in store.database.read(_FAILED_SQL, (run,)):
-        groups.setdefault(str(json.loads(failure).get("error", "")), []).append((question, due))
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_REASONS]
     return [
-        {"reason": reason, "count": len(cells), "examples": list(dict.fromkeys(cells))[:MAX_EXAMPLES]}
-        for reason, cells in ordered
+        {
+            "reason": reason,
+            "count": len(cells),
+            "examples": list(dict.fromkeys((cell.question, cell.due) for cell in cells))[:MAX_EXAMPLES],
+        }
+        for reason, cells in islice(failures_by_reason(store, run).items(), MAX_REASONS)
     ]
 
 
@@ -573,11 +595,13 @@ def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody 
     """
     said = RunsResumeRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
     changes = {name: parse_yaml(value) for name, value in said.set.items()}
-    return _go_on(here, said.run, changes, said.concurrency)
+    return _go_on(here, said.run, changes, said.reason, said.concurrency)
 
 
-def _go_on(here: WebState, run: str, changes: Mapping[str, Any], concurrency: int = 50) -> dict[str, str]:
-    prepared = operations.resume(here.store, run, here.settings, changes)
+def _go_on(
+    here: WebState, run: str, changes: Mapping[str, Any], reason: str = "", concurrency: int = 50
+) -> dict[str, str]:
+    prepared = operations.resume(here.store, run, here.settings, changes, reason)
     here.jobs.refuse_running(run)
     operations.replace_run(here.store, run, prepared, here.settings)
     here.jobs.start(prepared, concurrency=concurrency)
@@ -598,10 +622,11 @@ async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run:
 
 @router.post("/runs/{run}/resume", include_in_schema=False)
 async def send_resume(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """Handle the button that resumes a run, and the form that changes it first."""
+    """Handle the buttons that resume a run or retry what failed for one reason, and the form that changes it first."""
     sent, row = await form_of(request), here.run(run)
+    reason = sent.get("reason", [""])[0]
     try:
-        going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent)))
+        going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent), reason))
     except InputError as error:
         given = {name: values[0] for name, values in sent.items() if name != FIELD}
         return await run_in_threadpool(partial(_run_page, request, here, row, problem=str(error), given=given))
