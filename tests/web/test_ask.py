@@ -11,9 +11,10 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.models import BackgroundModels
+from fakes.stored_run import StoredRunBuilder
 from foretell.data import Corpus, CorpusDocument
 from foretell.questions import instant
-from foretell.runs import RunStore, Settings
+from foretell.runs import RunStore, Settings, cells_of
 from foretell.web import BackgroundRuns, create_app
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
@@ -220,6 +221,22 @@ def _stop_early(page: Any, site: Any, token: str) -> None:
     assert "stopped early" in answer["notes"][0]
     steps = [point["step"] for trial in view["trials"] for point in trial["trace"]["path"]]
     assert max(steps) < 9
+
+
+def test_the_estimate_says_what_nine_in_ten_cost_from_twenty_answers_on(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=10, trials=2, steps=1)
+    run, (last, *cells) = made.begin(store), list(cells_of(made.spec.id, made.asked(), made.trials))
+    for cell in cells:
+        made.tell(store, cell.key)
+    spec = made.spec
+    chosen = {"model": spec.models["agent"], "search": list(spec.search) or "none", **dict(spec.options)}
+
+    def basis(trials: int) -> str:
+        return client.get("/api/ask/estimate", params={**chosen, "trials": trials}).json()["basis"]
+
+    assert basis(1) == "measured on 19 trials like this one on this machine", run
+    made.tell(store, last.key)
+    assert basis(3) == "measured on 20 trials like this one on this machine: 9 in 10 cost under $0.03"
 
 
 def test_the_estimate_follows_every_choice(client: TestClient) -> None:

@@ -6,6 +6,8 @@ from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs import RunStore, Settings
+from foretell.web import create_app
+from foretell.web.pages.home import sandbox_check
 
 TREES = Path(__file__).parents[2] / "examples" / "trees"
 
@@ -21,6 +23,23 @@ def test_the_same_as_json(client: TestClient) -> None:
     found = client.get("/api/home").json()
     assert found["run_count"] == 0
     assert found["missing"][0] == "OPENAI_API_KEY"
+
+
+def test_the_home_page_lists_what_is_set_up_as_the_doctor_sees_it_and_no_key(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", keys={"OPENAI_API_KEY": "sk-canary-0123456789"})
+    with TestClient(create_app(settings, token="0123456789-0123456789"), base_url="http://127.0.0.1") as client:
+        client.get("/")
+        sandbox_check().result()
+        setup = {one["what"]: one for one in client.get("/api/home").json()["setup"]}
+        told = html.unescape(client.get("/").text)
+    assert list(setup) == ["model key", "search key", "data", "PostgreSQL", "sandbox"]
+    assert (setup["model key"]["state"], setup["model key"]["detail"]) == ("ok", "openai")
+    assert setup["search key"]["state"] == "missing"
+    wanting = [one for one in setup.values() if one["state"] in ("missing", "wrong")]
+    assert f"{5 - len(wanting)} of 5 ready" in told
+    assert f"To do: {setup['search key']['advice']}"[:200] in told
+    assert "foretell data pull forecastbench" in told
+    assert "canary" not in told + str(setup)
 
 
 def test_runs_and_trees_are_one_list_by_time(client: TestClient, store: RunStore, settings: Settings) -> None:

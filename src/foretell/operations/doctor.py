@@ -46,6 +46,7 @@ from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
 from foretell.report.document import find_chromium
+from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 from foretell.runs.store import RunStore
 from foretell.submit.ledger import LEDGER_FILE, SubmissionLedger
@@ -64,6 +65,7 @@ EXTRAS = {
     "stats": "further tests of statistics",
     "inspect": "tasks of Inspect",
 }
+MODEL_PROVIDERS = ("openai", "anthropic", "google", "openrouter")
 LOCAL_SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp or vLLM": 8000}
 """Local model servers, with the ports they usually listen on."""
 WAIT = 0.2
@@ -126,11 +128,11 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
         *_home(settings),
         *await asyncio.to_thread(lambda: list(look_at_databases(settings, repair=request.repair))),
         _contact(settings),
+        *look_at_setup(settings),
+        await look_at_sandbox(),
         *_keys(settings),
         _model(settings),
         _clock(settings, skew),
-        _database(settings),
-        await _sandbox(),
         *_extras(),
         _browser(),
         *reached,
@@ -305,15 +307,50 @@ def _contact(settings: Settings) -> Finding:
     )
 
 
+def look_at_setup(settings: Settings) -> Iterator[Finding]:
+    """Check what asking a model needs: keys, data and the database. No finding contains the value of a key."""
+    yield _model_key(settings)
+    yield _search_key(settings)
+    yield _data(settings)
+    yield _database(settings)
+
+
+def _model_key(settings: Settings) -> Finding:
+    if found := [name for name in MODEL_PROVIDERS if name in settings.services]:
+        return Finding("model key", "ok", ", ".join(found))
+    names = ", ".join(KEYS[name][0] for name in MODEL_PROVIDERS)
+    local = "or use a model on this machine: compat:NAME@http://localhost:11434/v1"
+    return Finding("model key", "missing", "none", f"set one of {names}, {local}")
+
+
+def _search_key(settings: Settings) -> Finding:
+    engines = [name for name in SEARCH_ENGINES if name in KEYS]
+    if found := [name for name in engines if name in settings.services]:
+        return Finding("search key", "ok", ", ".join(found))
+    names = ", ".join(KEYS[name][0] for name in engines)
+    return Finding("search key", "missing", "none, so only gdelt and your own documents are searched", f"set {names}")
+
+
+def _data(settings: Settings) -> Finding:
+    from foretell.data.datasets.cache import DownloadCache
+    from foretell.data.datasets.forecastbench_download import pulled_rounds
+
+    advice = "foretell data pull forecastbench downloads past questions with their outcomes"
+    try:
+        rounds = len(pulled_rounds(DownloadCache(settings.home / "forecastbench")))
+    except (OSError, InputError) as error:
+        return Finding("data", "missing", f"what was downloaded cannot be read: {error}", advice)
+    corpus = ", your own documents" if settings.corpus.exists() else ""
+    if rounds:
+        return Finding("data", "ok", f"demo, {rounds} of the rounds of ForecastBench{corpus}")
+    return Finding("data", "optional", f"the demo questions{corpus}", advice)
+
+
 def _keys(settings: Settings) -> Iterator[Finding]:
     found = {service: [name for name in names if settings.keys.get(name)] for service, names in KEYS.items()}
     present = sorted({name for names in found.values() for name in names[:1]})
     missing = sorted({KEYS[service][0] for service, names in found.items() if not names})
-    state: FindingState = "ok" if present else "missing"
-    advice = (
-        "" if present else "export OPENAI_API_KEY=… (or another of the keys below), or take a model on this machine"
-    )
-    yield Finding("keys", state, f"set: {', '.join(present) or 'none'}", advice)
+    yield Finding("keys", "ok" if present else "missing", f"set: {', '.join(present) or 'none'}")
     if missing:
         yield Finding("", "optional", f"not set: {', '.join(missing)}")
 
@@ -396,7 +433,8 @@ def _database(settings: Settings) -> Finding:
     return Finding("PostgreSQL", "ok", f"version {number} answers")
 
 
-async def _sandbox() -> Finding:
+async def look_at_sandbox() -> Finding:
+    """Try the sandbox of notebooks; takes about a second."""
     from foretell.tools.notebook.limits import KernelLimits
     from foretell.tools.notebook.sandbox import SandboxUnavailable
     from foretell.tools.notebook.sandbox_check import check_sandbox

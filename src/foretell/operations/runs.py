@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from foretell.data.http import SourceError
@@ -28,7 +29,7 @@ from foretell.operations.requests.runs import (
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
+from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.report.numbers import bracket, plural
@@ -550,7 +551,9 @@ async def _market_outcomes(questions: Sequence[Question], settings: Settings, pr
 READ, WRITTEN, CALL_SECONDS = 5_000, 800, 15.0
 """Tokens and seconds of a typical call, if nothing similar was measured."""
 MEASURED_ANSWERS = 200
-"""How many answers of a run are used to measure its time."""
+"""How many answers of a run are used to measure its time and the spread of its cost."""
+ENOUGH_ANSWERS, DRAWS = 20, 2000
+"""Answers it takes to say how cost spreads, and samples drawn from them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -564,6 +567,18 @@ class CellCost:
     """measured, rough, unknown, free model or no model."""
     cells: int = 0
     """How many cells were measured."""
+    answers: tuple[float, ...] = ()
+    """What some of its answers cost, in dollars."""
+
+    def nine_in_ten(self, trials: int) -> float | None:
+        """The dollars that so many trials stay below nine times in ten; None if there are too few answers to say.
+
+        Trials are drawn from the answers so far, since the costliest of many are seldom all costly.
+        """
+        if len(self.answers) < ENOUGH_ANSWERS:
+            return None
+        drawn = np.random.default_rng(0).choice(self.answers, (DRAWS, trials)).sum(axis=1)
+        return float(np.quantile(drawn, 0.9))
 
 
 CellCosts = Mapping[tuple[str, ...], CellCost]
@@ -572,20 +587,23 @@ CellCosts = Mapping[tuple[str, ...], CellCost]
 
 def measured_costs(store: RunStore) -> CellCosts:
     """Measured cost and duration of cells in stored runs."""
-    sums: dict[tuple[str, ...], tuple[float, int, float, int]] = {}
+    sums: dict[tuple[str, ...], tuple[float, int, list[Cost]]] = {}
     for row in store.runs():
         if row.done and row.spec.get("models"):
-            dollars, cells, seconds, timed = sums.get(likeness(row.spec), (0.0, 0, 0.0, 0))
-            if timed < MEASURED_ANSWERS:
+            dollars, cells, timed = sums.get(likeness(row.spec), (0.0, 0, []))
+            if len(timed) < MEASURED_ANSWERS:
                 some = islice(store.answers(row.id), MEASURED_ANSWERS)
-                times = [one.usage.seconds for one in some if isinstance(one, Forecast)]
-                seconds, timed = seconds + sum(times), timed + len(times)
-            sums[likeness(row.spec)] = (
-                dollars + store.spent(row.id), cells + row.done + row.failed, seconds, timed
-            )  # fmt: skip
+                timed += [one.usage for one in some if isinstance(one, Forecast)]
+            sums[likeness(row.spec)] = (dollars + store.spent(row.id), cells + row.done + row.failed, timed)
     return {
-        like: CellCost(dollars=dollars / cells, seconds=seconds / max(timed, 1), basis="measured", cells=cells)
-        for like, (dollars, cells, seconds, timed) in sums.items()
+        like: CellCost(
+            dollars=dollars / cells,
+            seconds=sum(one.seconds for one in timed) / max(len(timed), 1),
+            basis="measured",
+            cells=cells,
+            answers=tuple(one.dollars for one in timed),
+        )
+        for like, (dollars, cells, timed) in sums.items()
     }
 
 

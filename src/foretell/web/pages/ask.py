@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from foretell.models.check import unknown_models
 from foretell.operations.ask import AskResult, prepare_ask, stated_prices, stored_answer
 from foretell.operations.ask import ask as answer_now
+from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
@@ -27,7 +28,7 @@ from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_j
 from foretell.runs.store import CellKey
 from foretell.web.formatting import dollars, duration, some
 from foretell.web.forms import body_of, form_fields, form_values
-from foretell.web.pages.home import MODEL_PROVIDERS, model_keys, usable_engines
+from foretell.web.pages.home import model_keys, usable_engines
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -118,7 +119,8 @@ def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[d
             cost = cell_cost(spec, measured)
         except InputError:
             continue
-        found.append({"model": name, **asdict(cost)})
+        told = {"dollars": cost.dollars, "seconds": cost.seconds, "basis": cost.basis, "cells": cost.cells}
+        found.append({"model": name, **told})
     return found
 
 
@@ -168,6 +170,8 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
     money = f"About {dollars(total)}" if total else "Costs nothing"
     over = wish.budget is not None and total > wish.budget
     limit = f"; it will stop when {dollars(wish.budget)} is spent" if over else ""
+    most = cost.nine_in_ten(wish.trials)
+    basis += f": 9 in 10 cost under {dollars(most)}" if most else ""
     return AskEstimate(dollars=total, seconds=seconds, text=f"{money}, about {duration(seconds)}{limit}", basis=basis)
 
 

@@ -1,8 +1,11 @@
 """The home page, login, studies, and the page that describes the JSON API."""
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.operations.doctor import MODEL_PROVIDERS, Finding, look_at_sandbox, look_at_setup
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
@@ -35,7 +39,6 @@ from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of,
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
-MODEL_PROVIDERS = ("openai", "anthropic", "google", "openrouter")
 NEWEST_RUNS = 8
 NO_STUDY: dict[int | str, dict[str, Any]] = {404: {"description": "No such study was kept."}}
 
@@ -67,6 +70,7 @@ def home(here: CurrentState) -> dict[str, Any]:
         "studies": len(names("studies")),
         "example": here.settings.is_example,
         "engines": usable_engines(here.settings),
+        "setup": _setup(here),
         "highlights": here.while_unchanged(
             ("highlights", *changed.items()),
             lambda: _highlights(here, runs.runs, trees, arenas),
@@ -76,6 +80,23 @@ def home(here: CurrentState) -> dict[str, Any]:
         "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
         **model_keys(here.settings),
     }
+
+
+def _setup(here: WebState) -> list[Finding]:
+    """Return what `foretell doctor` says about keys, data, database and sandbox, at most a minute old."""
+    minute = (time.monotonic() // 60,)
+    found = here.kept(("setup",), minute, lambda: list(look_at_setup(here.settings)))
+    sandbox = sandbox_check()
+    return [*found, sandbox.result() if sandbox.done() else Finding("sandbox", "optional", "is being checked")]
+
+
+@cache
+def sandbox_check() -> Future[Finding]:
+    """Try the sandbox once per process, in the background, because that takes a second."""
+    thread = ThreadPoolExecutor(1, "sandbox check")
+    checked = thread.submit(lambda: asyncio.run(look_at_sandbox()))
+    thread.shutdown(wait=False)
+    return checked
 
 
 @router.get("/", include_in_schema=False)
