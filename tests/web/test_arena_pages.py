@@ -199,10 +199,11 @@ def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, si
 
 @pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_pages_fit_every_screen_in_light_and_dark(arena: RunStore, site: Any, open_page: Any, width: int):
-    for scheme in ("light", "dark"):
-        shown = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        for path in (BOARD, EVENT, ENTRY, "/arena/made/events"):
-            shown.goto(f"{site.url}{path}")
+    shown = open_page(viewport={"width": width, "height": 900})
+    for path in (BOARD, EVENT, ENTRY, "/arena/made/events"):
+        shown.goto(f"{site.url}{path}")
+        for scheme in ("light", "dark"):
+            shown.emulate_media(color_scheme=scheme)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width, path
     if width == 1440:
         shown.goto(f"{site.url}{BOARD}")
