@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -24,10 +26,19 @@ from foretell.web.boards import ArenaFilters, LeaderboardCache
 BOARD, EVENT, ENTRY = "/arena/made", "/arena/made/event/kalshi%2FKX-3", "/arena/made/entry/sharp"
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("filled") / "runs.db"
+    with closing(RunStore(path)) as store:
+        fill(store, events=24)
+    return path
+
+
 @pytest.fixture
-def arena(store: RunStore) -> RunStore:
-    fill(store, events=24)
-    return store
+def arena(filled: Path, settings: Settings, request: pytest.FixtureRequest) -> RunStore:
+    settings.home.mkdir(parents=True)
+    shutil.copy(filled, settings.store)
+    return request.getfixturevalue("store")
 
 
 def test_events_are_found_by_their_titles(arena: RunStore, client: TestClient):
