@@ -166,9 +166,6 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
     The positional parameters are the arguments of the command; `settings` can be given beside them. A coroutine
     function is run to its end, even inside a notebook.
-
-    Args:
-        kind: The request that the function answers.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

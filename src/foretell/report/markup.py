@@ -142,13 +142,13 @@ def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
 
 
 @lru_cache(maxsize=256)  # The same pages are read again and again.
-def markdown(text: str, limit: int = EXCERPT_LENGTH) -> Markup:
+def markdown(text: str) -> Markup:
     r"""Render Markdown with HTML shown as text, links only to the web, and images as links.
 
     >>> str(markdown("**a** <script>x</script> [b](javascript:c)"))
     '<p><strong>a</strong> &lt;script&gt;x&lt;/script&gt; [b](javascript:c)</p>\n'
     """
-    return Markup(_reader().render(sanitise_text(excerpt(text, limit))))
+    return Markup(_reader().render(sanitise_text(excerpt(text))))
 
 
 @cache
@@ -179,7 +179,7 @@ _PICTURE = re.compile(r"!(?=\[)")
 _OTHER_LINK = re.compile(r"\](?=[(:](?!\s{0,9}https?://))", re.IGNORECASE)
 
 
-def quoted_markdown(text: str, limit: int = EXCERPT_LENGTH) -> str:
+def quoted_markdown(text: str) -> str:
     r"""Quote a text in a Markdown file; its own Markdown keeps working.
 
     HTML, pictures, and links that do not lead to the web are shown as they are written.
@@ -187,7 +187,7 @@ def quoted_markdown(text: str, limit: int = EXCERPT_LENGTH) -> str:
     >>> quoted_markdown("**a** <b> ![x](https://t.example) [c](javascript:d)")
     '> **a** &lt;b> &#33;[x](https://t.example) [c&#93;(javascript:d)'
     """
-    safe = sanitise_text(excerpt(text, limit)).replace("&", "&amp;").replace("<", "&lt;")
+    safe = sanitise_text(excerpt(text)).replace("&", "&amp;").replace("<", "&lt;")
     # No backslash: one of the text's own in front of it would undo it.
     safe = _OTHER_LINK.sub("&#93;", _PICTURE.sub("&#33;", safe))
     return "\n".join(f"> {line}".rstrip() for line in safe.strip().splitlines())
