@@ -142,13 +142,13 @@ def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
 
 
 @lru_cache(maxsize=256)  # The same pages are read again and again.
-def markdown(text: str) -> Markup:
+def markdown(text: str, limit: int = EXCERPT_LENGTH) -> Markup:
     r"""Render Markdown with HTML shown as text, links only to the web, and images as links.
 
     >>> str(markdown("**a** <script>x</script> [b](javascript:c)"))
     '<p><strong>a</strong> &lt;script&gt;x&lt;/script&gt; [b](javascript:c)</p>\n'
     """
-    return Markup(_reader().render(sanitise_text(excerpt(text))))
+    return Markup(_reader().render(sanitise_text(excerpt(text, limit))))
 
 
 @cache
