@@ -218,14 +218,16 @@ class TornadoRow:
     at_high: float
 
 
-def tornado_plot(rows: Sequence[TornadoRow], base: float) -> Chart:
+def tornado_plot(rows: Sequence[TornadoRow], base: float, *, label: str = "probability") -> Chart:
     """Draw a tornado chart around the current answer, rows in the order given; low inputs are orange, high blue."""
     if not rows:
         return empty("Nothing moves it")
-    return responsive(_tornado(rows, base, WIDE, stacked=False), _tornado(rows, base, NARROW, stacked=True))
+    return responsive(
+        _tornado(rows, base, label, WIDE, stacked=False), _tornado(rows, base, label, NARROW, stacked=True)
+    )
 
 
-def _tornado(rows: Sequence[TornadoRow], base: float, width: float, *, stacked: bool) -> Chart:
+def _tornado(rows: Sequence[TornadoRow], base: float, label: str, width: float, *, stacked: bool) -> Chart:
     height, letters = (44, 44) if stacked else (24, 50)
     left, right = (10, width - 10) if stacked else (letters * LETTER + 10, width - 100)
     bottom = TOP + height * len(rows)
@@ -244,8 +246,8 @@ def _tornado(rows: Sequence[TornadoRow], base: float, width: float, *, stacked: 
     return figure(
         width,
         bottom + 36,
-        f"probability at the ends of each input's range: {len(rows)} inputs, widest is {rows[0].name}",
-        x_axis(x, bottom, TOP, "probability (input low: orange, high: blue)"),
+        f"{label} at the ends of each input's range: {len(rows)} inputs, widest is {rows[0].name}",
+        x_axis(x, bottom, TOP, f"{label} (input low: orange, high: blue)"),
         *parts,
         line(x(base), TOP, x(base), bottom, "l-muted dash"),
         rows=[{"input": row.name, "at low": row.at_low, "at high": row.at_high} for row in rows],
