@@ -12,8 +12,7 @@ from typing import Any, cast
 from foretell.forecasters.agent.answer_format import LEVELS
 from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.combine.aggregate import Aggregate, Rule
-from foretell.forecasters.combine.trials import PANEL
+from foretell.forecasters.combine.aggregate import PANEL, Aggregate, Rule
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.models.waiting import USUAL_SECONDS
 from foretell.questions import trace as kinds
