@@ -94,18 +94,21 @@ class _Problem:
         return beta
 
     def _direction(self, beta: Floats, slope: Floats, free: Bools) -> Floats:
-        """(I + XᵀWX)⁻¹·slope by conjugate gradients."""
-        from scipy.sparse.linalg import LinearOperator, cg
-
+        """(I + XᵀWX)⁻¹·slope by conjugate gradients (Hestenes & Stiefel 1952)."""
         p = sigmoid(self.offset + self.x @ beta)
         curvature = self.weight * p * (1 - p)
-
-        def bent(way: Floats) -> Floats:
-            return np.where(free, self.xt @ (curvature * (self.x @ way)) + way, 0.0)
-
-        tolerance = sqrt(min(1e-4, sqrt(_dot(slope, slope)) * 1e-4 + 1e-12))
-        shape: Any = (len(beta), len(beta))
-        return cg(LinearOperator(shape, matvec=bent, dtype=np.float64), slope, rtol=tolerance, maxiter=INNER)[0]
+        found, residual = np.zeros(len(beta)), slope.copy()
+        way, size = residual.copy(), _dot(residual, residual)
+        goal = size * min(1e-4, float(np.sqrt(size)) * 1e-4 + 1e-12)
+        for _ in range(INNER):
+            bent = np.where(free, self.xt @ (curvature * (self.x @ way)) + way, 0.0)
+            length = size / _dot(way, bent)
+            found, residual = found + length * way, residual - length * bent
+            smaller = _dot(residual, residual)
+            if smaller <= goal:
+                break
+            way, size = residual + smaller / size * way, smaller
+        return found
 
 
 def _dot(a: Floats, b: Floats) -> float:
