@@ -85,12 +85,14 @@ def target_difficulty(
         outcome: The outcome of every target.
         dataset: Which targets are dataset questions, if that is known.
     """
-    scores, found = brier(p, outcome[target]), np.full(len(outcome), np.nan)
-    if len(scores):
+    found = np.full(len(outcome), np.nan)
+    if len(target):
+        scores = brier(p, outcome[target])
         effect = question_difficulty(scores, method, target).of(np.arange(len(outcome)))
         found = effect - np.nanmean(effect) + float(scores.mean())
     market = np.isfinite(price) & ~(np.zeros(len(price), bool) if dataset is None else dataset)
-    found[market] = market_difficulty(price[market], outcome[market])
+    if market.any():
+        found[market] = market_difficulty(price[market], outcome[market])
     return found
 
 

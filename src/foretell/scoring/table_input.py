@@ -176,6 +176,8 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
         raise _unreadable(error, shown) from None
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=shown)
+    if query.startswith("read_json") and types.keys() == {"_row", "json"}:
+        _refuse_broken_lines(Path(shown))  # One line that is not an object turns all of them into a single column.
     if query.startswith("read_csv") and len(types) == 2:
         _refuse_uneven_rows(Path(shown))
     padded = query.startswith(("read_csv", "read_json"))
