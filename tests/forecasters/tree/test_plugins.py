@@ -37,12 +37,11 @@ from foretell.forecasters.tree import (
     evaluated,
     link_in_numbers,
     link_in_words,
-    object_schema,
     read_tree,
     write_tree,
 )
 from foretell.forecasters.tree.what_if import what_if
-from foretell.models import Request
+from foretell.models import Request, closed_object
 from foretell.models.providers import ScriptedModel
 from foretell.operations import TreeRequest
 from foretell.questions import Forecast
@@ -179,7 +178,7 @@ def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
 
 def test_an_answer_schema_is_made_for_the_children():
     schema = AT_LEAST.schema(("P1", "P2"))
-    assert schema == object_schema(
+    assert schema == closed_object(
         {"report": {"type": "string"}, "key_factor": {"type": "string"}, **AT_LEAST.fields(("P1", "P2"))}
     )
 
