@@ -128,7 +128,7 @@ def test_a_round_is_answered_checked_written_and_uploaded_once(world: World):
     # Another entry of the same team needs a file of its own.
     other = world.visit(entry="another")
     assert other.exit_code == 3
-    assert any("take another --file-number" in problem for problem in other.problems)
+    assert any("take another file number" in problem for problem in other.problems)
     assert world.visit(entry="another", file_number=2).exit_code == 0
     assert len(world.bucket.files) == 2
 

@@ -22,7 +22,7 @@ from foretell.models.canonical import request_key
 from foretell.models.model import Message, Model, ModelSettings, Reply, Request, UserMessage
 from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList, TokenPrice
-from foretell.plugins import load
+from foretell.plugins import load, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
@@ -86,7 +86,7 @@ class Models:
         return self.roles
 
 
-NO_MODEL = "this forecaster asks a model, and none was given: name one with --model, or under `models` in a run spec"
+NO_MODEL = "this forecaster asks a model, and none was given: name a model, or list it under `models` in a run spec"
 
 
 class AdmitAll:
@@ -498,7 +498,11 @@ def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
     if hasattr(given, "forecast"):
         return cast("Forecaster", given)
     if callable(given):
-        return FunctionForecaster(function=given, name=getattr(given, "__name__", type(given).__name__))
+        name = getattr(given, "__name__", type(given).__name__)
+        if not takes_arguments(given, 1, 2):
+            hint = "it takes the question, or the question and the context"
+            raise InputError(f"the function {name} cannot be a forecaster", hint=hint)
+        return FunctionForecaster(function=given, name=name)
     raise InputError(
         f"{given!r} is not a forecaster", hint="give a name, a function of a question, or an object with forecast()"
     )

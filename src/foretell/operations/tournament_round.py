@@ -571,5 +571,5 @@ def upload_advice(path: Path, bucket: str | None, day: str) -> str:
     return (
         f"Upload it by 23:59:59 UTC on {day} to the folder that the benchmark gave your team:\n"
         f"  gcloud storage cp {str(path)!r} {place}/\n"
-        f"or say --bucket {place} with {TOKEN_VARIABLE} set, and start this again: nothing is asked anew."
+        f"or name the bucket {place} with {TOKEN_VARIABLE} set, and start this again: nothing is asked anew."
     )

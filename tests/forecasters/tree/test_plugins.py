@@ -45,7 +45,7 @@ from foretell.models import Request, closed_object
 from foretell.models.providers import ScriptedModel
 from foretell.operations import TreeRequest
 from foretell.questions import Forecast
-from foretell.request import known_names
+from foretell.request import allowed_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,5 +186,5 @@ def test_an_answer_schema_is_made_for_the_children():
 def test_every_door_takes_them_and_names_those_there_are():
     request = TreeRequest.read({"claim": "It rains.", "grounder": "one-third", "rule": "at-least"})
     assert request.changed("tree") == {"grounder": "one-third", "rule": "at-least"}
-    assert "one-third" in known_names(TreeRequest.model_fields["grounder"])
-    assert "at-least" in known_names(TreeRequest.model_fields["rule"])
+    assert "one-third" in allowed_names(TreeRequest.model_fields["grounder"])
+    assert "at-least" in allowed_names(TreeRequest.model_fields["rule"])
