@@ -31,6 +31,7 @@ from foretell.questions.forecast import Forecast
 from foretell.report.charts.svg import Chart, chart_of
 from foretell.report.markup import Markup
 from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
+from foretell.request import errors_name_fields
 from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
@@ -293,7 +294,8 @@ def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None
         options: The options of the study, as `foretell study NAME --help` lists them, with _ for -.
     """
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
-    return run_study(chosen, chosen.options.read(options), inputs=inputs)
+    with errors_name_fields(chosen.options):
+        return run_study(chosen, chosen.options.read(options), inputs=inputs)
 
 
 def run_study(
@@ -304,15 +306,7 @@ def run_study(
     settings: Settings | None = None,
     watch: WatchProgress | None = None,
 ) -> StudyResult:
-    """Run a study with the services of this machine.
-
-    Args:
-        study: The study.
-        options: Its options.
-        inputs: Tables to use instead of those that the options name.
-        settings: The settings of this machine.
-        watch: Called with the progress and what was spent so far.
-    """
+    """Run a study with the services of this machine, or on `inputs` instead of the tables that the options name."""
     services = inputs or MachineServices(settings=settings or load_settings(), watch=watch or (lambda progress: None))
     result = study.run(services, options)
     return run_sync(result, event_loop.run) if iscoroutine(result) else result

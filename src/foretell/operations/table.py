@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from foretell.operations.requests import asking, data, runs, scoring, setup, tournaments, trees
 from foretell.plugins import load_object
-from foretell.request import OperationRequest, hints
+from foretell.request import OperationRequest, errors_name_fields, hints
 
 ROWS = (".json", ".csv", ".parquet")
 PAGES = (*ROWS, ".html", ".md")
@@ -53,12 +53,12 @@ OPERATIONS = {
     "tree ground": Operation(trees.TreeGroundRequest, "tree_research:ground"),
     "tree expand": Operation(trees.TreeExpandRequest, "tree_research:expand"),
     "tree resynthesize": Operation(trees.TreeResynthesizeRequest, "tree_research:resynthesize_judgements"),
-    "tree diff": Operation(trees.TreeDiffRequest, "tree_edit:diff"),
-    "tree history": Operation(trees.TreeHistoryRequest, "tree_edit:history"),
-    "tree report": Operation(trees.TreeReportRequest, "tree:report", (".html", ".md", ".pdf", ".json")),
+    "tree diff": Operation(trees.TreeDiffRequest, "tree_edit:diff_trees"),
+    "tree history": Operation(trees.TreeHistoryRequest, "tree_edit:tree_history"),
+    "tree report": Operation(trees.TreeReportRequest, "tree:report_tree", (".html", ".md", ".pdf", ".json")),
     "tree notebook": Operation(trees.TreeNotebookRequest, "tree:check_notebooks", (".json", ".csv")),
     "tree export": Operation(trees.TreeExportRequest, "tree:export_tree"),
-    "whatif": Operation(trees.WhatIfRequest, "what_if:compare_edits"),
+    "whatif": Operation(trees.WhatIfRequest, "what_if:what_if"),
     "demo": Operation(setup.DemoRequest, "example:demo", PAGES),
     "score": Operation(scoring.ScoreRequest, "score:score", PAGES),
     "compare": Operation(scoring.CompareRequest, "score:compare", ROWS),
@@ -166,9 +166,6 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
     The positional parameters are the arguments of the command; `settings` can be given beside them. A coroutine
     function is run to its end, even inside a notebook.
-
-    Args:
-        kind: The request that the function answers.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,17 +176,11 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
         @wraps(function)
         def called(*given: Any, **fields: Any) -> Any:
             if given and isinstance(given[0], kind):
-                result = function(*given, **fields)
-            else:
-                values = _bound(public, signature, given, fields).arguments
-                settings = values.pop("settings", None)
-                result = function(kind.read(values), settings)
-            if not iscoroutine(result):
-                return result
-            from foretell.runs import event_loop
-            from foretell.runs.event_loop import run_sync
-
-            return run_sync(result, event_loop.run)
+                return _finished(function(*given, **fields))
+            values = _bound(public, signature, given, fields).arguments
+            settings = values.pop("settings", None)
+            with errors_name_fields(kind):
+                return _finished(function(kind.read(values), settings))
 
         # `help` and tab completion show what a user can write.
         called.__name__ = called.__qualname__ = public
@@ -198,6 +189,16 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
         return called
 
     return decorate
+
+
+def _finished(result: Any) -> Any:
+    """Return a result; a coroutine is run to its end first."""
+    if not iscoroutine(result):
+        return result
+    from foretell.runs import event_loop
+    from foretell.runs.event_loop import run_sync
+
+    return run_sync(result, event_loop.run)
 
 
 def operation_signature(kind: type[OperationRequest]) -> Signature:

@@ -133,13 +133,7 @@ async def score_tournaments(
     *,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TournamentResults:
-    """Score your past rounds and tournaments beside public methods.
-
-    Args:
-        request: Which rounds, which methods, and how to score.
-        settings: This machine's; without them, from the environment.
-        tell: Called with a line about each step.
-    """
+    """Score your past rounds and tournaments beside public methods."""
     settings = settings or load_settings()
     entered = entered_tournaments(settings, request)
     notes: list[str] = []
@@ -304,7 +298,8 @@ def _score_rounds(
     if len(others.problems) > 5:
         notes.append(f"and {len(others.problems) - 5} more files that cannot be read")
     if not others.rows:
-        notes.append(f"no public method is on file for these rounds: --methods FILE, or {cache.root / FORECAST_SETS}")
+        folder = cache.root / FORECAST_SETS
+        notes.append(f"no public method is on file for these rounds: name files of methods, or put them in {folder}")
     asked = union(FORECASTBENCH, list({one.name: one for one in rounds}.values()))
     rows = [*forecasts, *others.rows, *_base_rates(asked, cache)]
     outcomes = outcome_rows(asked.questions, asked.resolutions)
