@@ -391,10 +391,17 @@ def _bases(word: str) -> Iterator[str]:
         yield word[1:]
     if word.endswith(("ija", "ila", "ta")):
         yield f"{word[:-1]}s"
+    if (compound := _COMPOUND.match(word)) is not None:
+        yield compound[1]
     if word.endswith(("aren", "ren")) and len(word) > 6:
         yield from (word[:-3], word[:-2], f"{word[:-3]}a")
 
 
+_COMPOUND = re.compile(
+    r"(januari?|februari?|august|september|oktober|november|de[cszk]ember)(?:mot|sitz|runde|sammantr|rapport|bericht|wahl|val"
+    r"|valg|rante|hoj|sank|tref|zitting|cijfer|tal|spel|kamp|derby|streik|strejk|storm|hochwasser|schnee)[a-z]{0,16}"
+)
+"""Germanic compounds such as "decembermötet", the meeting in December."""
 _LONGER_ABBREVIATIONS = frozenset(("sept", "juin", "juil", "mars", "avril", "mayo", "janv", "fevr"))
 _PERSIAN = (
     ("فروردین", "اردیبهشت", "خرداد", "تیر", "مرداد", "شهریور", "مهر", "آبان", "آذر", "دی", "بهمن", "اسفند")

@@ -372,6 +372,9 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
     told = min(_distances(language, language.told, left, right), default=None)
     if told is None and ahead is None:
         return None
+    if right and right[0] in _AND and told is not None and any(True for _ in _distances(language, language.told, left, [])):
+        # "was elected on 6 June and takes office in July": the plan is that of the next clause.
+        ahead = min(_distances(language, language.ahead, left, [], counted), default=None)
     return ahead is None or (told is not None and told < ahead)
 
 
