@@ -372,7 +372,12 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
     told = min(_distances(language, language.told, left, right), default=None)
     if told is None and ahead is None:
         return None
-    if right and right[0] in _AND and told is not None and any(True for _ in _distances(language, language.told, left, [])):
+    if (
+        right
+        and right[0] in _AND
+        and told is not None
+        and any(True for _ in _distances(language, language.told, left, []))
+    ):
         # "was elected on 6 June and takes office in July": the plan is that of the next clause.
         ahead = min(_distances(language, language.ahead, left, [], counted), default=None)
     return ahead is None or (told is not None and told < ahead)
@@ -390,12 +395,16 @@ def _lasted(language: Language, left: Sequence[str]) -> bool:
 
 
 def _is_over(language: Language, left: Sequence[str], right: Sequence[str]) -> bool:
-    """Whether a sentence begins with a deadline or the edge of a range and goes on in the past: "From 6 June it ran"."""
+    """Whether a sentence begins with the edge of a range and goes on in the past: "From 6 June it ran"."""
     if not 1 <= len(left) <= _NEAR_BEFORE or not (language.until.has(left[0]) or left[0] in language.meant | _FROM):
         return False
     words = right[1:] if right[:1] == [","] else right
     clause = next((place for place, word in enumerate(words) if word in _CLAUSE), len(words))
-    if any(_found(language, forms, right, place) for forms in (language.ahead, language.open) for place in range(len(right))):
+    if any(
+        _found(language, forms, right, place)
+        for forms in (language.ahead, language.open)
+        for place in range(len(right))
+    ):
         return False
     return any(_found(language, language.told, words[:clause], place) for place in range(min(clause, _FIRST_VERB)))
 
@@ -414,7 +423,8 @@ _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]"
 """A clause in languages without spaces between words."""
 
 
-_POSTPOSED = frozenset("fi et hu tr hi bn ta te ka hy ur kk mn az uz mr gu pa ml kn si eu".split())
+_POSTPOSED_CODES = "fi et hu tr hi bn ta te ka hy ur kk mn az uz mr gu pa ml kn si eu"
+_POSTPOSED = frozenset(_POSTPOSED_CODES.split())
 """Languages that put "until" after the date: "6 June until"."""
 _BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
 _NIGHT = frozenset(

@@ -89,11 +89,11 @@ def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
         meant = _meant(low, start, published, month, day)
         if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
             return _shown(plain, start, end)
+    # Who writes whole dates names the year where it matters, and goes on in the year named last.
     whole = any(one.precision == "day" for one in find_in_folded(low))
-    for start, end, month in _months(low):
+    for start, end, month in _months(low, after_a_year=whole):
         meant = _meant(low, start, published, month)
-        # Who writes whole dates names the year where it matters, and goes on in the year named last.
-        if whole and (meant is None or not _follows(low, start, meant.year)):
+        if whole and meant is not None and not _follows(low, start, meant.year):
             continue
         if meant is not None and is_after(meant, as_of) and _told(text, plain, low, start, end):
             return _shown(plain, start, end)
@@ -129,9 +129,10 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
             yield one.start(), one.end(), int(one["m"]), int(one["d"])
 
 
-def _months(low: str) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and number of each month name without a day and a year."""
-    named = _names().keys() & low.replace(",", " ").replace(".", " ").split()
+def _months(low: str, *, after_a_year: bool = False) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and number of each month name without a day and a year, in all lines or in those with a year."""
+    lines = "\n".join(line for line in low.split("\n") if _YEAR.search(line)) if after_a_year else low
+    named = _names().keys() & lines.replace(",", " ").replace(".", " ").split()
     places = [(*place, _names()[name]) for name in sorted(named) for place in _places(low, name)]
     if "月" in low or "월" in low:
         places += [(*one.span(), int(one["m"])) for one in _ASIAN_MONTH.finditer(low) if 1 <= int(one["m"]) <= 12]

@@ -26,7 +26,9 @@ _IN_AFTER = re.compile(
 )
 """Endings and words right after such a year."""
 _OPENS = re.compile(r"(?:^|[.!?\n]\s*)$")
-_SUBJECT = re.compile(r" (?:was|were|saw|brought|proved|turned out|marked)\b(?! (?:meant|supposed|to|set|due|expected)\b)")
+_SUBJECT = re.compile(
+    r" (?:was|were|saw|brought|proved|turned out|marked)\b(?! (?:meant|supposed|to|set|due|expected)\b)"
+)
 """What is told of a year itself: "2026 saw fewer strikes"."""
 _PART_WORDS = {
     1: "early beginning start anfang début principios comienzos início inicio inizio inizi begin början starten początek "
@@ -38,7 +40,9 @@ _PART_WORDS = {
 }
 _PARTS = {word: month for month, words in _PART_WORDS.items() for word in lower(fold(words)).split()}
 """The month from which on each part of a year begins."""
-_SMALL = frozenset(lower(fold("of the de del di des do du da van von av af år jahres roku roce года году року r année")).split())
+_SMALL = frozenset(
+    lower(fold("of the de del di des do du da van von av af år jahres roku roce года году року r année")).split()
+)
 _WON = re.compile(
     lower(
         fold(
@@ -115,4 +119,8 @@ def _first_day(before: str, after: str, year: int) -> date | None:
     if place >= 0 and (month := _PARTS.get(words[place])) is not None:
         return date(year, month, 1)
     inside = bool(words) and before[-1:] in " -" and words[-1] in _IN
-    return date(year, 1, 1) if inside or _IN_AFTER.match(after) or (_OPENS.search(before) and _SUBJECT.match(after)) else None
+    return (
+        date(year, 1, 1)
+        if inside or _IN_AFTER.match(after) or (_OPENS.search(before) and _SUBJECT.match(after))
+        else None
+    )
