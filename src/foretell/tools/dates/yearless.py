@@ -131,7 +131,7 @@ def _days(low: str) -> Iterator[tuple[int, int, int, int]]:
 
 def _months(low: str, *, after_a_year: bool = False) -> Iterator[tuple[int, int, int]]:
     """Yield start, end and number of each month name without a day and a year, in all lines or in those with a year."""
-    lines = "\n".join(line for line in low.split("\n") if _YEAR.search(line)) if after_a_year else low
+    lines = "\n".join(line for line in low.split("\n") if "20" in line) if after_a_year else low
     named = _names().keys() & lines.replace(",", " ").replace(".", " ").split()
     places = [(*place, _names()[name]) for name in sorted(named) for place in _places(low, name)]
     if "月" in low or "월" in low:
