@@ -21,8 +21,7 @@ from foretell.forecasters.series import AskedSeries
 from foretell.forecasters.series.auto import NOTHING_KNOWN, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.forecasters import PRICES
-from foretell.forecasters.series.seasonal import hybrid, knn, linear, safe
+from foretell.forecasters.series.forecasters import PRICES, hybrid, knn, linear, safe
 from foretell.metrics import Resampling, ResamplingDesign, brier_index, brier_index_from_sums, compare_paired
 from foretell.questions import Question, Target
 

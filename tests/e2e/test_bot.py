@@ -4,9 +4,7 @@ import asyncio
 import json
 import os
 import shutil
-import stat
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from click.testing import CliRunner
 
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
+from fakes.processes import forked_on_path
 from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body
 from foretell.cli import operation_command
 from foretell.practice import search_server, small_world
@@ -29,12 +28,6 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 SECRETS = {"METACULUS_TOKEN": TOKEN, "OPENROUTER_API_KEY": KEY, "BRAVE_API_KEY": KEY}
-LAUNCH = """#!{python}
-from foretell.cli.main import main
-main()
-"""
-
-
 FAR: Any = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
 
 
@@ -131,17 +124,15 @@ class Workshop:
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    launcher = tmp_path / "bin" / "foretell"
-    launcher.parent.mkdir()
-    launcher.write_text(LAUNCH.format(python=sys.executable), encoding="utf-8")
-    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    launchers = tmp_path / "bin"
+    launchers.mkdir()
     # An engine with a key, since the one without wants to be asked no more than once in five seconds.
     told = CliRunner().invoke(
         operation_command("init"), ["bot", str(tmp_path / "bot"), "--trials", "1", "--search", "brave"]
     )
     assert told.exit_code == 0, told.output
     sites = Sites()
-    with BackgroundModels(script=BRAIN) as provider:
+    with BackgroundModels(script=BRAIN) as provider, forked_on_path(launchers):
         clock = tmp_path / "clock.txt"
         clock.write_text(datetime.now(UTC).isoformat(), encoding="utf-8")
         yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider, clock=clock)

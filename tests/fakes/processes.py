@@ -4,15 +4,18 @@ They are killed, stopped and woken as any other; only the seconds that a new int
 """
 
 import atexit
+import json
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import connection, forkserver, reduction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import IO, Any
 
@@ -154,6 +157,50 @@ def run_forked(
     process = ForkedCommand(arguments, cwd=cwd, env=env, **pipes)
     told = process.communicate(timeout)
     return subprocess.CompletedProcess(list(arguments), process.wait(), *told)
+
+
+LAUNCHER = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({address!r})
+    socket.send_fds(line, [json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()], [1, 2])
+    line.shutdown(socket.SHUT_WR)
+    sys.exit(int(line.recv(16)))
+"""
+
+
+@contextmanager
+def forked_on_path(folder: Path) -> Generator[None]:
+    """Puts a `foretell` into a folder, for scripts that have it on their PATH: it is carried out by forks as well."""
+    launcher = folder / "foretell"
+    with TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as server:
+        # Not in that folder: the name of a socket may have no more than a hundred characters.
+        address = f"{short}/forks"
+        launcher.write_text(LAUNCHER.format(python=sys.executable, address=address), encoding="utf-8")
+        launcher.chmod(0o755)
+        server.bind(address)
+        server.listen()
+        serving = Thread(target=_serve, args=(server,), daemon=True)
+        serving.start()
+        yield
+        server.shutdown(socket.SHUT_RDWR)
+        serving.join()
+
+
+def _serve(server: socket.socket) -> None:
+    """One command after the other, until nobody can ask any more."""
+    with suppress(OSError):
+        while True:
+            line, _ = server.accept()
+            with line:
+                told, streams, *_ = socket.recv_fds(line, 1 << 20, 2)
+                while piece := line.recv(1 << 20):
+                    told += piece
+                arguments, cwd, env = json.loads(told)
+                process = ForkedCommand(arguments, cwd=cwd, env=env, stdout=streams[0], stderr=streams[1])
+                for number in streams:
+                    os.close(number)
+                line.sendall(str(process.wait()).encode())
 
 
 def _opened(wanted: int | IO[Any]) -> tuple[IO[str] | None, int]:

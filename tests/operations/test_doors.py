@@ -184,8 +184,8 @@ def test_a_tested_past_counts_the_same_everywhere(doors: Doors) -> None:
     spec = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"})
     for name in ("cli", "python", "web", "mcp"):
         with closing(RunStore(doors.settings(name).store)) as store:
-            keep(store, spec, 1, right=True)
-    last = f"{spec.id}-479"
+            keep(store, spec, 1, right=True, each=10)
+    last = f"{spec.id}-119"
     shown = same(doors.all(ShowRequest, run=spec.id, limit=2))
     assert "default rule" in shown["rule"]
     assert "The trials count" in same(doors.all(ShowRequest, run=spec.id, question=last))["report"]

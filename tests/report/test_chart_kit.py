@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -115,15 +116,22 @@ def test_numbers_travel_with_the_picture_and_cannot_hurt(tmp_path: Path) -> None
         figure(100, 50, "t").save(tmp_path / "t.csv")
 
 
-def history(forecasters: int) -> Chart:
+def history(forecasters: int, *, resolved: bool = False) -> Chart:
     start = datetime(2026, 9, 14, tzinfo=UTC)
     prices = [(start + timedelta(days=n), 0.3 + n / 200) for n in range(50)]
     said = {
         f"entry {i}": [(start + timedelta(days=40 + n), 0.2 + i / 50) for n in range(3)] for i in range(forecasters)
     }
-    return history_plot(
-        MarketHistory(title="Will it?", prices=prices, forecasts=said, outcome=1.0, closes=prices[-1][0])
+    ended = prices[-1][0]
+    market = MarketHistory(
+        title="Will it?",
+        prices=prices,
+        forecasts=said,
+        outcome=1.0,
+        closes=ended,
+        resolved=ended + timedelta(days=2) if resolved else None,
     )
+    return history_plot(market)
 
 
 def test_a_market_over_time_names_its_lines_and_its_days() -> None:
@@ -133,6 +141,16 @@ def test_a_market_over_time_names_its_lines_and_its_days() -> None:
     assert "more" not in made.svg
     assert "grey: 4 more" in history(15).svg
     assert len(made.csv.splitlines()) == 1 + 50 + 33
+
+
+def test_no_line_runs_through_the_names_of_the_times_that_are_marked() -> None:
+    svg = history(1, resolved=True).svg
+    names = {told: float(y) for y, told in re.findall(r'y="([\d.]+)" class="s r">(closes|resolved)', svg)}
+    marked = [(float(x), float(y)) for x, y in re.findall(r'<path d="M([\d.]+) ([\d.]+)L[^"]+" class="l-c thin"', svg)]
+    (_, closes), (_, resolved) = sorted(marked)
+    assert resolved < names["resolved"] < closes < names["closes"], "the later name is above the earlier line"
+    across = [float(y) for y in re.findall(r'<path d="M[\d.]+ ([\d.]+)L[^"]+" class="l-grid thin"', svg)]
+    assert names["closes"] < min(across), "both are above the plot"
 
 
 def test_nothing_over_time_is_said() -> None:

@@ -25,14 +25,16 @@ def market(id: str, due: datetime, price: float) -> Question:
     return Question(id=id, source="manifold", text="?", due=due, targets=(target,), closes_at=due + timedelta(days=7))
 
 
-def keep(store: RunStore, spec: RunSpec, seed: int, *, right: bool, flip_after: date | None = None) -> None:
-    """Twelve rounds of forty questions, in which the trials, or the prices, were right."""
+def keep(
+    store: RunStore, spec: RunSpec, seed: int, *, right: bool, flip_after: date | None = None, each: int = 40
+) -> None:
+    """Twelve rounds of `each` questions, in which the trials, or the prices, were right."""
     rng = np.random.default_rng(seed)
     store.begin(spec.id, spec.to_json(), "2025-01-01T00:00:00+00:00")
     questions: list[Question] = []
     told: list[Resolution] = []
-    for n in range(480):
-        due = START + timedelta(days=14 * (n // 40))
+    for n in range(12 * each):
+        due = START + timedelta(days=14 * (n // each))
         z, a = rng.normal(0, 1.5, 2)
         question = market(f"{spec.id}-{n}", due, float(sigmoid(a)))
         outcome = int(rng.random() < sigmoid(z if right else a))

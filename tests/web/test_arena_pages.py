@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -24,10 +26,19 @@ from foretell.web.boards import ArenaFilters, LeaderboardCache
 BOARD, EVENT, ENTRY = "/arena/made", "/arena/made/event/kalshi%2FKX-3", "/arena/made/entry/sharp"
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("filled") / "runs.db"
+    with closing(RunStore(path)) as store:
+        fill(store, events=24)
+    return path
+
+
 @pytest.fixture
-def arena(store: RunStore) -> RunStore:
-    fill(store, events=24)
-    return store
+def arena(filled: Path, settings: Settings, request: pytest.FixtureRequest) -> RunStore:
+    settings.home.mkdir(parents=True)
+    shutil.copy(filled, settings.store)
+    return request.getfixturevalue("store")
 
 
 def test_events_are_found_by_their_titles(arena: RunStore, client: TestClient):
@@ -199,10 +210,11 @@ def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, si
 
 @pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_pages_fit_every_screen_in_light_and_dark(arena: RunStore, site: Any, open_page: Any, width: int):
-    for scheme in ("light", "dark"):
-        shown = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        for path in (BOARD, EVENT, ENTRY, "/arena/made/events"):
-            shown.goto(f"{site.url}{path}")
+    shown = open_page(viewport={"width": width, "height": 900})
+    for path in (BOARD, EVENT, ENTRY, "/arena/made/events"):
+        shown.goto(f"{site.url}{path}")
+        for scheme in ("light", "dark"):
+            shown.emulate_media(color_scheme=scheme)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width, path
     if width == 1440:
         shown.goto(f"{site.url}{BOARD}")

@@ -261,13 +261,5 @@ def _shape(app: FastAPI, address: str) -> str | None:
     if path.startswith(("/api/", "/static")) or path.endswith(FILES) or "/raw/" in path:
         return None
     scope = {"type": "http", "method": "GET", "path": path}
-    routes = [(route.matches(scope), route) for route in _routes(app)]
-    return next((str(route.path) for (match, _), route in routes if match is Match.FULL), None)
-
-
-def _routes(app: FastAPI) -> list[Any]:
-    found: list[Any] = []
-    for route in app.routes:
-        inner = getattr(route, "original_router", None)
-        found += inner.routes if inner is not None else [route]
-    return [route for route in found if hasattr(route, "path")]
+    routes: list[Any] = [route for route in app.routes if hasattr(route, "path")]
+    return next((str(route.path) for route in routes if route.matches(scope)[0] is Match.FULL), None)

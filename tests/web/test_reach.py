@@ -86,22 +86,14 @@ def test_a_question_is_asked_by_keyboard_alone(page: Any, site: Any) -> None:
     page.get_by_text("This is the outside view").wait_for()
 
 
-def test_every_page_has_one_heading_a_language_and_named_controls(page: Any, site: Any, paths: list[str]) -> None:
-    page.goto(site.login)
-    for path in paths:
-        page.goto(site.url + path)
-        expect(page.locator("h1")).to_have_count(1)
-        assert page.evaluate("document.documentElement.lang") == "en"
-        unnamed = page.evaluate("""() => [...document.querySelectorAll(
-            'input:not([type=hidden]), select, textarea, button, a[href], svg[role=img]')]
-          .filter(e => !(e.labels && e.labels.length) && !e.textContent.trim() && !e.getAttribute('aria-label'))
-          .map(e => e.outerHTML)""")
-        assert unnamed == []
-        repeated = page.evaluate("""() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
-          return ids.filter((id, i) => ids.indexOf(id) !== i); }""")
-        assert repeated == []
-
-
+UNNAMED = """() => [...document.querySelectorAll(
+    'input:not([type=hidden]), select, textarea, button, a[href], svg[role=img]')]
+  .filter(e => !(e.labels && e.labels.length) && !e.textContent.trim() && !e.getAttribute('aria-label'))
+  .map(e => e.outerHTML)"""
+REPEATED = """() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+  return ids.filter((id, i) => ids.indexOf(id) !== i); }"""
+MOVING = """() => [...document.querySelectorAll('*')].filter(e => { const s = getComputedStyle(e);
+  return s.transitionDuration !== '0s' || s.animationName !== 'none'; }).length"""
 LUMA = """e => { const [r, g, b] = getComputedStyle(e).backgroundColor.match(/[\\d.]+/g).map(Number);
   return (0.3 * r + 0.6 * g + 0.1 * b) / 255; }"""
 CONTRAST = """() => {
@@ -116,16 +108,21 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark_are_both_readable(
-    scheme: str, open_page: Callable[..., Any], site: Any, paths: list[str]
-) -> None:
-    page = open_page(color_scheme=scheme)
+def test_every_page_is_named_still_and_readable(open_page: Callable[..., Any], site: Any, paths: list[str]) -> None:
+    """One heading, a language and named controls; nothing moves for those who ask for that; light and dark alike."""
+    page = open_page(reduced_motion="reduce")
     page.goto(site.login)
     for path in paths:
         page.goto(site.url + path)
-        assert (page.locator("body").evaluate(LUMA) > 0.5) == (scheme == "light")
-        assert page.evaluate(CONTRAST) == [], path
+        expect(page.locator("h1")).to_have_count(1)
+        assert page.evaluate("document.documentElement.lang") == "en"
+        assert page.evaluate(UNNAMED) == [], path
+        assert page.evaluate(REPEATED) == [], path
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate(MOVING) == 0, path
+            assert (page.locator("body").evaluate(LUMA) > 0.5) == (scheme == "light")
+            assert page.evaluate(CONTRAST) == [], path
 
 
 def test_the_chosen_theme_beats_that_of_the_system(open_page: Callable[..., Any], site: Any) -> None:
@@ -140,18 +137,6 @@ def test_the_chosen_theme_beats_that_of_the_system(open_page: Callable[..., Any]
     assert page.locator("body").evaluate(LUMA) < 0.5
     page.locator("#theme").click()
     assert page.locator("body").evaluate(LUMA) > 0.5
-
-
-def test_nothing_moves_for_those_who_ask_for_stillness(
-    open_page: Callable[..., Any], site: Any, paths: list[str]
-) -> None:
-    page = open_page(reduced_motion="reduce")
-    page.goto(site.login)
-    for path in paths:
-        page.goto(site.url + path)
-        moving = page.evaluate("""() => [...document.querySelectorAll('*')].filter(e => { const s = getComputedStyle(e);
-          return s.transitionDuration !== '0s' || s.animationName !== 'none'; }).length""")
-        assert moving == 0, path
 
 
 def test_pages_work_without_scripts(open_page: Callable[..., Any], site: Any, store: RunStore) -> None:

@@ -165,13 +165,20 @@ def test_runs_that_are_ticked_stand_on_one_board(client: TestClient, store: RunS
 def test_runs_without_a_common_question_are_not_compared_but_it_is_said(client: TestClient, store: RunStore) -> None:
     first = StoredRunBuilder(questions=3, trials=1).keep(store)
     second = StoredRunBuilder(questions=3, trials=2, options=("red", "green")).keep(store)
-    for run in (first, second):
+    third = StoredRunBuilder(questions=3, trials=3).keep(store)
+    for run in (first, second, third):
         decided(store, run)
     pair = {"first": first, "second": second}
     assert "have no question with an outcome in common" in str(client.get("/api/compare", params=pair).json())
     told = client.get("/compare", params=pair)
     assert told.status_code == 200
     assert "have no question with an outcome in common" in told.text
+    assert "<table" not in told.text
+    assert f'<a href="/compare?first={first}&amp;second={third}">' in told.text, "what can be compared is offered"
+    assert "(3 questions)" in told.text
+    told = client.get("/board", params={"run": [first, second]}).text
+    assert f"has no resolved question in common with run {second[:8]}" in told
+    assert "in common" not in client.get("/board", params={"run": [first, third]}).text
 
 
 def test_a_run_shows_what_is_left_of_its_budget(client: TestClient, store: RunStore) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'
 
 
-@pytest.fixture
-def written(settings: Settings, store: RunStore, tmp_path: Path) -> tuple[Path, WrittenSite]:
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """One home for all tests of this file: none of them writes to it."""
+    return Settings(home=tmp_path_factory.mktemp("site") / "home")
+
+
+@pytest.fixture(scope="module")
+def written(settings: Settings) -> tuple[Path, WrittenSite]:
     """A run with a hostile question and two trees, as files."""
     trees = settings.home / "trees"
     trees.mkdir(parents=True)
@@ -29,14 +36,15 @@ def written(settings: Settings, store: RunStore, tmp_path: Path) -> tuple[Path, 
         shutil.copy(path, trees / path.name)
     spec = RunSpec(questions=QuestionsSpec(dataset="own"), models={"agent": "openai:m"})
     question = Question(id="own/1", source="own", text=HOSTILE, due="2026-01-01", targets=(Target(id="yes"),))
-    store.begin(spec.id, spec.to_json(), "2026-01-01T00:00:00+00:00")
-    store.keep_questions(spec.id, [question])
     key = CellKey(run=spec.id, question=question.id, due=question.due.isoformat(), trial=0)
     forecast = Forecast(
         question_id="own/1", forecaster="agent", as_of=question.as_of, p={"yes": 0.3}, rationale=HOSTILE
     )
-    store.finish_cell(key, forecast)
-    out = tmp_path / "site"
+    with closing(RunStore(settings.store)) as store:
+        store.begin(spec.id, spec.to_json(), "2026-01-01T00:00:00+00:00")
+        store.keep_questions(spec.id, [question])
+        store.finish_cell(key, forecast)
+    out = settings.home.parent / "site"
     return out, _write(out, settings)
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from foretell.forecasters.prompt.answers import NO, YES, OutcomeNames, read_probabilities
+from foretell.forecasters.prompt.elicitation import NO, YES, OutcomeNames, read_probabilities
 from foretell.models.structured_output import NoJsonFound, UnusableReply, read_json
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question

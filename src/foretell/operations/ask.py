@@ -18,9 +18,8 @@ from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.forecasters.agent.answer_format import LEVELS, NUMERIC
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_model import shipped_model
-from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.outside_view import OutsideView, ReferenceClass, ReferenceQuestion
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question

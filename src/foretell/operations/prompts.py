@@ -16,7 +16,7 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, ReplyFormat
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
-from foretell.forecasters.combine.trials import ReasonsPanel
+from foretell.forecasters.combine.aggregate import ReasonsPanel
 from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.builder import ContextBuildSettings
 from foretell.forecasters.prompt.elicitation import ELICITATIONS

@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from foretell.forecasters.agent.answer_format import LEVELS
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.combine.aggregate import Aggregate
-from foretell.forecasters.combine.trials import PANEL
+from foretell.forecasters.combine.aggregate import PANEL, Aggregate
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.operations.live_question import limits_of, live_view
 from foretell.questions import trace as kinds

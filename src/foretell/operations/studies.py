@@ -18,8 +18,8 @@ import numpy as np
 from foretell.arena.spec import arena_of, read_arena
 from foretell.arena.store import ArenaStore
 from foretell.data.files import open_duckdb
+from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.combine.rows import Examples
-from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import make_forecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget

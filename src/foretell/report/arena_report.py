@@ -1,8 +1,9 @@
 """The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,51 +164,71 @@ FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
 
 
 def arena_charts(
-    view: ArenaLeaderboard, scored: ScoredArena, styles: Mapping[str, SeriesStyle] | None = None
+    view: ArenaLeaderboard,
+    scored: ScoredArena,
+    styles: Mapping[str, SeriesStyle] | None = None,
+    only: Collection[str] | None = None,
 ) -> tuple[StudyChart, ...]:
-    """Draw all charts of the page, leaving out empty ones; `styles` are the entries' marks on other pages."""
+    """Draw the charts of the page, leaving out empty ones.
+
+    Args:
+        view: The leaderboard.
+        scored: The scores it is made of.
+        styles: The entries' marks on other pages.
+        only: Names of the charts to draw; all by default.
+    """
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
-    styles = styles or series_styles([entry.name for entry in arena.entries if not entry.anchor])
-    courses = scores_over_time(scored, ranked[:MOST_COURSES])
+    marks = styles or series_styles([entry.name for entry in arena.entries if not entry.anchor])
     crowd = [CROWD] if CROWD in arena.names else []
-    apart = [name for name in pairs.names if name != ALWAYS_HALF]
-    lines = [(line.entry, line.fair) for line in view.lines]
-    rows = [ForestRow(name=entry.name, interval=brier, anchor=entry.anchor) for entry, brier in lines if brier]
-    found: dict[str, tuple[str, Chart | None]] = {
-        "brier": (
-            "Brier score",
-            forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=CROWD),
-        ),
-        "over-time": ("Score over time", over_time_figure(courses, styles) if courses else None),
+
+    def scores() -> Chart:
+        lines = [(line.entry, line.fair) for line in view.lines]
+        rows = [ForestRow(name=entry.name, interval=brier, anchor=entry.anchor) for entry, brier in lines if brier]
+        return forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=CROWD)
+
+    def over_time() -> Chart | None:
+        courses = scores_over_time(scored, ranked[:MOST_COURSES])
+        return over_time_figure(courses, marks) if courses else None
+
+    def differences() -> Chart:
+        return difference_heatmap(pairs.names, pairs.matrix, label="Brier", decimals=3, low_is_better=True)
+
+    def distances() -> Chart:
+        apart = [name for name in pairs.names if name != ALWAYS_HALF]
+        distance = divergence(scored, apart).distance
+        return distance_heatmap(apart, distance, label="mean L2 distance of an event's forecasts")
+
+    def reliability(name: str) -> Chart:
+        p = arena.row(name)
+        return reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=name)
+
+    def conservatism(name: str) -> Chart:
+        return conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
+
+    charts: dict[str, tuple[str, Callable[[], Chart | None]]] = {
+        "brier": ("Brier score", scores),
+        "over-time": ("Score over time", over_time),
         "lead-time": (
             "Brier score by time to close, on the same markets",
-            _lead_times(view, [CROWD, *several], styles),
+            lambda: _lead_times(view, [CROWD, *several], marks),
         ),
-        "category": ("Brier by category", _categories(view, [*crowd, *several], styles)),
-        "cost": ("Accuracy and cost", _frontier(view)),
-        "pairs": (
-            "Paired differences of Brier scores",
-            difference_heatmap(pairs.names, pairs.matrix, label="Brier", decimals=3, low_is_better=True),
-        ),
-        "divergence": (
-            "How far entries are apart",
-            distance_heatmap(
-                apart, divergence(scored, apart).distance, label="mean L2 distance of an event's forecasts"
-            ),
-        ),
+        "category": ("Brier by category", lambda: _categories(view, [*crowd, *several], marks)),
+        "cost": ("Accuracy and cost", lambda: _frontier(view)),
+        "pairs": ("Paired differences of Brier scores", differences),
+        "divergence": ("How far entries are apart", distances),
     }
     drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
     for i, name in enumerate(drawn, 1):
-        p = arena.row(name)
-        chart = reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=name)
-        found[f"reliability-{i}"] = (f"Reliability of {name}", chart)
+        charts[f"reliability-{i}"] = (f"Reliability of {name}", partial(reliability, name))
     for i, name in enumerate(best if crowd else [], 1):
-        chart = conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
-        found[f"conservatism-{i}"] = (f"{name} against the market", chart)
+        charts[f"conservatism-{i}"] = (f"{name} against the market", partial(conservatism, name))
+    wanted = {name: charts[name] for name in charts if only is None or name in only}
     return tuple(
-        StudyChart(name=name, title=title, chart=chart) for name, (title, chart) in found.items() if chart is not None
+        StudyChart(name=name, title=title, chart=chart)
+        for name, (title, draw) in wanted.items()
+        if (chart := draw()) is not None
     )
 
 

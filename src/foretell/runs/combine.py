@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import get_args
 
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.forecasters.combine.aggregate import PANEL, Aggregate, Rule
 from foretell.forecasters.combine.coherence import coherent
 from foretell.forecasters.combine.rows import TrialRows, rows_of_question
 from foretell.forecasters.combine.rules import ExplainsItself, FittedRule, TrainingOverlap, apply
-from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question

@@ -13,7 +13,7 @@ from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.data.untrusted import question_for_prompt
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.combine.trials import ReasonsPanel
+from foretell.forecasters.combine.aggregate import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, make_forecaster
 from foretell.forecasters.forecaster import asks_models as forecaster_asks_models
 from foretell.forecasters.prompt.forecaster import PromptForecaster

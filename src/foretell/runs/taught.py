@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod, FittedDefault, forecast_past
 from foretell.forecasters.combine.rows import Examples, TrialRows, rows_of_question, stacked
 from foretell.forecasters.combine.rules import Training
-from foretell.forecasters.combine.trials import PANEL
 from foretell.metrics.arrays import Floats
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast

@@ -14,7 +14,7 @@ import numpy as np
 from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_key
 from foretell.data.files import write_atomically
 from foretell.data.untrusted import rows_as_csv
-from foretell.forecasters.combine.trials import PANEL
+from foretell.forecasters.combine.aggregate import PANEL
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison
 from foretell.questions.as_of import instant

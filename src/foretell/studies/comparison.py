@@ -224,9 +224,17 @@ def comparison_study(
     both = {name: forecasts.p_of(name) for name in (first, second)}
     outcome, weight = forecasts.targets.outcome, forecasts.targets.weight
     common = np.all([np.isfinite(p) for p in both.values()], axis=0)
+    if not pair.differences:
+        return StudyResult(
+            name="comparison",
+            title=f"{first} and {second}",
+            sentences=(pair_headline(pair),),
+            tables=(),
+            settings={"targets both answered": 0},
+        )
     agreement = agreement_plot(both[first], both[second], names=(first, second))
     charts = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
-    for place, (name, p) in enumerate(both.items() if common.any() else (), 1):
+    for place, (name, p) in enumerate(both.items(), 1):
         drawn = reliability_diagram(p[common], outcome[common], weight[common], name=name)
         charts.append(StudyChart(name=f"reliability-{place}", title=f"Reliability of {name}", chart=drawn))
     return StudyResult(

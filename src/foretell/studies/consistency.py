@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from foretell.forecasters.combine.claims import Order, orders
 from foretell.forecasters.combine.claims import OrderedClaims as Line
 from foretell.forecasters.combine.coherence import target_claim
-from foretell.forecasters.prompt.answers import OutcomeNames
+from foretell.forecasters.prompt.elicitation import OutcomeNames
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.metrics.agreement import chain_gap, logical_chain_score
 from foretell.metrics.bootstrap import Interval, Resampling

@@ -16,7 +16,7 @@ import numpy as np
 
 from foretell.data.datasets.question_files import ONLY_TARGET, read_outcomes
 from foretell.forecasters.forecaster import Context, attempt
-from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
+from foretell.forecasters.prompt.elicitation import OutcomeNames, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import (
     PredictionContext,

@@ -11,8 +11,8 @@ from foretell.data.datasets.forecastbench_tables import read_question_tables
 from foretell.data.datasets.question_set import QuestionSet, outcome_key
 from foretell.data.files import open_duckdb
 from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates, Rates
+from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.combine.rows import Examples, TrialRows
-from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, known_at, ranked
 from foretell.forecasters.prompt.rendering import BOTH, VIEWS
 from foretell.forecasters.tree.proposition import Tree

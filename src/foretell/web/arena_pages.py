@@ -410,7 +410,7 @@ def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesSty
     """Return the entry's charts with their titles, in the order of the page."""
     if name not in report.scored.arena.names:
         return []
-    drawn = {one.name: one.chart for one in arena_charts(report.view, report.scored, styles)}
+    drawn = {one.name: one.chart for one in arena_charts(report.view, report.scored, styles, ENTRY_CHARTS)}
     return [(title, drawn[chart]) for chart, title in ENTRY_CHARTS.items() if chart in drawn]
 
 

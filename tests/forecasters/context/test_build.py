@@ -22,7 +22,7 @@ from foretell.forecasters.prompt import (
     ContextUnavailable,
     render,
 )
-from foretell.forecasters.prompt.search import SAME_ADDRESS, SAME_WORDS, fuse, page_of
+from foretell.forecasters.prompt.builder import SAME_ADDRESS, SAME_WORDS, fuse, page_of
 from foretell.forecasters.prompt.summaries import extract, sentences, template_queries
 from foretell.models import Journal, ModelError, ModelRoles, Reply, Request, TokenCount
 from foretell.models.providers import ScriptedModel

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.forecasters.series import AskedSeries
-from foretell.forecasters.series.seasonal import (
+from foretell.forecasters.series.forecasters import (
     PRIOR_YEARS,
     Neighbourhood,
     cyclic_distance,

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import norm
 
 from foretell.forecasters.series import AskedSeries, SeriesChances
-from foretell.forecasters.series.seasonal import hybrid, linear, safe
+from foretell.forecasters.series.forecasters import hybrid, linear, safe
 
 DAYS = np.arange("2024-01-01", "2024-01-05", dtype="M8[D]")
 VALUES = np.array([1.0, 3.0, 2.0, 4.0])

@@ -8,6 +8,7 @@ from foretell.forecasters.base_rates.baselines import CrowdForecaster as CrowdFo
 from foretell.forecasters.base_rates.baselines import MarketForecaster as MarketForecaster
 from foretell.forecasters.base_rates.outside_fit import fit_outside as fit_outside
 from foretell.forecasters.base_rates.outside_view import OutsideView as OutsideView
+from foretell.forecasters.base_rates.outside_view import ReferenceClass as ReferenceClass
 from foretell.forecasters.base_rates.past import NEVER as NEVER
 from foretell.forecasters.base_rates.past import Past as Past
 from foretell.forecasters.base_rates.past import PastAnswer as PastAnswer
@@ -19,6 +20,5 @@ from foretell.forecasters.base_rates.rates import PAPER_RATES as PAPER_RATES
 from foretell.forecasters.base_rates.rates import PastOutcomes as PastOutcomes
 from foretell.forecasters.base_rates.rates import Rates as Rates
 from foretell.forecasters.base_rates.rates import effective_weights as effective_weights
-from foretell.forecasters.base_rates.reference_class import ReferenceClass as ReferenceClass
 from foretell.forecasters.base_rates.same_question import compare as compare
 from foretell.forecasters.base_rates.same_question import sense as sense

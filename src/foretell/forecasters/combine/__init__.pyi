@@ -2,6 +2,8 @@
 # ruff: noqa
 
 from foretell.forecasters.combine.aggregate import Aggregate as Aggregate
+from foretell.forecasters.combine.aggregate import PANEL as PANEL
+from foretell.forecasters.combine.aggregate import ReasonsPanel as ReasonsPanel
 from foretell.forecasters.combine.aggregate import extremised as extremised
 from foretell.forecasters.combine.aggregate import logit_mean as logit_mean
 from foretell.forecasters.combine.aggregate import mean as mean
@@ -15,7 +17,12 @@ from foretell.forecasters.combine.calibration import HierarchicalPlatt as Hierar
 from foretell.forecasters.combine.calibration import Isotonic as Isotonic
 from foretell.forecasters.combine.calibration import Platt as Platt
 from foretell.forecasters.combine.claims import orders as orders
+from foretell.forecasters.combine.coherence import at_most_one as at_most_one
 from foretell.forecasters.combine.coherence import coherent as coherent
+from foretell.forecasters.combine.coherence import exactly_one as exactly_one
+from foretell.forecasters.combine.coherence import falling as falling
+from foretell.forecasters.combine.coherence import implied as implied
+from foretell.forecasters.combine.coherence import rising as rising
 from foretell.forecasters.combine.crossfit import GROUPINGS as GROUPINGS
 from foretell.forecasters.combine.crossfit import across as across
 from foretell.forecasters.combine.crossfit import gain as gain
@@ -41,11 +48,6 @@ from foretell.forecasters.combine.ensemble import weighted as weighted
 from foretell.forecasters.combine.logistic import LogisticProblem as LogisticProblem
 from foretell.forecasters.combine.logistic import coefficients_without as coefficients_without
 from foretell.forecasters.combine.logistic import fit_logistic_ridge as fit_logistic_ridge
-from foretell.forecasters.combine.projection import at_most_one as at_most_one
-from foretell.forecasters.combine.projection import exactly_one as exactly_one
-from foretell.forecasters.combine.projection import falling as falling
-from foretell.forecasters.combine.projection import implied as implied
-from foretell.forecasters.combine.projection import rising as rising
 from foretell.forecasters.combine.rows import Examples as Examples
 from foretell.forecasters.combine.rows import Strings as Strings
 from foretell.forecasters.combine.rows import TrialRows as TrialRows
@@ -70,5 +72,3 @@ from foretell.forecasters.combine.shrink import FittedBayesShrink as FittedBayes
 from foretell.forecasters.combine.shrink import FittedShrink as FittedShrink
 from foretell.forecasters.combine.shrink import Shrink as Shrink
 from foretell.forecasters.combine.shrink import TrialSpread as TrialSpread
-from foretell.forecasters.combine.trials import PANEL as PANEL
-from foretell.forecasters.combine.trials import ReasonsPanel as ReasonsPanel

@@ -4,13 +4,13 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.forecasters.prompt.adapter": "ContextAdapter context_toolbox on_context",
-    "foretell.forecasters.prompt.answers": "ElicitedAnswer OutcomeNames read_probabilities read_votes",
     "foretell.forecasters.prompt.builder": (
         "ContextBuild ContextBuildSettings ContextBuilder ContextUnavailable NOT_TELLING SUMMARY_LEAKS TOO_LATE "
         "TOO_MANY"
     ),
     "foretell.forecasters.prompt.elicitation": (
-        "ASKED ELICITATIONS Elicitation ElicitationCall PROMPTS call_of read_elicitation"
+        "ASKED ELICITATIONS Elicitation ElicitationCall ElicitedAnswer OutcomeNames PROMPTS call_of read_elicitation "
+        "read_probabilities read_votes"
     ),
     "foretell.forecasters.prompt.forecaster": "PromptForecaster fit",
     "foretell.forecasters.prompt.prediction_context": (

@@ -4,10 +4,6 @@
 from foretell.forecasters.prompt.adapter import ContextAdapter as ContextAdapter
 from foretell.forecasters.prompt.adapter import context_toolbox as context_toolbox
 from foretell.forecasters.prompt.adapter import on_context as on_context
-from foretell.forecasters.prompt.answers import ElicitedAnswer as ElicitedAnswer
-from foretell.forecasters.prompt.answers import OutcomeNames as OutcomeNames
-from foretell.forecasters.prompt.answers import read_probabilities as read_probabilities
-from foretell.forecasters.prompt.answers import read_votes as read_votes
 from foretell.forecasters.prompt.builder import ContextBuild as ContextBuild
 from foretell.forecasters.prompt.builder import ContextBuildSettings as ContextBuildSettings
 from foretell.forecasters.prompt.builder import ContextBuilder as ContextBuilder
@@ -20,9 +16,13 @@ from foretell.forecasters.prompt.elicitation import ASKED as ASKED
 from foretell.forecasters.prompt.elicitation import ELICITATIONS as ELICITATIONS
 from foretell.forecasters.prompt.elicitation import Elicitation as Elicitation
 from foretell.forecasters.prompt.elicitation import ElicitationCall as ElicitationCall
+from foretell.forecasters.prompt.elicitation import ElicitedAnswer as ElicitedAnswer
+from foretell.forecasters.prompt.elicitation import OutcomeNames as OutcomeNames
 from foretell.forecasters.prompt.elicitation import PROMPTS as PROMPTS
 from foretell.forecasters.prompt.elicitation import call_of as call_of
 from foretell.forecasters.prompt.elicitation import read_elicitation as read_elicitation
+from foretell.forecasters.prompt.elicitation import read_probabilities as read_probabilities
+from foretell.forecasters.prompt.elicitation import read_votes as read_votes
 from foretell.forecasters.prompt.forecaster import PromptForecaster as PromptForecaster
 from foretell.forecasters.prompt.forecaster import fit as fit
 from foretell.forecasters.prompt.prediction_context import PredictionContext as PredictionContext

@@ -7,11 +7,15 @@ from typing import Any, ClassVar
 
 from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
-from foretell.forecasters.combine.projection import Distance, check_distance
+from foretell.forecasters.combine.coherence import CoherentProbabilities, Distance, check_distance, coherent
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
-from foretell.forecasters.prompt.answers import ElicitedAnswer
-from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, call_of, read_elicitation
+from foretell.forecasters.prompt.elicitation import (
+    Elicitation,
+    ElicitationCall,
+    ElicitedAnswer,
+    call_of,
+    read_elicitation,
+)
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view, readable
 from foretell.models.model import ModelError, ModelSettings

@@ -11,7 +11,7 @@ from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.base_rates.rates import Rates, effective_weights
-from foretell.forecasters.combine.projection import falling, rising
+from foretell.forecasters.combine.coherence import falling, rising
 from foretell.forecasters.combine.rows import Days, sigmoid
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.forecasters import Auto, read_series_question

@@ -63,6 +63,8 @@ def _whole_steps(x: ChartScale) -> list[tuple[int, str]]:
 
 NAMED = 12
 """Maximum number of lines with a name and marks; further ones are thin and grey."""
+NOTE_ROW = 14.0
+"""Height of a marked time's name above the plot."""
 MOST_HITS = 400
 """Maximum number of points of one line that can be read out individually."""
 Points = Sequence[tuple[datetime, float]]
@@ -108,7 +110,8 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
     styles = series_styles(named, shown.styles)
     values = [value for points in lines.values() for _, value in points]
     room = min(max(len(name) + 7 for name in named) * 7.0, width * 0.36)
-    top, bottom = 34.0, height - 30.0
+    above = 34.0
+    top, bottom = above + NOTE_ROW * len(shown.notes), height - 30.0
     moments = [at for points in lines.values() for at, _ in points] + [at for at, _ in shown.notes]
     x = date_scale(moments, 48, width - room - 24)
     if shown.percent and (min(values) < 0.25 or max(values) > 0.75):
@@ -144,7 +147,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         y_axis(y, x.start, x.stop, percent=shown.percent),
         date_axis(x, bottom, top),
         *([line(x.start, y(shown.level), x.stop, y(shown.level), "l-muted dash")] if shown.level is not None else []),
-        *(_dated_note(at, told, x, top + 14 * i, bottom) for i, (at, told) in enumerate(shown.notes)),
+        *_dated_notes(shown.notes, x, above, bottom),
         _news_ticks(shown.news, x, bottom),
         *parts,
         end_labels(ends, x.stop + 18, room, top, bottom),
@@ -181,13 +184,15 @@ def _dated_marks(
     return found
 
 
-def _dated_note(at: datetime, told: str, x: ChartScale, top: float, bottom: float) -> Markup:
-    place = x(at.timestamp())
-    side = "r" if place > (x.start + x.stop) / 2 else ""
-    return join(
-        line(place, top, place, bottom, "l-c thin"),
-        text(place + (-5 if side else 5), top + 10, shorten(told, 40), f"s {side}".strip(), tip=told),
-    )
+def _dated_notes(notes: Sequence[tuple[datetime, str]], x: ChartScale, top: float, bottom: float) -> list[Markup]:
+    """Draw a line for each time, named above the plot; the latest is on top, so that no line crosses a name."""
+    found: list[Markup] = []
+    for row, (at, told) in enumerate(sorted(notes, reverse=True)):
+        place, y = x(at.timestamp()), top + NOTE_ROW * row
+        fits = len(told) * LETTER < place
+        found.append(line(place, y - 10, place, bottom, "l-c thin"))
+        found.append(text(place + (-5 if fits else 5), y, shorten(told, 40), "s r" if fits else "s", tip=told))
+    return found
 
 
 def _news_ticks(news: Sequence[tuple[datetime, str]], x: ChartScale, bottom: float) -> Markup:
@@ -195,7 +200,9 @@ def _news_ticks(news: Sequence[tuple[datetime, str]], x: ChartScale, bottom: flo
     if not there:
         return Markup("")
     ticks = [rect(place - 1.5, bottom - 8, 3, 8, "f-muted", tip=shorten(told, 160)) for place, told in there]
-    return join(*ticks, text(x.stop + 18, bottom, "▮ reports", "s k", tip="Reports that everybody was shown, by date"))
+    return join(
+        *ticks, text(x.stop + 18, bottom + 15, "▮ reports", "s k", tip="Reports that everybody was shown, by date")
+    )
 
 
 # One market over time: its price, what was forecast at each moment, and how it came out.

@@ -1,7 +1,7 @@
 """Arenas: the list, the board with its filters, events and their history; comparisons of entries or of runs."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -313,9 +313,38 @@ def show_comparison(
             study, parts = _comparison(here, first, second, choices)
         except InputError as error:
             reason = str(error)
-    return html_page(
-        request, "compare.html", study, reason=reason, parts=parts, choices=choices, first=first, second=second
-    )
+    nothing = study is not None and not study.tables and not arena
+    more: dict[str, Any] = {
+        "reason": reason,
+        "parts": parts,
+        "choices": choices,
+        "first": first,
+        "second": second,
+        "offered": _comparable(here, choices["choices"], (first, second)) if nothing else {},
+    }
+    return html_page(request, "compare.html", study, **more)
+
+
+def _comparable(
+    here: WebState, choices: Sequence[Mapping[str, str]], runs: Iterable[str]
+) -> dict[tuple[str, str], list[tuple[str, str, int]]]:
+    """By id and name of a run, the id and name of others with resolved questions in common, and how many these are."""
+    names = {one["id"]: one["name"] for one in choices}
+    return {
+        (run, names[run]): [
+            (other, names[other], shared)
+            for other, shared in here.store.database.read(_SHARED_SQL, (run, run))
+            if other in names
+        ][:MOST_OFFERED]
+        for run in runs
+    }
+
+
+_SHARED_SQL = """
+select other.run, count(distinct other.question || ' ' || other.due) from run_outcome other join run_outcome mine
+on mine.question = other.question and mine.due = other.due and mine.target = other.target
+where mine.run = ? and other.run <> ? group by other.run order by 2 desc, 1"""
+MOST_OFFERED = 5
 
 
 @router.get("/api/board", tags=["compare"])
@@ -412,7 +441,13 @@ def _board(here: WebState, runs: Sequence[str]) -> tuple[Scoreboard, StudyResult
         # The same operation as `foretell score --run …`, so that it is the same answer.
         found = score(ScoreRequest(runs=ids), here.settings)
         assert isinstance(found, ScoreResult)
-        return found.board, *_drawn(found.board, OwnTables(runs=ids))
+        study, parts = _drawn(found.board, OwnTables(runs=ids))
+        shared = {other for other, _ in here.store.database.read(_SHARED_SQL, (ids[0], ids[0]))}
+        if apart := [row.name or f"run {row.id[:8]}" for row in rows[1:] if row.id not in shared]:
+            first = rows[0].name or f"run {ids[0][:8]}"
+            text = f"{first} has no resolved question in common with {', '.join(apart)}"
+            study = replace(study, sentences=(f"{text}, so the scores below do not show which is better.",))
+        return found.board, study, parts
 
     return here.boards.kept(("board", *ids), here.answered(*rows), make)
 
