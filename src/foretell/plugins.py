@@ -5,11 +5,12 @@ Built-in plug-ins are listed in `BUILT_IN`. Another package announces its own in
 `register`. docs/design/plugins.md describes the interface of each kind.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
+from inspect import signature
 from typing import Any, overload
 
 from foretell.questions.errors import InputError
@@ -341,3 +342,22 @@ class KeyVariables(Mapping[str, tuple[str, ...]]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def takes_arguments(function: Callable[..., Any], *counts: int) -> bool:
+    """Whether a function can be called with one of these numbers of positional arguments.
+
+    >>> [takes_arguments(one, 1, 2) for one in (lambda: 0, lambda a: a, lambda a, b, c: a, lambda a, *, b: a)]
+    [False, True, False, False]
+    """
+    try:
+        parameters = signature(function)
+    except (TypeError, ValueError):
+        return True  # A built-in function that does not say what it takes.
+    for count in counts:
+        try:
+            parameters.bind(*range(count))
+        except TypeError:
+            continue
+        return True
+    return False

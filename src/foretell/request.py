@@ -7,7 +7,9 @@ schema and Python its signature, so adding an option means adding one field.
 import ast
 import inspect
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
 from itertools import pairwise
@@ -20,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from foretell.plugins import load_object
-from foretell.questions.errors import InputError, plain_problem
+from foretell.questions.errors import InputError, known_names, plain_problem
 
 
 class OperationRequest(BaseModel):
@@ -80,8 +82,9 @@ class OperationRequest(BaseModel):
                     f"should be {' or '.join(dict.fromkeys(reasons))}", column=str(first["loc"][0])
                 ) from None
             column = ".".join(str(part) for part in first["loc"]) or None
-            hint = f"there are {', '.join(cls.model_fields)}" if first["type"] == "extra_forbidden" else None
-            problem = "there is no such option" if hint else plain_problem(first)
+            unknown = first["type"] == "extra_forbidden"
+            hint = known_names(str(first["loc"][-1]), list(cls.model_fields)) if unknown else None
+            problem = "there is no such option" if unknown else plain_problem(first)
             raise InputError(problem, column=column, hint=hint) from None
 
 
@@ -170,7 +173,58 @@ def hints(field: FieldInfo) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", extra.get("hints", {})) if isinstance(extra, dict) else {}
 
 
-def known_names(field: FieldInfo) -> tuple[str, ...]:
+def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
+    """Return the spellings of a field on the command line, the short form first.
+
+    >>> flags("as_of", setting(None, "Ask as of then."))
+    ('--as-of',)
+    """
+    spelled = hints(info).get("flag") or f"--{name.replace('_', '-')}"
+    return tuple(spelled.split("/"))
+
+
+COMMAND_OR_FLAG = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-z][a-z-]*")
+
+
+@contextmanager
+def errors_name_fields(request: type[OperationRequest]) -> Generator[None]:
+    """Name the fields of a request in the errors raised inside, for callers that do not type commands.
+
+    Errors name options as the command line spells them, because a flag can be told from any other word. A whole
+    command, such as `foretell doctor --repair`, stays as it is.
+
+    >>> class Asked(OperationRequest):
+    ...     network: bool = setting(True, "Use the network.")
+    ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
+    >>> with errors_name_fields(Asked):
+    ...     raise InputError("not with --no-network", column="--run", hint="foretell data pull --latest")
+    Traceback (most recent call last):
+    foretell.questions.errors.InputError: field runs: not with `network=False` (foretell data pull --latest)
+    """
+    names = {flag: name for name, info in request.model_fields.items() for flag in flags(name, info)}
+
+    def field(flag: str) -> str:
+        positive = names.get(flag.replace("--no-", "--", 1))
+        if flag not in names and positive is not None:
+            return f"{positive}=False"
+        return names.get(flag, flag.removeprefix("--").replace("-", "_"))
+
+    def respelled(text: str) -> str:
+        return COMMAND_OR_FLAG.sub(lambda found: f"`{field(found[0])}`" if found[0][0] == "-" else found[0], text)
+
+    try:
+        yield
+    except InputError as error:
+        error.problem = respelled(error.problem)
+        error.hint = error.hint and respelled(error.hint)
+        if error.column and error.column.startswith("--"):
+            error.column = ".".join([field(error.column.split()[0]), *error.column.split()[1:]])
+        elif error.column and error.column.lower() in request.model_fields:
+            error.column = error.column.lower()
+        raise
+
+
+def allowed_names(field: FieldInfo) -> tuple[str, ...]:
     """Return the names that a field may hold, including plug-ins; empty if any value is allowed."""
     place = hints(field).get("names")
     return tuple(load_object(place)) if place else ()

@@ -59,9 +59,12 @@ def test_complaints_name_the_field_and_quote_nothing(complain: Any, told: str) -
     assert URL in str(caught.value)
 
 
-def test_what_is_not_json_is_not_quoted() -> None:
+@pytest.mark.parametrize(
+    "body", [b"secret result", b"\xff\xfe{", b"", b"[" * 100_000], ids=["text", "bytes", "", "deep"]
+)
+def test_what_is_not_json_is_not_quoted(body: bytes) -> None:
     with pytest.raises(MalformedPayload, match="not JSON") as caught:
-        Payload.of(HttpResponse(status=200, body=b"secret result", hops=(URL,)))
+        Payload.of(HttpResponse(status=200, body=body, hops=(URL,)))
     assert caught.value.__context__ is None
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,6 +76,13 @@ def test_a_price_that_nobody_knows_is_asked_for_before_anything_is_spent(tmp_pat
         assert "needs a known price" in json.dumps(answer)
         assert "model_price" in json.dumps(answer)
     assert not (tmp_path / "home").exists()
+
+
+def test_the_page_lists_every_tool_once():
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    first_cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    listed = [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(listed) == sorted(tool.name for tool in TOOLS)
 
 
 def test_every_schema_is_a_closed_object(tmp_path: Path):

@@ -87,7 +87,7 @@ def test_the_complete_of_an_object_may_be_synchronous_and_return_text() -> None:
 
 
 def test_a_function_without_parameters_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(InputError, match="takes nothing"):
+    with pytest.raises(InputError, match="cannot be a model"):
         model_name(lambda: "0.4")
 
 
@@ -108,7 +108,7 @@ def test_what_goes_wrong_inside_is_a_failure_of_the_model() -> None:
         ask(model_name(broken))
     with pytest.raises(ModelError, match="returned int"):
         ask(model_name(lambda prompt: 1))
-    with pytest.raises(InputError, match="takes nothing"):
+    with pytest.raises(InputError, match="cannot be a model"):
         ask(model_name(lambda: "x"))
     with pytest.raises(InputError, match="is not a model"):
         model_name(7)

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 import foretell
-from foretell.cli import cli, flags
+from foretell.cli import cli
 from foretell.mcp import ReadableFiles, ServerPermissions, run_tool
 from foretell.models import Budget
 from foretell.operations import AskRequest, RunRequest, ScoreRequest, ShowRequest, TreeRequest, WhatIfRequest
-from foretell.request import OperationRequest, hints, is_list
+from foretell.request import OperationRequest, flags, hints, is_list
 from foretell.runs import Settings, load_settings
 from foretell.web import create_app
 

@@ -171,7 +171,7 @@ def test_every_door_shows_the_matches(online: Settings):
     assert 'id="matches"' in page
     assert "only related, not used" in page
     assert alone["basis"] == "wording"
-    assert "--no-network" in " ".join(alone["notes"])
+    assert "the network is switched off" in " ".join(alone["notes"])
 
 
 def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -281,7 +281,7 @@ def test_a_question_without_words_is_refused_and_several_outcomes_have_their_own
     with pytest.raises(InputError, match="no words"):
         ask("???", model="none", network=False, settings=home)
     undated = ask("Will it snow in Oslo?", model="none", network=False, settings=home)
-    assert any("--closes" in note for note in undated.notes)
+    assert any("say when it closes" in note for note in undated.notes)
     found = ask("Who wins?", model="none", network=False, options=("Ann", "Bob", "Cy"), settings=home)
     assert "exactly one comes true" in found.rationale
     assert "this one" not in found.rationale
@@ -385,7 +385,7 @@ def test_a_price_is_a_walk():
 def test_what_yes_does_not_answer_is_refused_with_a_way_out(text: str, tmp_path: Path):
     with pytest.raises(InputError, match="has no probability of yes") as refused:
         ask(text, model="none", network=False, settings=Settings(home=tmp_path))
-    assert "--option" in str(refused.value)
+    assert "`options`" in str(refused.value)
     assert ask(text, model="none", network=False, options=("A", "B"), settings=Settings(home=tmp_path)).p.keys() == {
         "A",
         "B",

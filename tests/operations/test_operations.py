@@ -4,11 +4,13 @@ import asyncio
 import csv
 import json
 from datetime import date
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import foretell
 from foretell.operations import (
@@ -301,6 +303,52 @@ def test_details_are_those_of_the_board_also_for_two_kinds(tables: Any):
         assert (one.peer, one.adjusted) == (board[one.forecaster]["peer"], board[one.forecaster]["adjusted_brier"])
 
 
+def test_a_group_of_few_clusters_is_marked_in_every_table():
+    kinds = ["market"] * 40 + ["dataset"] * 8
+    found = score.score(request(rows_of({"me": [0.7] * 40 + [0.6, 0.4] * 4}, [1] * 48, kind=kinds)))
+    assert isinstance(found, score.ScoreResult)
+    printed = Console(width=120, record=True, file=StringIO())
+    found.print(printed)
+    mark = "only 8 clusters: take intervals with care"
+    for text in (printed.export_text(), found.to_markdown(), found.to_html()):
+        assert mark in text
+        assert "only 40 clusters" not in text
+
+
+def test_json_names_every_p_value_for_what_it_is(tables: Any):
+    found = score.score(request(tables)).to_dict()["differences"][0]
+    assert {"p_corrected"} == {name for name in found if name.startswith("p")}
+    assert {"p_one_sided", "p_two_sided"} == {name for name in found["comparison"] if name.startswith("p")}
+
+
+def test_a_forecast_of_one_half_takes_no_side_in_mcnemars_test():
+    forecasts, outcomes = rows_of({"me": [0.5, 0.5, 0.9, 0.9], "you": [0.9, 0.1, 0.5, 0.1]}, [0, 0, 1, 1])
+    found = score.compare(CompareRequest.read({
+        "forecasters": ("me", "you"), "forecasts": forecasts, "outcomes": outcomes, "metric": "accuracy", "draws": 100,
+    }))  # fmt: skip
+    test = found.pairs[0].mcnemar
+    assert test is not None
+    assert (test.n, test.only_a, test.only_b, test.left_out) == (1, 1, 0, 3)
+    printed = Console(width=120, record=True, file=StringIO())
+    found.print(printed)
+    assert "3 targets left out: a forecast of 0.5 takes no side" in " ".join(printed.export_text().split())
+
+
+def test_difficulty_is_the_error_of_a_price_unless_it_is_that_of_a_dataset():
+    forecasts, outcomes = rows_of({"a": [0.9, 0.2, 0.6], "b": [0.7, 0.4, 0.5]}, [1, 0, 1], price=[0.8, 0.1, None])
+    plain = score.errors(ErrorsRequest.read({"forecaster": "a", "forecasts": forecasts, "outcomes": outcomes}))
+    hard = list(plain.difficulty.values())
+    assert hard[:2] == pytest.approx([0.04, 0.01])
+    board = score.score(request((forecasts, outcomes), metrics="all"))
+    assert isinstance(board, score.ScoreResult)
+    rows = board.table
+    assert rows.difficulty.tolist() == pytest.approx(hard)
+    assert (rows.difficulty - rows.anchored_difficulty).std() == pytest.approx(0)
+    datasets = [{**row, "kind": "dataset"} for row in outcomes]
+    other = score.errors(ErrorsRequest.read({"forecaster": "a", "forecasts": forecasts, "outcomes": datasets}))
+    assert list(other.difficulty.values())[:2] != pytest.approx([0.04, 0.01])
+
+
 def test_files_of_comparisons_hold_two_sided_and_corrected_p_values(tables: Any):
     found = score.compare(CompareRequest.read({
         "forecasters": (*NAMES[1:], "good"), "forecasts": tables[0], "outcomes": tables[1], "by": "source",
@@ -406,3 +454,26 @@ def test_python_calls_read_as_in_any_library() -> None:
         foretell.ask("Will it rain?", model=3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="'Will it rain\\?' is not a Question"):
         foretell.backtest("prior", ["Will it rain?"])  # pyright: ignore[reportArgumentType]
+
+
+def test_a_function_that_takes_the_wrong_arguments_is_refused_before_anything_is_asked() -> None:
+    def three(question: Any, context: Any, more: Any) -> float:
+        raise AssertionError("it was asked")
+
+    for wrong in (three, lambda: 0.5):
+        with pytest.raises(InputError, match=r"cannot be a forecaster .it takes the question, or the question and"):
+            foretell.backtest(wrong, "demo")
+        with pytest.raises(InputError, match=r"cannot be a model .it takes the prompt"):
+            foretell.ask("Will it rain?", model=wrong)
+
+
+def test_python_users_read_names_of_parameters_not_of_flags() -> None:
+    with pytest.raises(InputError, match=r"^field closes: 2020-01-01 is not after"):
+        foretell.ask("Will it rain?", closes="2020-01-01", model="none")
+    with pytest.raises(InputError, match=r"^field question: there are no words"):
+        foretell.ask("123", model="none", network=False)
+    with pytest.raises(InputError, match="give `runs` RUN; foretell runs lists them"):
+        foretell.study("habits")
+    answer = foretell.ask("Will it rain?", model="none", network=False)
+    assert "because the network is switched off" in " ".join(answer.notes)
+    assert "--" not in str(answer)

@@ -159,7 +159,7 @@ def test_typed_questions_of_the_past_are_refused_or_cut(here: Path) -> None:
         "as_of": "2024-04-01",
         "price": 0.4,
     }
-    with pytest.raises(InputError, match=r"--as-of: question .* criteria: “Updated June 7, 2024”"):
+    with pytest.raises(InputError, match=r"field as_of: question .* criteria: “Updated June 7, 2024”"):
         foretell.ask(**words, model="none")
     cut = foretell.ask(**words, model="none", late_text="cut")
     assert cut.question.criteria == CUT_MARK

@@ -6,7 +6,7 @@ import os
 import signal
 import ssl
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
@@ -75,9 +75,12 @@ class World:
     def settings(self, **more: str) -> Settings:
         return load_settings({**self.environment, **more})
 
-    def visit(self, settings: Settings | None = None, **fields: Any) -> RoundResult:
+    def visit(
+        self, settings: Settings | None = None, watch: Callable[[Any], None] = lambda _: None, **fields: Any
+    ) -> RoundResult:
         given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past_rounds": 2, **fields}
-        return asyncio.run(enter_round(ForecastBenchRoundRequest.read(given), settings or self.settings()))
+        request = ForecastBenchRoundRequest.read(given)
+        return asyncio.run(enter_round(request, settings or self.settings(), watch=watch))
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
         return self.home / "tournaments" / name
@@ -125,7 +128,7 @@ def test_a_round_is_answered_checked_written_and_uploaded_once(world: World):
     # Another entry of the same team needs a file of its own.
     other = world.visit(entry="another")
     assert other.exit_code == 3
-    assert any("take another --file-number" in problem for problem in other.problems)
+    assert any("take another file number" in problem for problem in other.problems)
     assert world.visit(entry="another", file_number=2).exit_code == 0
     assert len(world.bucket.files) == 2
 
@@ -225,10 +228,18 @@ def test_agents_answer_within_a_budget_and_the_stack_stands_for_the_rest(world: 
     assert provider.stats()["arrived"] == calls
     assert world.bucket.uploads == [PLACE]
     # Half an hour before the end nobody is asked any more.
-    world.at(datetime(2026, 11, 15, 23, 45, tzinfo=UTC))
+    at_end = datetime(2026, 11, 15, 23, 45, tzinfo=UTC)
+    world.at(at_end)
     late = world.visit(paid, model=MODEL, budget=2.0, trials=2, file_number=2, entry="late")
     assert any("out of time" in problem for problem in late.problems)
     assert (late.by_agents, late.answered) == (0, QUESTIONS)
+    # Neither where the answers of the stack took until then.
+    world.at(NOW)
+    slow = world.visit(
+        paid, watch=lambda _: world.at(at_end), model=MODEL, budget=2.0, trials=3, file_number=3, entry="slow"
+    )
+    assert any("out of time" in problem for problem in slow.problems)
+    assert (slow.by_agents, slow.answered) == (0, QUESTIONS)
     assert provider.stats()["arrived"] == calls
 
 

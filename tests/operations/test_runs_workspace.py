@@ -129,7 +129,7 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
 
 def test_a_run_is_removed_only_when_that_is_meant(settings: Settings):
     id = made(settings)
-    assert "--yes" in str(remove_runs((id,), settings=settings))
+    assert "say yes to remove" in str(remove_runs((id,), settings=settings))
     assert list_runs(settings=settings).total == 1
     assert remove_runs((id,), yes=True, settings=settings).removed
     with closing(RunStore(settings.store)) as store:

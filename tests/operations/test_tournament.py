@@ -445,3 +445,50 @@ def test_a_question_of_a_group_that_closes_meanwhile_costs_the_others_no_comment
     done = world.visit()
     assert (world.forecast, world.commented) == ([one for one in QUESTIONS if one != 61], COMMENTED)
     assert "(not sent: forecast: the question takes no forecasts: its status is closed)" in str(done)
+
+
+def edited(post: dict[str, Any], change: str) -> dict[str, Any]:
+    """A post as its author changed it between two visits."""
+    question = dict(post["question"])
+    if change == "text":
+        return {**post, "title": "Will it at last?", "question": {**question, "title": "Will it at last?"}}
+    if change == "criteria":
+        return {**post, "question": {**question, "resolution_criteria": "Another thing counts."}}
+    return {**post, "question": {**question, "scheduled_close_time": "2026-11-25T00:00:00Z"}}
+
+
+@pytest.mark.parametrize("change", ["text", "criteria", "close"])
+def test_a_question_edited_between_two_visits_is_asked_as_it_reads_now(world: World, change: str):
+    before = posts()[0]
+    world.fake.having(MetaculusCatalogue([before]))
+    model = "openrouter:openai/gpt-5-nano"
+    assert world.visit(model=model, question_budget=1e-9).exit_code == 3
+    world.fake.having(MetaculusCatalogue([edited(before, change)]))
+    assert world.visit(model=model).exit_code == 0
+    asked = world.provider.server.queries[-1].words
+    told = {"text": "Will it at last?", "criteria": "Another thing counts.", "close": "2026-11-25"}
+    assert told[change] in asked
+    assert world.forecast == [1]
+
+
+@pytest.mark.parametrize("change", ["", "text", "criteria", "close"])
+def test_an_unsent_forecast_of_a_question_that_was_edited_is_not_sent(world: World, change: str):
+    before = posts()[0]
+    world.fake.having(MetaculusCatalogue([before]))
+
+    def spoil(request: ServerRequest, handler: Handler) -> Any:
+        return json_response({}, 500) if request.path.rstrip("/").endswith("/posts/101") else handler(request)
+
+    world.site.server.middleware = spoil
+    assert world.visit().exit_code == 3
+    calls = world.provider.stats()["arrived"]
+    world.site.server.middleware = None
+    world.at(NOW + timedelta(hours=20))  # Early the next day.
+    world.fake.having(MetaculusCatalogue([edited(before, change) if change else before]))
+    done = world.visit()
+    assert (done.exit_code, world.forecast, world.commented) == (0, [1], [101])
+    # A forecast stands as long as the question reads as it did, whatever becomes of its window.
+    again = change in ("text", "criteria")
+    assert (world.provider.stats()["arrived"] > calls) == again
+    assert any("metaculus/101 was edited after it was forecast" in note for note in done.notes) == again
+    assert world.visit().rows() == []

@@ -20,7 +20,14 @@ def make_interval(estimate: float, low: float | None = None, high: float | None 
 
 
 def make_comparison(diff: float, low: float, high: float, **changes: object) -> Comparison:
-    fields: dict[str, object] = {"stars": "*", "p": 0.02, "p_two_sided": 0.04, "se": 1.0, "n": 100, "n_clusters": 60}
+    fields: dict[str, object] = {
+        "stars": "*",
+        "p_one_sided": 0.02,
+        "p_two_sided": 0.04,
+        "se": 1.0,
+        "n": 100,
+        "n_clusters": 60,
+    }
     return Comparison(diff=diff, low=low, high=high, **(fields | changes))
 
 

@@ -29,7 +29,16 @@ from foretell.runs import Settings, load_settings
 
 INTERVAL = Interval(estimate=0.5, low=nan, high=0.75, se=0.1, n_clusters=9, draws=100)
 GAP = Comparison(
-    diff=-0.25, se=0.1, low=-0.5, high=-0.125, p=0.01, p_two_sided=0.02, stars="*", n=9, n_clusters=3, warning="few"
+    diff=-0.25,
+    se=0.1,
+    low=-0.5,
+    high=-0.125,
+    p_one_sided=0.01,
+    p_two_sided=0.02,
+    stars="*",
+    n=9,
+    n_clusters=3,
+    warning="few",
 )
 STUDY = StudyResult(
     name="made",

@@ -83,5 +83,5 @@ def test_the_purse_is_around_every_run(settings: Settings):
 def test_an_option_nobody_knows_is_named(tmp_path: Path):
     with pytest.raises(TypeError, match="'colour'"):
         foretell.ask(BRIDGE, settings=Settings(home=tmp_path), colour="red")
-    with pytest.raises(InputError, match="--closes"):
+    with pytest.raises(InputError, match="`closes` must be later"):
         foretell.ask(BRIDGE, as_of="2026-07-01", closes="2026-01-01", settings=Settings(home=tmp_path))

@@ -233,7 +233,7 @@ def test_an_unknown_price_is_asked_for_before_anything_is_stored(tmp_path: Path)
     settings = Settings(home=tmp_path / "home", keys={"OPENROUTER_API_KEY": "k"})
     with pytest.raises(InputError, match="knows-this-model is not known") as caught:
         ask("Will it rain?", model=UNKNOWN, budget=1.0, settings=settings)
-    assert "--model-price" in str(caught.value)
+    assert "`model_price` " in str(caught.value)
     spec = {"questions": "demo", "models": {"agent": UNKNOWN}, "budget": {"run": 1.0}}
     with pytest.raises(InputError, match="`prices:"):
         run(spec, settings=settings)

@@ -107,7 +107,7 @@ def test_what_is_added_is_another_run_or_with_extend_part_of_the_same(here: Proj
     another = here.asks(RAIN, SNOW).run()
     assert another.run != first.run
     assert f"run {first.run} asks 1 of these 2 questions" in another.notes[0]
-    assert "--extend" in another.notes[0]
+    assert "extend that one" in another.notes[0]
 
     longer = here.asks(RAIN, HAIL).run(extend=True)
     assert (longer.run, longer.progress.done, longer.progress.skipped) == (first.run, 2, 1)

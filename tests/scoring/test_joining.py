@@ -134,6 +134,22 @@ def test_empty_files(tmp_path: Path, content: str):
         read_table(*written(tmp_path, forecasts=content))
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"forecaster": "A", "question": "q2", "target": "yes", "p": }', "is not JSON: Expecting value"),
+        ('{"forecaster": "A", "question": "q2"', "is not JSON: Expecting ',' delimiter"),
+        ("[1, 2]", r"expected an object with fields, found '\[1, 2\]'"),
+    ],
+)
+def test_a_broken_line_of_jsonl_is_named(tmp_path: Path, line: str, problem: str):
+    good = [json.dumps({"forecaster": "A", "question": f"q{n}", "target": "yes", "p": 0.5}) for n in range(40_000)]
+    path = tmp_path / "f.jsonl"
+    path.write_text("\n".join([*good[:31_999], line, *good[32_000:]]))
+    with pytest.raises(InputError, match=rf"f.jsonl, row 32000: {problem}"):
+        read_table(path, written(tmp_path)[1])
+
+
 def test_absent_file_and_unknown_ending(tmp_path: Path):
     f, o = written(tmp_path)
     with pytest.raises(InputError, match="no such file"):

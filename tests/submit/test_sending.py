@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foretell.data import SourceError
+from foretell.practice import json_response
 from foretell.questions import InputError
 from foretell.submit import (
     ItemResult,
@@ -226,3 +227,29 @@ def test_reading_back_that_fails_before_anything_is_sent_stops_everything(
 
     metaculus.with_submitter([said("metaculus/101", 0.2)], use)
     assert len(metaculus.posted) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(401, {}), (403, {}), (409, {}), (422, {}), (429, {"Retry-After": "7200"})],
+    ids=["401", "403", "409", "422", "429"],
+)
+def test_a_refusal_is_told_in_the_servers_words_and_sent_at_the_next_call(
+    metaculus: Any, ledger: SubmissionLedger, said: Any, status: int, headers: dict[str, str]
+):
+    forecasts = [said("metaculus/101")]
+
+    def refuse(request: Any, handler: Any) -> Any:
+        return handler(request) if request.method != "POST" else json_response({"detail": "not now"}, status, headers)
+
+    async def use(submitter: Any) -> list[ItemResult]:
+        submission = submitter.plan(forecasts, ())
+        metaculus.server.middleware = refuse
+        return await SubmissionSender(submitter, ledger, lambda: NOW, QUICK).hand_in(submission)
+
+    (one,) = metaculus.with_submitter(forecasts, use)
+    assert (one.fate, kinds(ledger), metaculus.inbox.forecasts) == ("refused", ["intention", "refusal"], [])
+    assert str(status) in one.reason
+    assert "not now" in one.reason
+    assert fates(handed_in(metaculus, ledger, forecasts)) == ["sent"]
+    assert len(metaculus.inbox.forecasts) == 1

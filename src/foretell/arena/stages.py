@@ -16,6 +16,7 @@ from foretell.arena.select import question_date, slot, volatilities
 from foretell.arena.store import Moment, SelectedEventRow
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ACTIVE_STATUSES, ListedEvent, ListingFilter
+from foretell.data.payload import MalformedPayload
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.questions.as_of import AsOf
 from foretell.questions.clock_jump import TOLERANCE
@@ -49,11 +50,18 @@ class CollectReport:
     """Entries from platforms that could not be used."""
     problems: list[str] = field(default_factory=list[str])
     """Platforms or events that could not be read."""
+    unread: list[str] = field(default_factory=list[str])
+    """Platforms whose list could not be read to its end."""
 
     @property
     def telling(self) -> bool:
         """Whether there is anything to report: always."""
         return True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every platform was read, so that none need be asked again in this period."""
+        return not self.unread and bool(self.listed or not self.problems)
 
     def __str__(self) -> str:
         """Format the report for people."""
@@ -81,6 +89,7 @@ async def collect(arena: LiveArena, now: datetime) -> CollectReport:
                     listed.append(event)
         except SourceError as error:
             report.problems.append(f"{platform}: {error}")
+            report.unread.append(platform)
         left_out.update(listing.ledger.left_out)
         skipped = Counter(one.reason for one in listing.ledger.skipped).most_common(5)
         report.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
@@ -122,8 +131,12 @@ async def _refresh(
     now: datetime,
     report: CollectReport,
 ) -> None:
-    """Update the state of selected events, from the listing or, if they are not in it, one by one."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    """Update the state of selected events, from the listing or, if they are not in it, one by one.
+
+    Of a platform whose list cannot be read, no event is asked for: each would only wait as long, and a server that
+    answers 404 to everything has not withdrawn its events.
+    """
+    slots, read = asyncio.Semaphore(AT_ONCE), arena.events.keys() - set(report.unread)
 
     async def ask(row: SelectedEventRow) -> None:
         async with slots:
@@ -140,7 +153,7 @@ async def _refresh(
 
     for id in known.keys() & listed.keys():
         await _note(arena, known[id], listed[id], now, report)
-    await asyncio.gather(*(ask(row) for id, row in known.items() if id not in listed and row.platform in arena.events))
+    await asyncio.gather(*(ask(row) for id, row in known.items() if id not in listed and row.platform in read))
 
 
 async def _note(
@@ -333,12 +346,12 @@ class ContextReport:
 async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
     """For every due moment, store the question and then its context; mark it as missed if it is too late."""
     report, moments, slots = ContextReport(), arena.book.moments, asyncio.Semaphore(AT_ONCE)
-    progress, met = RunProgress(total=0), set[int]()
+    progress, met, down = RunProgress(total=0), set[int](), dict[str, SourceError]()
 
     async def one(moment: Moment) -> None:
         async with slots, arena.claims.claim(f"moment {arena.name}", str(moment.id)) as mine:
             if mine:
-                await _MomentWork(arena, moment, report).do()
+                await _MomentWork(arena, moment, report, down).do()
             else:
                 report.elsewhere += 1
         progress.done, progress.dollars = progress.done + 1, report.dollars
@@ -360,8 +373,9 @@ async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
 class _MomentWork:
     """The work on one moment, which this process has claimed."""
 
-    def __init__(self, arena: LiveArena, moment: Moment, report: ContextReport) -> None:
-        self._arena, self._moment, self._report = arena, moment, report
+    def __init__(self, arena: LiveArena, moment: Moment, report: ContextReport, down: dict[str, SourceError]) -> None:
+        """`down` has the platforms that gave no answer in this round; their other moments do not wait for them too."""
+        self._arena, self._moment, self._report, self._down = arena, moment, report, down
         self._book, self._aside = arena.book, arena.book.db.aside
 
     async def do(self) -> None:
@@ -383,7 +397,14 @@ class _MomentWork:
     async def _ask(self, row: SelectedEventRow) -> None:
         """Read the moment's quotes and store the question."""
         arena, moment, now = self._arena, self._moment, self._arena.clock()
-        event = await arena.events[row.platform].event(row.native, AsOf(at=question_date(now), mode="live"))
+        if row.platform in self._down:
+            raise self._down[row.platform]
+        try:
+            event = await arena.events[row.platform].event(row.native, AsOf(at=question_date(now), mode="live"))
+        except SourceError as error:
+            if error.status is None and not isinstance(error, MalformedPayload):
+                self._down[row.platform] = error
+            raise
         await self._aside(self._book.seen, event, now)
         if event.status != "open":
             await close_event(arena, moment.event, event.status, now)
@@ -491,10 +512,20 @@ class ArenaService:
         return work
 
     async def _collect(self, now: datetime) -> None:
+        retries = self.arena.retries
+        if retries.rests("collect", now):
+            return
+
         async def work() -> bool:
             report = await collect(self.arena, now)
             self._report("collect", report)
-            return bool(report.listed) or not report.problems
+            # A platform that was down a minute must not wait for the next slot, which may be tomorrow's; a pause keeps
+            # the others from being read again and again meanwhile.
+            if report.unread and report.listed:
+                retries.failed("collect", now)
+            else:
+                retries.forget("collect")
+            return report.complete
 
         await self._in_its_slot("collect", self.arena.spec.collect.every_hours, now, work)
 

@@ -2,6 +2,5 @@
 # ruff: noqa
 
 from foretell.cli.commands import OLD_SPELLINGS as OLD_SPELLINGS
-from foretell.cli.commands import flags as flags
 from foretell.cli.commands import operation_command as operation_command
 from foretell.cli.main import cli as cli

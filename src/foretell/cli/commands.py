@@ -17,7 +17,7 @@ from foretell.cli.progress import VIEWS
 from foretell.operations.table import OPERATIONS
 from foretell.plugins import load_object
 from foretell.questions.errors import InputError
-from foretell.request import OperationRequest, hints, is_list, known_names, plain_type
+from foretell.request import OperationRequest, allowed_names, flags, hints, is_list, plain_type
 
 if TYPE_CHECKING:
     from foretell.operations.result import Result
@@ -313,17 +313,6 @@ def _value(value: Any, info: FieldInfo) -> Any:
 # Fields as options.
 
 
-def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
-    """Return the spellings of a field on the command line, the short form first.
-
-    >>> from foretell.request import setting
-    >>> flags("as_of", setting(None, "Ask as of then."))
-    ('--as-of',)
-    """
-    spelled = hints(info).get("flag") or f"--{name.replace('_', '-')}"
-    return tuple(spelled.split("/"))
-
-
 class FieldOption(click.Option):
     """An option whose help lists the allowed names, which are looked up when the help is shown."""
 
@@ -331,7 +320,7 @@ class FieldOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option's spelling, and its help with the allowed names."""
-        record, names = super().get_help_record(ctx), known_names(self.info)
+        record, names = super().get_help_record(ctx), allowed_names(self.info)
         return record if record is None or not names else (record[0], f"{record[1]}  [{', '.join(names)}]")
 
 

@@ -312,7 +312,7 @@ def read_captures(answer: HttpResponse) -> list[Capture]:
         return []
     try:
         rows: Any = json.loads(body) if body.startswith("[") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         rows = [None]
     if rows is None:
         # Behind an empty line stands the key of the next page, which is no line of the index.

@@ -43,7 +43,7 @@ class Payload:
         url = answer.hops[-1] if answer.hops else ""
         try:
             return cls(url=url, value=json.loads(answer.body))
-        except ValueError:
+        except (ValueError, RecursionError):
             # The decoder's own message quotes the text; it must not travel along as the cause.
             pass
         raise MalformedPayload("the answer is not JSON", url=url)
@@ -158,7 +158,7 @@ class Payload:
             return self
         try:
             return Payload(url=self.url, path=self.path, value=json.loads(self.value))
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
         self.wrong("JSON inside a text")
 

@@ -4,8 +4,8 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.forecasters.forecaster": (
-        "CannotForecast Context Forecaster Models NoSeries TracedModel as_forecaster attempt build_forecaster "
-        "forecast_of make_forecaster"
+        "CannotForecast Context EventLog Forecaster Models NoSeries TracedModel as_forecaster attempt "
+        "build_forecaster forecast_of make_forecaster"
     ),
     "foretell.forecasters.topics": "TOPICS TopicClassifier TopicLabel by_words",
 }

@@ -3,6 +3,7 @@
 
 from foretell.forecasters.forecaster import CannotForecast as CannotForecast
 from foretell.forecasters.forecaster import Context as Context
+from foretell.forecasters.forecaster import EventLog as EventLog
 from foretell.forecasters.forecaster import Forecaster as Forecaster
 from foretell.forecasters.forecaster import Models as Models
 from foretell.forecasters.forecaster import NoSeries as NoSeries

@@ -5,9 +5,12 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
+from math import fsum
+from string import Template
 from time import monotonic
-from typing import Any, Protocol, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from foretell.models.canonical import request_key
 from foretell.models.model import Message, Model, ModelSettings, Reply, Request, UserMessage
 from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList, TokenPrice
-from foretell.plugins import load
+from foretell.plugins import load, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
@@ -29,6 +32,8 @@ from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent,
 from foretell.tools.fence import FencedTools
 from foretell.tools.leak_filter import Excerpt, LeakVerdict
 from foretell.tools.rules import FenceRules
+
+Key = TypeVar("Key")
 
 
 class CannotForecast(Exception):
@@ -81,7 +86,7 @@ class Models:
         return self.roles
 
 
-NO_MODEL = "this forecaster asks a model, and none was given: name one with --model, or under `models` in a run spec"
+NO_MODEL = "this forecaster asks a model, and none was given: name a model, or list it under `models` in a run spec"
 
 
 class AdmitAll:
@@ -189,6 +194,13 @@ SEEDS_BETWEEN_CALLS = 1_000
 """Distance between the seeds of two calls of one trial; there are fewer trials than that."""
 
 
+@cache
+def prompt_template(folder: str, name: str) -> Template:
+    """Load a prompt text from a folder of this package, such as `agent/wording`."""
+    file = files("foretell.forecasters").joinpath(folder, f"{name}.md")
+    return Template(file.read_text(encoding="utf-8").strip())
+
+
 class Forecaster(Protocol):
     """Turns a question, seen as of a moment, into a forecast.
 
@@ -243,6 +255,62 @@ class EventOrdering:
         self._held.clear()
         for event in events:
             self._emit(event)
+
+
+class JobEvents(EventOrdering):
+    """The events of one job, in an order that depends on replies and not on timing. Create it in the job's own task."""
+
+    def __init__(self, on_event: EmitEvent) -> None:
+        self._on_event = on_event
+        self._ordered: list[TraceEvent] = []
+        super().__init__(self._ordered.append)
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Store the event and forward it immediately."""
+        self._on_event(event)
+        super().__call__(event)
+
+    def events(self) -> list[TraceEvent]:
+        """Return all events of the job, in order."""
+        return [*self._ordered, *self.held()]
+
+
+class EventLog(Generic[Key]):
+    """Stores events by job and forwards them immediately to a listener."""
+
+    def __init__(self, on_event: EmitEvent = ignore_event) -> None:
+        self._on_event = on_event
+        self.jobs: dict[Key, JobEvents] = {}
+
+    def job(self, key: Key) -> EmitEvent:
+        """Return the listener of a new job; call this once, in the job's own task."""
+        if key in self.jobs:
+            raise ValueError(f"the job {key} was begun twice")
+        self.jobs[key] = JobEvents(self._on_event)
+        return self.jobs[key]
+
+    def events(self, order: Iterable[Key]) -> list[TraceEvent]:
+        """Return all events, job by job in this order, which may include jobs that never ran."""
+        return [event for key in order if key in self.jobs for event in self.jobs[key].events()]
+
+    def usage(self) -> Cost:
+        """Total cost of the model calls."""
+        called = self._calls()
+        return Cost(
+            # Calls end in any order, and plain sums of floats remember it.
+            dollars=round(fsum(event.dollars or 0.0 for event in called), 12),
+            input_tokens=sum(event.input_tokens for event in called),
+            output_tokens=sum(event.output_tokens for event in called),
+            calls=len(called),
+            unpriced=sum(event.dollars is None for event in called),
+        )
+
+    def models(self) -> tuple[str, ...]:
+        """Models used, as ROLE=MODEL."""
+        return tuple(sorted({f"{event.role}={event.model}" for event in self._calls()}))
+
+    def _calls(self) -> list[ModelCalled]:
+        return [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
 
 
 class UsageMeter:
@@ -430,7 +498,11 @@ def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
     if hasattr(given, "forecast"):
         return cast("Forecaster", given)
     if callable(given):
-        return FunctionForecaster(function=given, name=getattr(given, "__name__", type(given).__name__))
+        name = getattr(given, "__name__", type(given).__name__)
+        if not takes_arguments(given, 1, 2):
+            hint = "it takes the question, or the question and the context"
+            raise InputError(f"the function {name} cannot be a forecaster", hint=hint)
+        return FunctionForecaster(function=given, name=name)
     raise InputError(
         f"{given!r} is not a forecaster", hint="give a name, a function of a question, or an object with forecast()"
     )

@@ -16,6 +16,7 @@ from foretell.mcp.permissions import ALLOW_SPENDING, ServerPermissions
 from foretell.mcp.tools import TOOLS, McpTool, available_tools
 from foretell.models.model import ModelError
 from foretell.questions.errors import InputError
+from foretell.request import errors_name_fields
 from foretell.tools.tool import ToolFailed
 
 if TYPE_CHECKING:
@@ -110,9 +111,9 @@ async def run_tool(
     """Run a tool; return its answer and whether it succeeded. Errors are returned as text."""
     try:
         tool = _tool_named(permissions, name)
-        request = tool.read(permissions, arguments)
         async with _report_progress(permissions, context):
-            return limit_size(await tool.use(permissions, request)), True
+            with errors_name_fields(tool.request):
+                return limit_size(await tool.use(permissions, tool.read(permissions, arguments))), True
     except (InputError, ModelError, SourceError, ToolFailed, CannotForecast) as problem:
         return limit_size({"problem": str(problem) or type(problem).__name__}), False
 

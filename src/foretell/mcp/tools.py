@@ -1,7 +1,7 @@
 """The tools in the order an assistant sees them: operations, limited by what this server permits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +14,11 @@ from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError, plain_problem
+from foretell.questions.errors import InputError, known_names, plain_problem
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent
-from foretell.request import OperationRequest, known_names, request_schema, setting
+from foretell.request import OperationRequest, allowed_names, request_schema, setting
 from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.leak_filter import Excerpt, LeakVerdict
 from foretell.tools.names import WEB_SEARCH
@@ -186,7 +186,7 @@ class McpTool:
         for name, part in properties.items():
             if name in MOST:
                 part["maximum"] = MOST[name]
-            if name != "search" and (known := known_names(self.request.model_fields[name])):
+            if name != "search" and (known := allowed_names(self.request.model_fields[name])):
                 part["enum"] = list(known)
         if "grounder" in properties:
             properties["grounder"]["enum"] = list(GROUNDERS)
@@ -211,12 +211,18 @@ class McpTool:
         try:
             return self.request.model_validate({**defaults, **given})
         except ValidationError as error:
+            known = [name for name in fields if name not in WITHHELD]
             problems = [
-                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {plain_problem(one)}"
+                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {_argument_problem(one, known)}"
                 for one in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
             ]
-            known = ", ".join(name for name in fields if name not in WITHHELD)
-            raise InputError("; ".join(problems), hint=f"arguments are {known}") from None
+            raise InputError("; ".join(problems)) from None
+
+
+def _argument_problem(error: Mapping[str, Any], known: Sequence[str]) -> str:
+    if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
+        return f"there is no such argument, {known_names(str(error['loc'][0]), known)}"
+    return plain_problem(error)
 
 
 def _tool(

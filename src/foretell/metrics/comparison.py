@@ -42,7 +42,7 @@ class Comparison:
     se: float
     low: float
     high: float
-    p: float
+    p_one_sided: float
     """One-sided p-value, as in the papers: the share of draws on the other side of zero."""
     p_two_sided: float
     """1 − level of the widest interval, of the kind shown, that excludes zero; stars and corrections use it."""
@@ -120,7 +120,7 @@ def comparison_of(interval: Interval, replicates: Floats, n: int, resampling: Re
         se=interval.se,
         low=low,
         high=high,
-        p=one_sided_p(interval.estimate, finite),
+        p_one_sided=one_sided_p(interval.estimate, finite),
         p_two_sided=p,
         stars=stars(p) if interval.estimate else "",
         n=n,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Floats, as_vector, as_weights, same_shape
+from foretell.metrics.arrays import Bools, Floats, Ints, as_vector, as_weights, same_shape
 from foretell.metrics.effects import two_way_effects
 from foretell.metrics.scores import brier, brier_index
 
@@ -61,6 +61,39 @@ def question_difficulty(
 def market_difficulty(price: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
     """γ = (price − outcome)² of a market question: the Brier score of the price on the due date."""
     return brier(price, outcome)
+
+
+def target_difficulty(
+    p: npt.ArrayLike,
+    method: npt.ArrayLike,
+    target: Ints,
+    *,
+    price: Floats,
+    outcome: Floats,
+    dataset: Bools | None = None,
+) -> Floats:
+    """Difficulty of every target on the scale of Brier scores: the error of its price, or else its fitted effect.
+
+    A price counts unless the target is known to be a dataset question, whose price is not that of a market. NaN if
+    there is neither a price nor a forecast.
+
+    Args:
+        p: The forecasts that define difficulty.
+        method: Who made each of them.
+        target: The place of its target in `price` and `outcome`.
+        price: The price of every target; NaN if it has none.
+        outcome: The outcome of every target.
+        dataset: Which targets are dataset questions, if that is known.
+    """
+    found = np.full(len(outcome), np.nan)
+    if len(target):
+        scores = brier(p, outcome[target])
+        effect = question_difficulty(scores, method, target).of(np.arange(len(outcome)))
+        found = effect - np.nanmean(effect) + float(scores.mean())
+    market = np.isfinite(price) & ~(np.zeros(len(price), bool) if dataset is None else dataset)
+    if market.any():
+        found[market] = market_difficulty(price[market], outcome[market])
+    return found
 
 
 def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> float:

@@ -28,6 +28,8 @@ class McNemarTest:
     chi2: float
     """(|only_a − only_b| − 1)² / (only_a + only_b), with continuity correction."""
     p_chi2: float
+    left_out: int = 0
+    """Questions that both answered and that are not counted, because one of them took no side (a forecast of 0.5)."""
 
 
 @dataclass(frozen=True, kw_only=True)

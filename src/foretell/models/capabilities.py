@@ -42,5 +42,5 @@ def check_knowledge_cutoff(
     else:
         return None
     if strict:
-        raise InputError(text, hint="choose later questions or an older model, or leave out --strict")
+        raise InputError(text, hint="choose later questions or an older model, or turn strict off")
     return KnowledgeCutoffWarning(model=model, cutoff=cutoff, text=text)

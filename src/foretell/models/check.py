@@ -114,7 +114,7 @@ class CapabilityCheck:
         try:
             reply = await self._ask(self.request("Say yes."))
         except TimeoutError:
-            return f"no answer within {self.seconds:g} s; give it more with --seconds"
+            return f"no answer within {self.seconds:g} s; allow more seconds"
         except ModelError as error:
             return str(error)
         return "yes" if reply.text.strip() else f"an empty reply, which ended by {reply.finish}"

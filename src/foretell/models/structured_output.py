@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from string import ascii_letters
@@ -230,12 +230,14 @@ def _list_errors(value: list[Any], schema: Mapping[str, Any], at: str, root: Map
     return errors
 
 
-def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[str, Any]:
-    """JSON schema of an object with exactly these fields, all required."""
+def closed_object(
+    properties: Mapping[str, Any], description: str = "", *, optional: Collection[str] = ()
+) -> dict[str, Any]:
+    """JSON schema of an object with these fields and no others, all required except the `optional` ones."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": dict(properties),
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
     return schema | ({"description": description} if description else {})

@@ -337,7 +337,7 @@ async def collect_events(request: ArenaCollectRequest) -> ReportResult:
     async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
         now = arena.clock()
         found = await collect(arena, now)
-        if found.listed or not found.problems:
+        if found.complete:
             # A running service need not read the platforms again in this period.
             due = slot(now, arena.spec.collect.every_hours).isoformat()
             once = ClaimTable(arena.store.database)

@@ -68,12 +68,12 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range a question about a number gets thresholds as targets."""
 SIMILAR_SHOWN = 10
 """How many similar past questions are shown."""
-PRICE_NOTE = "This is the price you gave: nothing was researched. --model adds research."
+PRICE_NOTE = "This is the price you gave: nothing was researched. A model adds research."
 OUTSIDE_NOTE = (
     "Nothing was researched. The number only says how often questions worded like this came true on prediction "
-    "markets, where the answer is usually in doubt. --model adds research."
+    "markets, where the answer is usually in doubt. A model adds research."
 )
-PUBLIC_NOTE = "No model was used: the answer comes from {}, and news was not considered. --model adds research."
+PUBLIC_NOTE = "No model was used: the answer comes from {}, and news was not considered. A model adds research."
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "None of the markets asked ({}) has the same question."
 EARLIER_NOTE = (
@@ -86,7 +86,9 @@ FAMILIAR = 0.5
 """Share of known words below which the wording says nothing."""
 UNFAMILIAR_NOTE = "Most of its words occur in none of the past questions (all in English): even the range is a guess."
 NO_SERIES_NOTE = "The public series that would decide it could not be read: even the range is a guess."
-UNDATED_NOTE = "Name a day, or give --closes, and a public series can answer this; without one, the range is a guess."
+UNDATED_NOTE = (
+    "Name a day, or say when it closes, and a public series can answer this; without one, the range is a guess."
+)
 OPEN_QUESTION = re.compile(
     r"(?:who|whom|whose|which|when|where|why|what(?! (?:are|is|'s) the (?:odds|chance|probability|likelihood))"
     r"|how(?: (?:many|much|long|often|far))?(?! (?:likely|probable)))\b",
@@ -481,9 +483,9 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         raise InputError("there are no words in the question", column="QUESTION")
     asks_for = OPEN_QUESTION.match(request.question.strip())
     if asks_for and not request.options and not request.number:
-        hint = "name what may happen (--option Ann --option Bob), or the range of a number (--number --low 0 --high 60)"
+        hint = "name what may happen with --option, or give the range of a number: --number, --low and --high"
         raise InputError(f"a question that asks {asks_for[0].lower()} has no probability of yes", hint=hint)
-    offline = "--as-of is a day of the past" if request.as_of else "--no-network was given"
+    offline = "the question is asked as of a past day" if request.as_of else "the network is switched off"
     if request.network and not request.as_of:
         found, problem = await look_around(question, settings, number=request.number), ""
     else:

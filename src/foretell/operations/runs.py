@@ -327,7 +327,7 @@ class RemovedRuns(Result):
             f"{run['answers']} answers, ${run['dollars']:.2f}"
             for run in self.runs
         ]
-        last = "the journal keeps every reply" if self.removed else "nothing was removed; --yes does it"
+        last = "the journal keeps every reply" if self.removed else "nothing was removed; say yes to remove them"
         return "\n".join([*lines, last])
 
 

@@ -15,7 +15,6 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line
 from foretell.metrics.comparison import benjamini_hochberg, holm, stars
 from foretell.metrics.decisions import hard_score_variance
-from foretell.metrics.difficulty import market_difficulty, question_difficulty
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
@@ -254,29 +253,9 @@ def _fee(text: str) -> Any:
 # Difficulty, and the numbers that need everybody's forecasts at once.
 
 
-def target_difficulty(table: ForecastTable) -> Floats:
-    """Difficulty of every target: the error of the market price, or else the question's effect.
-
-    NaN if nobody answered.
-    """
-    targets = table.targets
-    found = np.full(len(targets), np.nan)
-    priced = np.isfinite(targets.price)
-    if priced.any():
-        found[priced] = market_difficulty(targets.price[priced], targets.outcome[priced])
-    rows = ~priced[table.target]
-    if rows.any():
-        chosen = table.target[rows]
-        squared = (table.p[rows] - targets.outcome[chosen]) ** 2
-        fitted = question_difficulty(squared, table.forecaster[rows], chosen)
-        # Known up to a constant: put on the scale of the Brier score of the forecasters it was fitted on.
-        found[~priced] = fitted.of(np.flatnonzero(~priced)) + float(squared.mean())
-    return found
-
-
 def with_difficulty(table: ForecastTable) -> ForecastTable:
     """Add a column with easy, medium or hard, each a third of the targets."""
-    gamma = target_difficulty(table)
+    gamma = table.difficulty
     low, high = np.nanquantile(gamma, [1 / 3, 2 / 3])
     codes = np.where(np.isnan(gamma), 3, (gamma > low).astype(int) + (gamma > high)).astype(np.int64)
     labels = Labels(codes=codes, names=("easy", "medium", "hard", "unanswered"))
@@ -400,7 +379,7 @@ class CompareResult(Result):
         if len(self.pairs) == 1:
             return self.pairs[0].to_dict()
         pairs = [
-            {**pair.to_dict(), "p": p, "p_corrected": corrected}
+            {**pair.to_dict(), "p_two_sided": p, "p_corrected": corrected}
             for pair, p, corrected in zip(self.pairs, self.p_values, self.corrected, strict=True)
         ]
         return {"reference": self.reference, "correction": self.correction, "pairs": pairs}
@@ -547,7 +526,7 @@ def errors(request: ErrorsRequest) -> ErrorsResult:
     for name in filter(None, (request.forecaster, request.reference)):
         table.require(name)
     scoring = ScoringOptions(metric=request.metric, cluster=request.cluster)
-    targets, gamma = plain.targets, target_difficulty(plain)
+    targets, gamma = plain.targets, plain.difficulty
     return ErrorsResult(
         analysis=error_analysis(table, request.forecaster, request.reference, scoring=scoring),
         difficulty={

@@ -195,7 +195,7 @@ async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
         await asyncio.sleep(1)
         if await store.aside(life.living, WORKER_ROLE):
             alone_since = time.monotonic()
-    tell("no worker is there: start some with `foretell worker`, here or on other machines, or say --where both")
+    tell("no worker is there: start some with `foretell worker`, here or elsewhere, or run it here too (where: both)")
 
 
 async def drop_run(settings: Settings, start: str) -> tuple[str, int]:

@@ -31,6 +31,7 @@ from foretell.questions.forecast import Forecast
 from foretell.report.charts.svg import Chart, chart_of
 from foretell.report.markup import Markup
 from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
+from foretell.request import errors_name_fields
 from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
@@ -293,7 +294,8 @@ def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None
         options: The options of the study, as `foretell study NAME --help` lists them, with _ for -.
     """
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
-    return run_study(chosen, chosen.options.read(options), inputs=inputs)
+    with errors_name_fields(chosen.options):
+        return run_study(chosen, chosen.options.read(options), inputs=inputs)
 
 
 def run_study(

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from foretell.operations.requests import asking, data, runs, scoring, setup, tournaments, trees
 from foretell.plugins import load_object
-from foretell.request import OperationRequest, hints
+from foretell.request import OperationRequest, errors_name_fields, hints
 
 ROWS = (".json", ".csv", ".parquet")
 PAGES = (*ROWS, ".html", ".md")
@@ -179,17 +179,11 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
         @wraps(function)
         def called(*given: Any, **fields: Any) -> Any:
             if given and isinstance(given[0], kind):
-                result = function(*given, **fields)
-            else:
-                values = _bound(public, signature, given, fields).arguments
-                settings = values.pop("settings", None)
-                result = function(kind.read(values), settings)
-            if not iscoroutine(result):
-                return result
-            from foretell.runs import event_loop
-            from foretell.runs.event_loop import run_sync
-
-            return run_sync(result, event_loop.run)
+                return _finished(function(*given, **fields))
+            values = _bound(public, signature, given, fields).arguments
+            settings = values.pop("settings", None)
+            with errors_name_fields(kind):
+                return _finished(function(kind.read(values), settings))
 
         # `help` and tab completion show what a user can write.
         called.__name__ = called.__qualname__ = public
@@ -198,6 +192,16 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
         return called
 
     return decorate
+
+
+def _finished(result: Any) -> Any:
+    """Return a result; a coroutine is run to its end first."""
+    if not iscoroutine(result):
+        return result
+    from foretell.runs import event_loop
+    from foretell.runs.event_loop import run_sync
+
+    return run_sync(result, event_loop.run)
 
 
 def operation_signature(kind: type[OperationRequest]) -> Signature:

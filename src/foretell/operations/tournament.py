@@ -414,11 +414,23 @@ def questions_to_ask(
         if pending is not None and pending.attempts >= ATTEMPTS and now - pending.question.due < STALE:
             given_up.append(f"{question.id}: {pending.problem}")
             continue
-        same = pending is not None and [t.id for t in pending.question.targets] == [t.id for t in question.targets]
-        if pending is None or not same or now - pending.question.due >= STALE:
+        if pending is None or not _unchanged(pending.question, question) or now - pending.question.due >= STALE:
             state.pending[question.id] = pending = PendingQuestion(question=question)
         chosen.append(pending.question)
     return chosen, given_up
+
+
+def reads_the_same(asked: Question, listed: Question) -> bool:
+    """Whether a listed question still asks what was asked: platforms edit texts, rename options and reuse ids."""
+    labels = {target.id: target.label for target in listed.targets}
+    texts = [(one.text, one.criteria, one.range) for one in (asked, listed)]
+    return texts[0] == texts[1] and all(labels.get(target.id) == target.label for target in asked.targets)
+
+
+def _unchanged(asked: Question, listed: Question) -> bool:
+    """Whether asking again as before would ask exactly what is listed."""
+    same_targets = [target.id for target in asked.targets] == [target.id for target in listed.targets]
+    return same_targets and asked.closes_at == listed.closes_at and reads_the_same(asked, listed)
 
 
 def _is_due(part: ListedPart, policy: VisitFields, sent: Sequence[datetime], now: datetime) -> bool:
@@ -580,6 +592,8 @@ class TournamentVisit:
         check_run(spec, replace(self.settings, budget=budget))
         if state.outbox and not only_looks:
             self.tell(f"not sent yet, of an earlier visit: {len(state.outbox)}")
+            _, listing = await site.look(now)
+            self._drop_edited(listing, state)
             await self.hand_in(site, state)
         self.reasons = site.reasons
         self.account, listing = await site.look(now)
@@ -634,6 +648,17 @@ class TournamentVisit:
         limit = most_spent_now(self.request, self.spec, before)
         plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, limit=limit)
         return self._result(listing, **before.since(before), plan=plan)
+
+    def _drop_edited(self, listing: TournamentListing, state: TournamentState) -> None:
+        """Drop unsent forecasts whose question was edited since, so that it is asked as it reads now."""
+        listed = {one.question.id: one.question for one in listing.questions}
+        for id in [forecast.question_id for forecast in state.outbox]:
+            pending = state.pending.get(id)
+            if pending is not None and id in listed and not reads_the_same(pending.question, listed[id]):
+                self.notes.append(f"{id} was edited after it was forecast: the forecast is not sent, it is asked again")
+                state.outbox = [one for one in state.outbox if one.question_id != id]
+                state.texts.pop(id, None)
+        state.save()
 
     def _sent(self) -> dict[str, list[datetime]]:
         """When this account last sent a forecast of each question, according to the ledger."""

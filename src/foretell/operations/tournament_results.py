@@ -304,7 +304,8 @@ def _score_rounds(
     if len(others.problems) > 5:
         notes.append(f"and {len(others.problems) - 5} more files that cannot be read")
     if not others.rows:
-        notes.append(f"no public method is on file for these rounds: --methods FILE, or {cache.root / FORECAST_SETS}")
+        folder = cache.root / FORECAST_SETS
+        notes.append(f"no public method is on file for these rounds: name files of methods, or put them in {folder}")
     asked = union(FORECASTBENCH, list({one.name: one for one in rounds}.values()))
     rows = [*forecasts, *others.rows, *_base_rates(asked, cache)]
     outcomes = outcome_rows(asked.questions, asked.resolutions)

@@ -342,7 +342,7 @@ class RoundVisit:
         self._begin(state, stack, prepared)
         await execute_run(stack, self.settings, watch=self.watch, concurrency=max(AT_ONCE, self.request.concurrency))
         by_stack = self._answers(stack)
-        by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before, now)
+        by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before)
         final = _together(questions, by_stack, by_agents)
         self._look_for_gaps(questions, final)
         money = TournamentMoney.of(self.settings, state.paid).since(before)
@@ -418,10 +418,11 @@ class RoundVisit:
         return {one.question_id: one for one in found}
 
     async def _ask_agents(
-        self, prepared: PreparedRun, by_stack: dict[str, Forecast], before: TournamentMoney, now: datetime
+        self, prepared: PreparedRun, by_stack: dict[str, Forecast], before: TournamentMoney
     ) -> dict[str, Forecast]:
         """Ask agents, and combine their answers with price and stack as earlier rounds have taught."""
-        spec, left = prepared.spec, self._seconds_left(now)
+        # Read now: the stack's answers took their time.
+        spec, left = prepared.spec, self._seconds_left(clock_of(self.settings)())
         questions = {question.id: question for question in prepared.questions}
         with closing(RunStore(self.settings.store)) as store:
             # Agents on data-set questions are anchored to the stack, here and wherever the run is shown.
@@ -577,5 +578,5 @@ def upload_advice(path: Path, bucket: str | None, day: str) -> str:
     return (
         f"Upload it by 23:59:59 UTC on {day} to the folder that the benchmark gave your team:\n"
         f"  gcloud storage cp {str(path)!r} {place}/\n"
-        f"or say --bucket {place} with {TOKEN_VARIABLE} set, and start this again: nothing is asked anew."
+        f"or name the bucket {place} with {TOKEN_VARIABLE} set, and start this again: nothing is asked anew."
     )

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.arithmetic.error_bar import leaf_trials, next_trials, root_slopes
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
 from foretell.forecasters.tree.edits import AddNode, Edit, SetGrounding, SetLink, SetReport, ShareNode
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster
-from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.ground import (
     USUAL_TOKENS,
     GroundingPool,
@@ -21,7 +20,7 @@ from foretell.forecasters.tree.grow.ground import (
     LeafBudget,
     combined_results,
 )
-from foretell.forecasters.tree.grow.grow import TreeGrowth
+from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeJob
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rejudge, rule_named, rule_of
 from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version

@@ -125,10 +125,10 @@ class NoAnswer(InputError):
 
 
 def known_names(given: str, known: Sequence[str]) -> str:
-    """A hint for a name that does not exist: the one that was probably meant, or all there are.
+    """A hint for a name that does not exist: the one or two that were probably meant, or else all names.
 
     >>> known_names("lable", ["claim", "label"]), known_names("x", ["claim", "label"])
     ('did you mean label?', 'known: claim, label')
     """
-    near = get_close_matches(given, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    near = get_close_matches(given, known, n=2)
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"

@@ -167,7 +167,8 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     console.print()
     if (test := pair.mcnemar) is not None:
         told = f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"
-        console.print(Text(clean(f"{told}; McNemar's exact test, two-sided, p {test.p:.3f}.")))
+        ties = f" {plural(test.left_out, 'target')} left out: a forecast of 0.5 takes no side." if test.left_out else ""
+        console.print(Text(clean(f"{told}; McNemar's exact test, two-sided, p {test.p:.3f}.{ties}")))
     note = f"Scores are on what each one answered, differences on what both did: {STARS}"
     console.print(Text(note, style="dim"))
 
@@ -568,14 +569,16 @@ def _standing(gap: Comparison, name: str) -> str:
 
 
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
-    """Return the size of a group, e.g. "791 targets of 375 questions, 12 forecasters"."""
+    """Return the size of a group, e.g. "791 targets of 375 questions, 12 forecasters", and whether it is too small."""
     if not section.rows:
         return "nothing"
     n, questions = (max(getattr(row.score, name) for row in section.rows) for name in ("n", "questions"))
     forecasters = sum(not row.anchor for row in section.rows)
     kinds = any(group.get("kind", OVERALL) != OVERALL for group in board.groups())
     mean = "; mean over kinds" if kinds and section.group.get("kind") == OVERALL else ""
-    return f"{plural(n, 'target')} of {plural(questions, 'question')}, {plural(forecasters, 'forecaster')}{mean}"
+    clusters = max((found.n_clusters for row in section.rows if (found := row.metric(board.metric))), default=0)
+    few = f"; only {plural(clusters, 'cluster')}: take intervals with care" if 0 < clusters < FEW_CLUSTERS else ""
+    return f"{plural(n, 'target')} of {plural(questions, 'question')}, {plural(forecasters, 'forecaster')}{mean}{few}"
 
 
 def level_text(board: Scoreboard) -> str:

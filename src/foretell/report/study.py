@@ -337,7 +337,8 @@ def _corrected(cells: Sequence[CellValue]) -> list[CellValue]:
 
 def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
     if isinstance(value, Mapping):
-        given = cast("Mapping[str, Any]", value)
+        # Studies saved by an earlier version have `p`.
+        given = {"p_one_sided" if key == "p" else key: one for key, one in cast("Mapping[str, Any]", value).items()}
         kind = Comparison if "diff" in given else Interval
         numbers = {one.name for one in fields(kind)} - {"stars", "warning"}
         read: dict[str, Any] = {key: nan if one is None and key in numbers else one for key, one in given.items()}

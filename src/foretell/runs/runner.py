@@ -231,15 +231,15 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
 
 SLOW_WORDS = {
     "flex": "a reply may take a quarter of an hour",
-    "batch": "replies come together, within a day; cells at once (--concurrency) make one batch",
+    "batch": "replies come together, within a day; cells that run at the same time make one batch",
 }
 
 
 def money_notices(spec: RunSpec) -> tuple[str, ...]:
     """Models with unknown prices, and what the run's service tier saves or could save."""
     notices = [
-        f"no price is known for {name}, so nobody can say what this will cost: --model-price {name}=0.5/2, or "
-        f"`prices: {{{name}: 0.5/2}}` in a spec, states it (dollars per million tokens read/written)"
+        f"no price is known for {name}, so nobody can say what this will cost. State the model price, such as "
+        f"{name}=0.5/2 (dollars per million tokens read/written), or `prices: {{{name}: 0.5/2}}` in a spec"
         for name in unpriced_models(spec)
     ]
     names = [name for name in models_of_run(spec).names() if not ModelName.read(name).free]
@@ -250,7 +250,11 @@ def money_notices(spec: RunSpec) -> tuple[str, ...]:
             has_it = f"costs half; {SLOW_WORDS[tier]}" if name in cheaper[tier] else "has no such tier"
             notices.append(f"service tier {tier}: {name} {has_it}")
     elif tier is None and spec.mode == "backtest" and not spec.questions.typed and any(cheaper.values()):
-        halved = [f"--tier {slow} halves the price of {', '.join(found)}" for slow, found in cheaper.items() if found]
+        halved = [
+            f"the service tier {slow} halves the price of {', '.join(found)}"
+            for slow, found in cheaper.items()
+            if found
+        ]
         notices.append(f"a backtest can wait: {'; '.join(halved)}")
     return tuple(notices)
 
@@ -469,7 +473,7 @@ def _differs(nearest: QuestionMatch, total: int) -> str:
     if nearest.missing:
         return f"run {nearest.run} also asks {_named(nearest.missing)}, so this is another run"
     asked = f"run {nearest.run} asks {nearest.shared} of these {total} questions"
-    return f"{asked}, and this is another run; --extend adds the others to that one"
+    return f"{asked}, and this is another run; extend that one to add the others"
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -553,7 +553,7 @@ def compare_pairs(scored: ScoredArena, pairs: Sequence[EntryPair]) -> dict[Entry
 
 _NAN = float("nan")
 NO_COMPARISON = Comparison(
-    diff=_NAN, se=_NAN, low=_NAN, high=_NAN, p=_NAN, p_two_sided=_NAN, stars="", n=0, n_clusters=0
+    diff=_NAN, se=_NAN, low=_NAN, high=_NAN, p_one_sided=_NAN, p_two_sided=_NAN, stars="", n=0, n_clusters=0
 )
 """The comparison of two entries that share no event."""
 

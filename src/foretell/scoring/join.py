@@ -201,7 +201,7 @@ def match_forecasts(
             path=f.name,
             row=row,
             column="target",
-            hint="give unresolved targets a row with an empty outcome, or drop such forecasts with --drop-unknown",
+            hint="give unresolved targets a row with an empty outcome, or drop them with the option drop-unknown",
         )
     return matched
 
@@ -404,7 +404,7 @@ def choose_forecaster(tables: Mapping[str, T], forecaster: str | None) -> tuple[
         if len(tables) == 1:
             return next(iter(tables.items()))
         names = ", ".join(list(tables)[:12])
-        raise InputError(f"the forecasts are by {len(tables)} forecasters", hint=f"give --forecaster, one of {names}")
+        raise InputError(f"the forecasts are by {len(tables)} forecasters", hint=f"name the forecaster: {names}")
     if forecaster not in tables:
         near = get_close_matches(forecaster, tables, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(tables)[:12])}"

@@ -251,7 +251,12 @@ def _layer_differences(
             p = float(corrected.get(name, found.p_two_sided))
             marked = replace(found, stars=stars(p) if found.diff else "")
             yield ScoreDifference(
-                forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=marked, p=p
+                forecaster=name,
+                reference=reference,
+                group=group,
+                metric=scoring.metric,
+                comparison=marked,
+                p_corrected=p,
             )
 
 
@@ -370,12 +375,18 @@ def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
         if metric == "choice":
             found[rows] = pair.decisions(rows, p[rows]).right
         else:
-            found[rows] = (p[rows] > 0.5) == (targets.outcome[rows] == 1)
+            # A forecast of 0.5 takes no side, so its target is left out.
+            sided = rows[p[rows] != 0.5]
+            found[sided] = (p[sided] > 0.5) == (targets.outcome[sided] == 1)
         right.append(found)
     # A task is one answer, not one for each of its options.
     _, first = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
     one, other = (found[first] for found in right)
-    return mcnemar(one, other) if np.isfinite(one + other).any() else None
+    if not np.isfinite(one + other).any():
+        return None
+    p = np.stack([pair.p_of(name) for name in pair.forecasters])
+    ties = (p == 0.5).any(axis=0) & np.isfinite(p).all(axis=0) if metric == "accuracy" else np.zeros(1)
+    return replace(mcnemar(one, other), left_out=int(ties.sum()))
 
 
 def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None:

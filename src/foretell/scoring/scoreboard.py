@@ -42,7 +42,7 @@ class ScoreDifference:
     group: Group
     metric: str
     comparison: Comparison
-    p: float = float("nan")
+    p_corrected: float = float("nan")
     """Two-sided p-value, corrected for the number of forecasters compared in the group (Holm); stars use it."""
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.decisions import decide_tasks
-from foretell.metrics.difficulty import difficulty_anchor, market_difficulty, question_difficulty
+from foretell.metrics.difficulty import difficulty_anchor, target_difficulty
 from foretell.metrics.metric import LOG_FLOOR, DecisionRows, MetricRows
 from foretell.metrics.returns import FEES, Bettor
 from foretell.questions.errors import InputError
@@ -223,26 +223,35 @@ class ForecastTable:
 
     @cached_property
     def difficulty(self) -> Floats:
-        """Difficulty of each target minus the constant that puts always-0.5 at 0.25; NaN if unknown.
-
-        The difficulty of a market is the error of its price; that of any other target is its difficulty for the
-        forecasters, adjusted for their skill. There is one constant for each kind of question, as on ForecastBench.
-        """
-        targets, n = self.targets, len(self.targets)
+        """Difficulty of each target: the error of its price, or else its effect on the forecasters; NaN if unknown."""
+        targets = self.targets
         own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
-        if not own.any():
-            return np.full(n, np.nan)
-        scores = (self.p - targets.outcome[self.target]) ** 2
-        fitted = question_difficulty(scores[own], self.forecaster[own], self.target[own])
-        gamma = fitted.of(np.arange(n))
-        kind = targets.groups.get("kind") or Labels(codes=np.zeros(n, np.int64), names=("",))
-        market = kind.mask("market") & np.isfinite(targets.price)
-        gamma[market] = market_difficulty(targets.price[market], targets.outcome[market]) if market.any() else 0.0
-        for name in kind.names:
-            mine = kind.mask(name) & np.isfinite(gamma)
-            if mine.any() and targets.weight[mine].any():
-                gamma[mine] -= difficulty_anchor(gamma[mine], targets.weight[mine])
+        return target_difficulty(
+            self.p[own],
+            self.forecaster[own],
+            self.target[own],
+            price=targets.price,
+            outcome=targets.outcome,
+            dataset=self._kind.mask("dataset"),
+        )
+
+    @cached_property
+    def anchored_difficulty(self) -> Floats:
+        """Difficulty of each target minus the constant that puts always-0.5 at 0.25.
+
+        There is one constant for each kind of question, as on ForecastBench.
+        """
+        gamma, weight = self.difficulty.copy(), self.targets.weight
+        for name in self._kind.names:
+            mine = self._kind.mask(name) & np.isfinite(gamma)
+            if mine.any() and weight[mine].any():
+                gamma[mine] -= difficulty_anchor(gamma[mine], weight[mine])
         return gamma
+
+    @property
+    def _kind(self) -> Labels:
+        n = len(self.targets)
+        return self.targets.groups.get("kind") or Labels(codes=np.zeros(n, np.int64), names=("",))
 
 
 def _log_given(p: Floats, outcome: Floats) -> Floats:
@@ -258,7 +267,7 @@ def metric_rows(
     if "peers" in needs:
         rows = replace(rows, peers=table.peers(targets, p, forecaster))
     if "difficulty" in needs:
-        rows = replace(rows, difficulty=table.difficulty[targets])
+        rows = replace(rows, difficulty=table.anchored_difficulty[targets])
     if "payoffs" in needs:
         rows = replace(rows, decision=table.decisions(targets, p))
     if not known.priced:

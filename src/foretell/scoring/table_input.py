@@ -167,12 +167,17 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
         types = _column_types(table, con)
         if "question" in types and types.keys() & {"p", "outcome"} and not get_close_matches("target", types):
             # A yes/no question has only one target, so its table need not name it.
-            con.execute(f"create or replace temp {copied} {table} as select {columns}, 'yes' as target from {query}")
+            named = f"create or replace temp view {table} as select {columns}, 'yes' as target from {query}"
+            con.execute(named if copied == "view" else f"alter table {table} add column target varchar default 'yes'")
             types = _column_types(table, con)
     except duckdb.Error as error:
+        if query.startswith("read_json"):
+            _refuse_broken_lines(Path(shown))
         raise _unreadable(error, shown) from None
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=shown)
+    if query.startswith("read_json") and types.keys() == {"_row", "json"}:
+        _refuse_broken_lines(Path(shown))  # One line that is not an object turns all of them into a single column.
     if query.startswith("read_csv") and len(types) == 2:
         _refuse_uneven_rows(Path(shown))
     padded = query.startswith(("read_csv", "read_json"))
@@ -190,6 +195,24 @@ def _unreadable(error: Exception, shown: str) -> InputError:
         return InputError("the file is not encoded in UTF-8", path=shown, hint="save it again as UTF-8")
     first = text.splitlines()[0].removeprefix("Invalid Input Error: ")
     return InputError(first, path=shown, hint="is it a well-formed table?")
+
+
+def _refuse_broken_lines(path: Path) -> None:
+    """Name the first line that is not a JSON object: DuckDB counts lines within a part of the file."""
+    if not path.is_file():
+        return  # Rows that a program passed.
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                value: Any = json.loads(line)
+            except ValueError as error:
+                raise InputError(f"is not JSON: {error}", path=path, row=number) from None
+            if not isinstance(value, dict):
+                problem = f"expected an object with fields, found {str(value)[:40]!r}"
+                raise InputError(problem, path=path, row=number)
 
 
 def _refuse_uneven_rows(path: Path) -> None:

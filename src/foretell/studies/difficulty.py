@@ -8,7 +8,7 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, market_difficulty, question_difficulty
+from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, target_difficulty
 from foretell.metrics.scores import brier_index
 from foretell.metrics.shares import mean_interval
 from foretell.questions.errors import InputError
@@ -76,15 +76,16 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 def _difficulty(complete: Mapping[str, Examples], some: Examples) -> Floats:
     """Return the difficulty of every target."""
-    scores = np.stack([raw_brier(one) for one in complete.values()])
-    method, target = (codes.ravel() for codes in np.indices(scores.shape))
-    answered = np.isfinite(scores.ravel())
-    fitted = question_difficulty(scores.ravel()[answered], method[answered], target[answered])
-    effect = fitted.of(np.arange(len(some)))
-    difficulty = effect - np.nanmean(effect) + np.nanmean(scores)  # On the scale of Brier scores, as prices are.
-    priced = np.isfinite(some.rows.price)
-    difficulty[priced] = market_difficulty(some.rows.price[priced], some.outcome[priced])
-    return difficulty
+    p = np.stack([one.rows.raw for one in complete.values()])
+    method, target = np.nonzero(np.isfinite(p))
+    return target_difficulty(
+        p[method, target],
+        method,
+        target,
+        price=some.rows.price,
+        outcome=some.outcome,
+        dataset=some.rows.kind == "dataset",
+    )
 
 
 def _adjusted(examples: Examples, difficulty: Floats, how: Resampling) -> Interval:

@@ -139,7 +139,7 @@ ADVICE = (
     "whole kinds that no rule was changed for after a look at a single miss.",
     "The texts and the rules are by the same people: shares on real pages may be lower. The stand-in knows tense and "
     "dates only. A very small model drops or keeps almost at random; what counts for you is the filter you use: name "
-    "it with --model.",
+    "it as the model.",
 )
 CAPTION = "Tuned and judged: by rules alone. Stand-in and models: by rules and filter; a model, of those it was asked."
 BATCHES_AT_ONCE = 4

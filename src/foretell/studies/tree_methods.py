@@ -204,7 +204,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     right = right_answers(p, outcome)
     order = np.argsort(-np.nanmean(right, axis=1), kind="stable")[:MOST]
     names = [list(tables)[i] for i in order]
-    tests = mcnemar_matrix(right[order].T)
+    tests = mcnemar_matrix(np.where(p == 0.5, np.nan, right)[order].T)
     side = np.where(np.isnan(p), np.nan, p > 0.5)[order]
     agree = 100 * consensus_matrix(side)
     accuracy = 100 * np.nanmean(right[order], axis=1)
@@ -213,7 +213,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     corrected = corrected_pairs(tests.p)
     test_caption = (
         "Row minus column in points, its interval, and the p-value of McNemar's exact test, corrected for the number "
-        "of pairs (Holm)."
+        "of pairs (Holm). A forecast of 0.5 takes no side: its target is left out of the pair."
     )
     mcnemar = _pairs_table(
         "McNemar",

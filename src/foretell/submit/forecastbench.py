@@ -487,7 +487,7 @@ class ForecastBenchSubmitter:
         for other, text in self.found.items():
             organization, model = _signed(text)
             if other == name and model != self.sender.model:
-                found.append(f"{name} holds another model, {model!r}: take another --file-number")
+                found.append(f"{name} holds another model, {model!r}: take another file number")
             elif other != name and (organization, model) == (self.sender.organization, self.sender.model):
                 found.append(f"{other} holds this model already: one file for a model")
         return found

@@ -23,14 +23,15 @@ class Exchange:
     events_: dict[str, ListedEvent] = field(default_factory=dict[str, ListedEvent])
     results: dict[str, dict[str, int | None]] = field(default_factory=dict[str, dict[str, int | None]])
     down: bool = False
+    down_status: int | None = None
     platform: str = "kalshi"
     asked: list[str] = field(default_factory=list[str])
 
     def offer(self, name: str, *, closes: datetime, price: float = 0.4, **more: Any) -> None:
         targets = more.pop("targets", ("A", "B"))
         question = Question(
-            id=f"kalshi/{name}",
-            source="kalshi",
+            id=f"{self.platform}/{name}",
+            source=self.platform,
             text=more.pop("title", f"What about {name}?"),
             due=START,
             targets=tuple(
@@ -71,7 +72,7 @@ class Exchange:
 
         async def walk() -> AsyncGenerator[ListedEvent]:
             if self.down:
-                raise SourceError("the exchange is down", url="https://kalshi.example")
+                raise SourceError("the exchange is down", url="https://kalshi.example", status=self.down_status)
             for one in list(self.events_.values()):
                 fresh = _as_of(one, wanted.as_of)
                 if (reason := wanted.refusal(fresh)) is not None:
@@ -84,14 +85,14 @@ class Exchange:
     async def event(self, id: str, as_of: AsOf) -> ListedEvent:
         self.asked.append(id)
         if self.down:
-            raise SourceError("the exchange is down", url="https://kalshi.example")
+            raise SourceError("the exchange is down", url="https://kalshi.example", status=self.down_status)
         if id not in self.events_:
             raise SourceError("no such event", url="https://kalshi.example", status=404)
         return _as_of(self.events_[id], as_of)
 
     async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
         if self.down:
-            raise SourceError("the exchange is down", url="https://kalshi.example")
+            raise SourceError("the exchange is down", url="https://kalshi.example", status=self.down_status)
         return [
             Resolution(
                 question_id=question.id,
@@ -102,7 +103,7 @@ class Exchange:
                 provenance="https://kalshi.example",
             )
             for question in questions
-            for target, outcome in self.results.get(question.id.removeprefix("kalshi/"), {}).items()
+            for target, outcome in self.results.get(question.id.removeprefix(f"{self.platform}/"), {}).items()
         ]
 
 

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.arena.live.site import START, Site
+from tests.arena.live.site import START, Exchange, Site
 
 from foretell.arena import ArenaService, arena_status
 from foretell.arena.stages import clock_check
@@ -135,5 +136,52 @@ def test_a_clock_that_was_set_back_is_told_once_and_again_after_it_was_right(
         for hours in (0, 1, 31, -9, -8):
             await check(now + timedelta(hours=hours))
         assert caplog.text.count("the clock shows") == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", [None, 404, 500])
+def test_a_platform_that_is_down_holds_up_no_other_and_is_read_in_the_same_slot(site: Site, status: int | None):
+    """Also one that answers 404 to everything: none of its events counts as gone, and nothing as decided."""
+    other = Exchange(platform="manifold", down=True, down_status=status)
+    closes = START + timedelta(days=4)
+    site.spec["platforms"] = ["kalshi", "manifold"]
+    site.exchange.offer("CUP", closes=closes)
+    other.offer("RACE", closes=closes)
+    both: dict[str, Any] = {"kalshi": site.exchange, "manifold": other}
+    arena = replace(site.arena(), events=both, settlements=both)
+    told: list[str] = []
+    service = ArenaService(arena=arena, tell=lambda stage, report: told.append(f"{stage}: {report}"))
+
+    def open_events() -> set[str]:
+        return {id for id, row in arena.book.selected(unsettled=True).items() if row.status == "open"}
+
+    async def step(**later: float) -> str:
+        told.clear()
+        site.later(**later)
+        await service.once()
+        return "\n".join(told)
+
+    async def main() -> None:
+        first = await step()
+        assert "problem: manifold: https://kalshi.example: the exchange is down" in first
+        assert (open_events(), "3 forecasts, 0 failed" in first) == ({"kalshi/CUP"}, True)
+        other.down = False
+        assert "collect" not in await step(seconds=20)  # A pause keeps the other platform from being read all the time.
+        second = await step(minutes=2)
+        assert (open_events(), "3 forecasts, 0 failed" in second) == ({"kalshi/CUP", "manifold/RACE"}, True)
+        assert "collect" not in await step(minutes=2)
+        other.down, other.asked = True, []
+        third = await step(days=2)
+        assert "3 forecasts, 0 failed" in third  # The other platform's next moment.
+        assert third.count("the exchange is down") == 2
+        assert len(open_events()) == 2
+        other.settle("RACE", 1, 0)
+        site.exchange.settle("CUP", 1, 0)
+        assert "manifold: https://kalshi.example" in await step(days=3)
+        assert {one.question_id for one in arena.book.outcomes()} == {"kalshi/CUP"}
+        other.down = False
+        await step(hours=2)
+        assert {one.question_id for one in arena.book.outcomes()} == {"kalshi/CUP", "manifold/RACE"}
 
     asyncio.run(main())

@@ -339,6 +339,8 @@ def test_groups_about_numbers_and_conditional_pairs_are_several_questions() -> N
     assert metaculus.event(server(pair), "7#71").question.text.startswith("If “Does it rain?” resolves no")
     with pytest.raises(SourceError, match="name one of them, as POST#QUESTION: 61, 62"):
         metaculus.event(server(group), "6")
+    with pytest.raises(SourceError):
+        metaculus.event(server({**group, "group_of_questions": None}), "6#61")
 
     def named(name: str) -> list[str]:
         async def read(client: MetaculusClient) -> Any:

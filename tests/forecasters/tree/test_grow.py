@@ -20,12 +20,11 @@ from tests.forecasters.tree.scripted_tree import (
     reply_of,
 )
 
-from foretell.forecasters import CannotForecast, Context, attempt
+from foretell.forecasters import CannotForecast, Context, EventLog, attempt
 from foretell.forecasters.agent import Clamp
 from foretell.forecasters.tree import (
     AverageLink,
     CannotGround,
-    EventLog,
     Grounder,
     GroundingPool,
     GroundingResult,
@@ -42,7 +41,7 @@ from foretell.forecasters.tree import (
     leaves,
     tree_from_dict,
 )
-from foretell.forecasters.tree.grow.event_log import tree_job_order
+from foretell.forecasters.tree.grow.grow import tree_job_order
 from foretell.models import Budget, BudgetedModel, ModelError, PriceList, Reply, Request, TokenPrice, request_key
 from foretell.practice.models import ScriptedCall, ScriptedReply
 from foretell.questions import (

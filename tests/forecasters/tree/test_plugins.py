@@ -37,16 +37,15 @@ from foretell.forecasters.tree import (
     evaluated,
     link_in_numbers,
     link_in_words,
-    object_schema,
     read_tree,
     write_tree,
 )
 from foretell.forecasters.tree.what_if import what_if
-from foretell.models import Request
+from foretell.models import Request, closed_object
 from foretell.models.providers import ScriptedModel
 from foretell.operations import TreeRequest
 from foretell.questions import Forecast
-from foretell.request import known_names
+from foretell.request import allowed_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +178,7 @@ def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
 
 def test_an_answer_schema_is_made_for_the_children():
     schema = AT_LEAST.schema(("P1", "P2"))
-    assert schema == object_schema(
+    assert schema == closed_object(
         {"report": {"type": "string"}, "key_factor": {"type": "string"}, **AT_LEAST.fields(("P1", "P2"))}
     )
 
@@ -187,5 +186,5 @@ def test_an_answer_schema_is_made_for_the_children():
 def test_every_door_takes_them_and_names_those_there_are():
     request = TreeRequest.read({"claim": "It rains.", "grounder": "one-third", "rule": "at-least"})
     assert request.changed("tree") == {"grounder": "one-third", "rule": "at-least"}
-    assert "one-third" in known_names(TreeRequest.model_fields["grounder"])
-    assert "at-least" in known_names(TreeRequest.model_fields["rule"])
+    assert "one-third" in allowed_names(TreeRequest.model_fields["grounder"])
+    assert "at-least" in allowed_names(TreeRequest.model_fields["rule"])

@@ -187,7 +187,7 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
     """Raise if the body is truncated or an error page, which must never replace a good file."""
     try:
         value: Any = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SourceError(f"what came is not whole JSON ({error})", url=url) from None
     if not isinstance(value, dict) or not isinstance(value.get(list_name), list):
         raise SourceError(f"what came has no list named {list_name!r}", url=url)

@@ -280,7 +280,7 @@ class MetaculusEvents(MarketEvents):
         row = await self._client.whole_post(post)
         if not part:
             return row
-        found = [one for one in split_post(row) if questions_of(one)[0].need("id").name() == part]
+        found = [one for one in split_post(row) if [q.need("id").name() for q in questions_of(one)[:1]] == [part]]
         return found[0] if found and found[0].has(OF_POST) else row
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:

@@ -52,7 +52,7 @@ class GdeltSearch:
             raise SourceError(f"the query was refused: {self._service.http.redact(said)}", url=url)
         try:
             return Payload(value=json.loads(_mended(body) or "{}", strict=False), url=url)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SourceError("the answer is not JSON, even with its escapes mended", url=url) from None
 
 

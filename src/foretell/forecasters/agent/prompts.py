@@ -7,16 +7,14 @@ trial and a provider can cache them.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib.resources import files
-from string import Template
+from functools import partial
 
 from foretell.data.markets.prices import market_ref
 from foretell.forecasters.agent.actions import ACTION, ACTIONS, TOOL, AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, prompt_template
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Exclusivity, Question, Target
 from foretell.tools.names import SUBMIT, tool_hint
@@ -47,12 +45,7 @@ class StartingSignals:
     """Additional material for the question, under its own heading."""
 
 
-@cache
-def wording(name: str) -> Template:
-    """Load a prompt text by its name."""
-    return Template(
-        files("foretell.forecasters.agent").joinpath("wording", f"{name}.md").read_text(encoding="utf-8").strip()
-    )
+wording = partial(prompt_template, "agent/wording")
 
 
 def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: bool = False, live: bool = False) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_weights
+from foretell.forecasters.combine.crossfit import gain
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
 from foretell.forecasters.combine.rules import Training
@@ -324,12 +325,9 @@ def _proof(trust: Trust, examples: Examples, p: Floats) -> LearningGain:
         return LearningGain()
     before = trust.untaught().probabilities(examples.rows)[tried]
     p, examples = p[tried], examples.take(tried)
-    gain = examples.weight * ((before - examples.outcome) ** 2 - (p - examples.outcome) ** 2)
+    better = (before - examples.outcome) ** 2 - (p - examples.outcome) ** 2
     days: Strings = np.datetime_as_string(examples.known_on, "D")
     if len(np.unique(days)) < FEWEST_DAYS:
         days = examples.rows.cluster
-    total = examples.weight.sum()
-    mean = gain.sum() / total
-    spread = np.bincount(np.unique(days, return_inverse=True)[1], gain - mean * examples.weight)
-    error = np.sqrt(np.sum(spread**2) * len(spread) / max(len(spread) - 1, 1)) / total
-    return LearningGain(gain=float(mean), error=float(error), n=len(gain))
+    found = gain(better, days, examples.weight)
+    return LearningGain(gain=found.mean, error=found.se, n=len(better)) if np.isfinite(found.se) else LearningGain()

@@ -6,12 +6,11 @@ The first eight are those of Prophet Arena (2025, appendix D.3); `scaffold` asks
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib.resources import files
-from string import Template
+from functools import partial
 from typing import Any, Literal, cast
 
 from foretell.forecasters.agent.answer_format import read_number, target_keys
+from foretell.forecasters.forecaster import prompt_template
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import ContextView, render
 from foretell.models.model import Message, SystemMessage, UserMessage
@@ -370,11 +369,7 @@ MOST_SHOWN = 3
 """Maximum number of outcomes in the example of an answer."""
 
 
-@cache
-def wording(name: str) -> Template:
-    """Load a prompt text by its name."""
-    text = files("foretell.forecasters.prompt").joinpath("wording", f"{name}.md").read_text(encoding="utf-8")
-    return Template(text.strip())
+wording = partial(prompt_template, "prompt/wording")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,11 +107,15 @@ def chance(reference: ReferenceValue, *, spike: bool = False) -> float:
     >>> [round(chance(ReferenceValue(kind="Battles", place="", average=m)), 2) for m in (0.0, 0.25, 40.0)]
     [0.02, 0.23, 0.42]
     """
+    bar = TIMES * (1 + reference.average) if spike else reference.average
+    return _more_than(bar, reference.average + NEVER, reference.kind)
+
+
+def _more_than(bar: float, mean: float, kind: str) -> float:
+    """P(a negative-binomial count with this mean exceeds the bar)."""
     from scipy.special import betainc
 
-    shape = SHAPE.get(reference.kind, USUAL_SHAPE)
-    bar = TIMES * (1 + reference.average) if spike else reference.average
-    mean = reference.average + NEVER
+    shape = SHAPE.get(kind, USUAL_SHAPE)
     return float(betainc(np.floor(bar + 1e-9) + 1, shape, mean / (mean + shape)))
 
 
@@ -154,8 +158,6 @@ class DailyCounts:
 
     def chance(self, kind: str, bar: float, end: date) -> float | None:
         """P(more than `bar` in the thirty days before `end`); None if none of those days has been seen yet."""
-        from scipy.special import betainc
-
         ahead = int(np.datetime64(end, "D").astype(np.int64)) - 1 - self.until
         if ahead >= WINDOW:
             return None
@@ -167,9 +169,7 @@ class DailyCounts:
             return 1 - SETTLED
         recent = float(self.counts[-RECENT_DAYS:].sum()) * WINDOW / RECENT_DAYS
         mean = (RECENT * recent + (1 - RECENT) * self.average + NEVER) * ahead / WINDOW
-        shape = SHAPE.get(kind, USUAL_SHAPE)
-        more = float(betainc(np.floor(room + 1e-9) + 1, shape, mean / (mean + shape)))
-        return min(max(more, 1 - SETTLED), SETTLED)
+        return min(max(_more_than(room, mean, kind), 1 - SETTLED), SETTLED)
 
 
 SETTLED = 0.98

@@ -28,10 +28,9 @@ HOMES = {
     "foretell.forecasters.tree.grounders.notebook": "NotebookGrounder",
     "foretell.forecasters.tree.grounders.search": "AgentGrounder PlainGrounder SearchGrounder",
     "foretell.forecasters.tree.grow.analyze": "AnalysisDraft AnalysisLimits ROOT analyze child_id depth_of",
-    "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
     "foretell.forecasters.tree.grow.ground": "CannotGround Grounder GroundingPool GroundingResult Leaf LeafBudget",
-    "foretell.forecasters.tree.grow.grow": "TreeGrowth",
-    "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion object_schema",
+    "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeJob",
+    "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion",
     "foretell.forecasters.tree.grow.synthesize": "SynthesisRule Synthesizer rule_named",
     "foretell.forecasters.tree.history": (
         "ConflictingEdits TreeAuthor commit_edits history_path open_version read_history tree_at"

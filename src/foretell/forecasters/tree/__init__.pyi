@@ -63,8 +63,6 @@ from foretell.forecasters.tree.grow.analyze import ROOT as ROOT
 from foretell.forecasters.tree.grow.analyze import analyze as analyze
 from foretell.forecasters.tree.grow.analyze import child_id as child_id
 from foretell.forecasters.tree.grow.analyze import depth_of as depth_of
-from foretell.forecasters.tree.grow.event_log import EventLog as EventLog
-from foretell.forecasters.tree.grow.event_log import TreeJob as TreeJob
 from foretell.forecasters.tree.grow.ground import CannotGround as CannotGround
 from foretell.forecasters.tree.grow.ground import Grounder as Grounder
 from foretell.forecasters.tree.grow.ground import GroundingPool as GroundingPool
@@ -72,9 +70,9 @@ from foretell.forecasters.tree.grow.ground import GroundingResult as GroundingRe
 from foretell.forecasters.tree.grow.ground import Leaf as Leaf
 from foretell.forecasters.tree.grow.ground import LeafBudget as LeafBudget
 from foretell.forecasters.tree.grow.grow import TreeGrowth as TreeGrowth
+from foretell.forecasters.tree.grow.grow import TreeJob as TreeJob
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings as ClaimSurroundings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion as TreeQuestion
-from foretell.forecasters.tree.grow.prompting import object_schema as object_schema
 from foretell.forecasters.tree.grow.synthesize import SynthesisRule as SynthesisRule
 from foretell.forecasters.tree.grow.synthesize import Synthesizer as Synthesizer
 from foretell.forecasters.tree.grow.synthesize import rule_named as rule_named

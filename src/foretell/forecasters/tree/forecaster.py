@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, EventLog
 from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool, gather_or_cancel
-from foretell.forecasters.tree.grow.grow import TreeGrowth
+from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.forecaster import (
     AnalyzingForecaster,
     TargetResult,
@@ -22,7 +22,6 @@ from foretell.forecasters.tree.forecaster import (
 )
 from foretell.forecasters.tree.grounders.search import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
 from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
-from foretell.forecasters.tree.grow.event_log import EventLog
 from foretell.forecasters.tree.grow.ground import FOR_LEAVES, GroundingPool, Leaf, LeafBudget
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
@@ -32,14 +31,13 @@ from foretell.forecasters.tree.grow.prompting import (
     StructuredRequest,
     TreeQuestion,
     fill_prompts,
-    object_schema,
     sections,
 )
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import ThoughtSettings
 from foretell.models.model import ModelError
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, closed_object
 
 T = TypeVar("T")
 
@@ -93,12 +91,12 @@ class ThoughtConclusion:
     line: Line
 
 
-THOUGHT = object_schema({"claim": TEXT, "why": TEXT}, optional=("why",))
-PROPOSED = object_schema(
+THOUGHT = closed_object({"claim": TEXT, "why": TEXT}, optional=("why",))
+PROPOSED = closed_object(
     {"thoughts": {"type": "array", "items": THOUGHT}, "enough": {"type": "boolean"}}, optional=("enough",)
 )
-RATED = object_schema({"id": TEXT, "reason": TEXT, "value": CHANCE}, optional=("reason",))
-SCORED = object_schema({"lines": {"type": "array", "items": RATED}})
+RATED = closed_object({"id": TEXT, "reason": TEXT, "value": CHANCE}, optional=("reason",))
+SCORED = closed_object({"lines": {"type": "array", "items": RATED}})
 
 ThoughtJob = tuple[int, ...]
 """Indices of the tree of thoughts, the level, the stage (proposals, groundings, ratings, conclusions), the line, and
@@ -280,7 +278,8 @@ async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, lis
     """Return the claim's probability and the conclusions behind it. Raises `NothingGrounded` or a `ModelError`."""
     match settings.kind:
         case "chain":
-            found = [await _chain(thinker, settings)]
+            # A chain is a tree with one branch: there is nothing to choose between.
+            found = [await _tree(thinker, replace(settings, width=1, keep=1))]
         case "tree":
             found = [await _tree(thinker, settings)]
         case "graph":
@@ -288,17 +287,6 @@ async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, lis
         case "forest":
             found = await _forest(thinker, settings)
     return float(logit_mean([one.p for one in found])), found
-
-
-async def _chain(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusion:
-    """Add one thought after another, until the model has enough."""
-    line: Line = ()
-    for level in range(1, settings.depth + 1):
-        new = await thinker.next_thoughts(line, 1, ThoughtPosition(1, level, 1))
-        if not new:
-            break
-        line = (*line, *new)
-    return await thinker.conclude(line, ThoughtPosition(1, settings.depth + 1, 1))
 
 
 async def _tree(

@@ -260,11 +260,14 @@ class SessionLiveness:
         return True
 
     def _look_around(self, con: "Connection") -> None:
-        while not self._stop.wait(HEARTBEAT):
+        while True:
+            # At once: commands that end within a second must notice dead processes too, or nobody ever would.
+            con.execute(_UPDATE_GONE, (STALE,))
+            con.execute(_FORGET, (FORGET_AFTER,))
+            if self._stop.wait(HEARTBEAT):
+                break
             at = steady_seconds()
             if not con.execute(_SIGN, (self.id,)).rowcount:  # We were forgotten.
                 con.execute(_REGISTER, (self.id, self._name, self._role))
             self._sign_given(at)
-            con.execute(_UPDATE_GONE, (STALE,))
-            con.execute(_FORGET, (FORGET_AFTER,))
         con.execute("delete from life where id = %s", (self.id,))

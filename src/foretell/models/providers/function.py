@@ -19,6 +19,7 @@ from typing import Any, cast
 from foretell.models.model import Model, ModelError, Reply, Request, ToolCall
 from foretell.models.prices import TokenPrice
 from foretell.models.provider import Provider, ProviderClient
+from foretell.plugins import takes_arguments
 from foretell.questions.errors import InputError
 
 ModelFunction = Callable[[Any], Any]
@@ -94,8 +95,8 @@ def _wanted(function: ModelFunction) -> str:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return "text"
-    if not parameters:
-        raise InputError(f"the function {function!r} takes nothing", hint="a model takes the prompt or the messages")
+    if not takes_arguments(function, 1):
+        raise InputError(f"the function {function!r} cannot be a model", hint="it takes the prompt or the messages")
     first = parameters[0]
     kind = first.annotation if isinstance(first.annotation, str) else getattr(first.annotation, "__name__", "")
     if kind == "str" or first.name in ("prompt", "text"):

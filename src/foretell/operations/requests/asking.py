@@ -132,11 +132,9 @@ class ResearchRequest(OperationRequest):
         from foretell.questions.as_of import instant
 
         if self.as_of and instant(self.as_of) > datetime.now(UTC):
-            raise ValueError(f"{self.as_of} is in the future: --as-of, the `as_of` date, is a day that has been")
+            raise ValueError(f"{self.as_of} is in the future: --as-of must be a past day")
         if self.closes and self.as_of and instant(self.closes) <= instant(self.as_of):
-            raise ValueError(
-                f"{self.closes} is not after the day of asking: --closes, the `closes` date, must be later"
-            )
+            raise ValueError(f"{self.closes} is not after the day of asking: --closes must be later")
         return self
 
 
@@ -203,7 +201,7 @@ class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # py
     def _number_has_a_range(self) -> Any:
         if not self.number:
             if self.unit or self.low is not None or self.high is not None:
-                raise ValueError("unit, low and high are for numbers: add --number, the field `number`")
+                raise ValueError("unit, low and high are for numbers: add --number")
             return self
         if self.low is None or self.high is None or not 0 < self.high - self.low < inf:
             raise ValueError("a number needs a range that almost certainly contains it: --low and a larger --high")

@@ -389,9 +389,7 @@ def _caveats(spec: RunSpec, auditor: str) -> list[str]:
     if spec.clairvoyant:
         caveats.append("This run was clairvoyant: nothing was withheld from it, and it is no forecast.")
     if bare_name(auditor) == bare_name(models.name("filter")):
-        caveats.append(
-            "The auditor filtered this run: what it overlooked then it overlooks again (--allow-same-model)."
-        )
+        caveats.append("The auditor filtered this run: what it overlooked then it overlooks again.")
     if bare_name(auditor) == bare_name(models.agent):
         caveats.append("The auditor is the agent's own model: it may take what it remembers for common knowledge.")
     return caveats

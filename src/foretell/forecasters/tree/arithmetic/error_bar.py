@@ -116,8 +116,6 @@ class LeafSpread:
 
     sd: "Floats"
     """Standard deviation of each leaf's mean, in the order of the leaves."""
-    single: "Floats"
-    """Standard deviation of one trial of each leaf."""
     variance: float
     """Variance of the answer."""
     freedom: float
@@ -147,7 +145,6 @@ def leaf_spread(
     total = alone + shared
     return LeafSpread(
         sd=np.sqrt(single / count + systematic_error**2),
-        single=np.sqrt(single),
         variance=total + steady,
         freedom=(total + steady) ** 2 / known if known > 0 else 1e6,
         correlation=rho,

@@ -13,9 +13,10 @@ from typing import Literal
 
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grow.ground import LONGEST_REASON, CannotGround, Grounder, GroundingResult, Leaf
-from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema, sections
+from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, sections
 from foretell.forecasters.tree.text import one_line
 from foretell.models.model import BudgetExceeded, ModelError
+from foretell.models.structured_output import closed_object
 from foretell.questions.errors import InputError
 
 SUITED: Mapping[str, str] = {
@@ -117,7 +118,7 @@ class AdaptiveGrounder:
             slot=f"{leaf.slot}/route",
             system=fill_prompts("route", grounders="\n".join(f"- `{name}`: {SUITED[name]}" for name in there)),
             user=sections(("Claim", leaf.claim), ("What it is a part of", leaf.tree_question.question.text)),
-            schema=object_schema({"examine_by": {"type": "string", "enum": list(there)}, "reason": TEXT}),
+            schema=closed_object({"examine_by": {"type": "string", "enum": list(there)}, "reason": TEXT}),
         )
         try:
             answer = await request.ask(context, lambda found: found)
@@ -139,10 +140,6 @@ class AdaptiveGrounder:
         return fits or [min(known or list(self.grounders), key=lambda name: DOLLARS.get(name, 0.0))]
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
-        """Return the best available and affordable grounder for a kind of claim.
-
-        If the budget is too small for all of them, return the cheapest.
-        """
-        there = [name for name in ORDERS[kind] if name in self.grounders] or list(self.grounders)
-        fits = [name for name in there if share is None or DOLLARS.get(name, 0.0) <= share]
-        return fits[0] if fits else min(there, key=lambda name: DOLLARS.get(name, 0.0))
+        """Return the best grounder for a kind of claim among those that are available and affordable."""
+        there = self.affordable(share)
+        return next((name for name in ORDERS[kind] if name in there), there[0])

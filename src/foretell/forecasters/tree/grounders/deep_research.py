@@ -20,12 +20,11 @@ from foretell.forecasters.tree.grow.prompting import (
     TEXT,
     StructuredRequest,
     fill_prompts,
-    object_schema,
     sections,
 )
 from foretell.models.model import Reply, SystemMessage, ToolSpec, UserMessage
 from foretell.models.names import ModelName
-from foretell.models.structured_output import UnusableReply, read_object
+from foretell.models.structured_output import UnusableReply, closed_object, read_object
 from foretell.questions.errors import MissingExtra
 from foretell.questions.trace import ToolUsed, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
@@ -45,12 +44,12 @@ SPECS = (
         name=SEARCH,
         description="Search for reports, data and opinions published by the cutoff date. Returns results with an id, "
         "a title, an address and an excerpt.",
-        parameters=object_schema({"query": {"type": "string", "description": "A few concrete words."}}),
+        parameters=closed_object({"query": {"type": "string", "description": "A few concrete words."}}),
     ),
     ToolSpec(
         name=FETCH,
         description="Read the full text of a result, as it stood by the cutoff date.",
-        parameters=object_schema({"id": {"type": "string", "description": "The id of a result, or an address."}}),
+        parameters=closed_object({"id": {"type": "string", "description": "The id of a result, or an address."}}),
     ),
 )
 
@@ -214,7 +213,7 @@ def _app(search: SearchServer, public_url: str | None) -> "BoundedTools":
     )
 
 
-EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
+EXTRACT = closed_object({"key_factor": TEXT, "p": CHANCE})
 OWN_STEPS = 12
 """Maximum number of rounds of our own loop, which is used if no deep-research model does the work."""
 

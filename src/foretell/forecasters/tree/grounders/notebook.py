@@ -10,11 +10,11 @@ from typing import Any
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.search import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
-from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema
+from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import AssistantMessage, Message, UserMessage
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.questions import trace as kinds
 from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
 from foretell.tools.fence import FencedTools
@@ -157,9 +157,9 @@ def _result(result: CellResult) -> dict[str, Any]:
     return {"kind": kind, "source": result.cell.source, "ok": result.ok, "report": result.report}
 
 
-CELL = object_schema({"kind": {"type": "string", "enum": ["python", "markdown"]}, "source": TEXT})
-CELLS = object_schema({"cells": {"type": "array", "items": CELL, "maxItems": 12}, "finished": {"type": "boolean"}})
-CORRECTION = object_schema({"source": TEXT})
+CELL = closed_object({"kind": {"type": "string", "enum": ["python", "markdown"]}, "source": TEXT})
+CELLS = closed_object({"cells": {"type": "array", "items": CELL, "maxItems": 12}, "finished": {"type": "boolean"}})
+CORRECTION = closed_object({"source": TEXT})
 LONGEST_TURN = 16_000
 """Maximum number of characters of all results of one turn."""
 LONGEST_SOURCE = 20_000

@@ -18,7 +18,6 @@ from foretell.forecasters.tree.grow.prompting import (
     TEXT,
     StructuredRequest,
     fill_prompts,
-    object_schema,
     read_answer,
     read_report,
     sections,
@@ -36,17 +35,17 @@ from foretell.models.model import (
     ToolSpec,
     UserMessage,
 )
-from foretell.models.structured_output import NoUsableAnswer, UnusableReply, read_object, schema_errors
+from foretell.models.structured_output import NoUsableAnswer, UnusableReply, closed_object, read_object, schema_errors
 from foretell.questions.forecast import Failure
 from foretell.questions.question import Question
 from foretell.questions.trace import Failed, ForecastMade, ToolUsed, TraceEvent
 from foretell.tools.fence import FencedTools, Observation, SourceStore
 
-CONCLUSION_SCHEMA = object_schema(
+CONCLUSION_SCHEMA = closed_object(
     {"report": TEXT, "key_factor": TEXT, "sources": {"type": "array", "items": TEXT}, "p": CHANCE}
 )
 """Schema of a grounding's conclusion: a report, the key factor, the sources, and a probability."""
-CONCLUSION_WITHOUT_SOURCES = object_schema({"report": TEXT, "key_factor": TEXT, "p": CHANCE})
+CONCLUSION_WITHOUT_SOURCES = closed_object({"report": TEXT, "key_factor": TEXT, "p": CHANCE})
 MOST_SOURCES = 30
 
 

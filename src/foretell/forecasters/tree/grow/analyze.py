@@ -24,13 +24,12 @@ from foretell.forecasters.tree.grow.prompting import (
     StructuredRequest,
     TreeQuestion,
     fill_prompts,
-    object_schema,
     sections,
 )
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.model import ModelError
-from foretell.models.structured_output import NoUsableAnswer, UnusableReply
+from foretell.models.structured_output import NoUsableAnswer, UnusableReply, closed_object
 from foretell.plugins import load
 
 ROOT = "P0"
@@ -237,11 +236,11 @@ def _repetitions(claim: str, above: Sequence[str], beside: Sequence[str]) -> lis
     return []
 
 
-CHILD = object_schema({"id": TEXT, "claim": TEXT}, optional=("id",))
-EXPANSION = object_schema(
+CHILD = closed_object({"id": TEXT, "claim": TEXT}, optional=("id",))
+EXPANSION = closed_object(
     {"parent": TEXT, "causality": TEXT, "children": {"type": "array", "items": CHILD, "minItems": 1}}
 )
-SCHEMA = object_schema(
+SCHEMA = closed_object(
     {"plan": TEXT, "expansions": {"type": "array", "items": EXPANSION}, "complete": {"type": "boolean"}}
 )
 

@@ -13,9 +13,9 @@ from foretell.forecasters.tree.grow.prompting import (
     StructuredRequest,
     TreeQuestion,
     fill_prompts,
-    object_schema,
     sections,
 )
+from foretell.models.structured_output import closed_object
 
 SHORTEST, LONGEST = 12, 500
 _ID = re.compile(r"\bP\d+(?:\.\d+)+\b|\bP[0-9]\b")
@@ -188,7 +188,7 @@ async def correlated_claims(
     about: TreeQuestion, context: Context, parent: str, claims: Mapping[str, str]
 ) -> JudgedPairs:
     """Ask a model for the correlations among the children of one parent."""
-    pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
+    pair = closed_object({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
     place = {id: n for n, id in enumerate(claims)}
 
     def read(answer: Mapping[str, Any]) -> JudgedPairs:
@@ -212,6 +212,6 @@ async def correlated_claims(
         slot=f"{about.slot}/{parent}/correlation",
         system=fill_prompts("correlate"),
         user=sections(("Claims", "\n".join(f"{id}: {claim}" for id, claim in claims.items()))),
-        schema=object_schema({"pairs": {"type": "array", "items": pair}}),
+        schema=closed_object({"pairs": {"type": "array", "items": pair}}),
     )
     return await request.ask(context, read)

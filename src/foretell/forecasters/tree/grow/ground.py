@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from foretell.data.untrusted import for_log
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, JobEvents
 from foretell.forecasters.tree.grow.analyze import AnalysisLimits, depth_of
-from foretell.forecasters.tree.grow.event_log import JobEvents
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, analyze
 from foretell.forecasters.tree.grow.claims import repeated_claims
-from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.ground import (
     FOR_LEAVES,
     GroundingPool,
@@ -31,12 +30,21 @@ from foretell.forecasters.tree.grow.ground import (
 )
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.synthesize import Synthesizer, wide_enough
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
+from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, post_order, pre_order
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import to_dict
 from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
 
 T = TypeVar("T")
+TreeJob = tuple[str, str]
+"""A stage ("analysis", "grounding" or "synthesis") and the claim."""
+
+
+def tree_job_order(tree: Tree) -> list[TreeJob]:
+    """Return the order of jobs: analyses from the root down, then leaves, then syntheses from the leaves up."""
+    down, up = list(tree.nodes), post_order(tree)
+    stages = (("analysis", down), ("grounding", down), ("synthesis", up))
+    return [(stage, node) for stage, nodes in stages for node in nodes]
 
 
 @dataclass(kw_only=True)

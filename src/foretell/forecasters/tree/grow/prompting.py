@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, prompt_template
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.models.model import AssistantMessage, Message, Reply, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
@@ -85,16 +83,6 @@ def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
     """Return the report and the key factor, both truncated."""
     report, factor = (str(found.get(name) or "").strip() for name in ("report", "key_factor"))
     return report[:LONGEST_REPORT], factor[:LONGEST_SENTENCE]
-
-
-def object_schema(properties: Mapping[str, Any], *, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """Build the JSON schema of an object with these fields and no others."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
-    }
 
 
 TEXT: Mapping[str, Any] = {"type": "string"}
@@ -194,16 +182,9 @@ PromptText = str | Template
 """The name of a text in the folder `prompts`, or, for rules of other packages, a template with the text itself."""
 
 
-@cache
-def prompt_template(name: str) -> Template:
-    """Load a prompt text by name."""
-    file = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md")
-    return Template(file.read_text(encoding="utf-8").strip())
-
-
 def fill_prompts(*texts: PromptText, **values: object) -> str:
     """Concatenate prompt texts and fill in their placeholders."""
-    templates = [text if isinstance(text, Template) else prompt_template(text) for text in texts]
+    templates = [text if isinstance(text, Template) else prompt_template("tree/prompts", text) for text in texts]
     return "\n\n".join(template.substitute(values) for template in templates)
 
 

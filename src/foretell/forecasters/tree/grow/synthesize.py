@@ -7,12 +7,11 @@ from math import log
 from random import Random
 from typing import Any, cast
 
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
 from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults, scaled
 from foretell.forecasters.tree.edits import Edit, SetLink, SetReport
 from foretell.forecasters.tree.formula import ASSUMPTION, FormulaError, mentions
-from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.prompting import (
     ATTEMPTS,
     CHANCE,
@@ -22,7 +21,6 @@ from foretell.forecasters.tree.grow.prompting import (
     StructuredRequest,
     TreeQuestion,
     fill_prompts,
-    object_schema,
     read_report,
     sections,
 )
@@ -42,7 +40,7 @@ from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.plugins import load
 from foretell.questions.errors import InputError
 
@@ -81,7 +79,7 @@ class SynthesisRule:
 
     def schema(self, children: Children) -> dict[str, Any]:
         """Return the schema of the whole answer."""
-        return object_schema({"report": TEXT, "key_factor": TEXT, **self.fields(children)})
+        return closed_object({"report": TEXT, "key_factor": TEXT, **self.fields(children)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +103,12 @@ def rule_named(name: str) -> Rule:
 
 
 def _each(children: Children, kind: Mapping[str, Any]) -> dict[str, Any]:
-    return object_schema({child: kind for child in children})
+    return closed_object({child: kind for child in children})
 
 
 def _some(children: Children) -> dict[str, Any]:
     """Schema of a number per child, all optional; completeness is checked with the link."""
-    return object_schema({child: CHANCE for child in children}, optional=tuple(children))
+    return closed_object({child: CHANCE for child in children}, optional=tuple(children))
 
 
 def _numbers(given: Answer) -> dict[str, float]:
@@ -118,7 +116,7 @@ def _numbers(given: Answer) -> dict[str, float]:
 
 
 def _formula_fields(_: Children) -> dict[str, Any]:
-    assumption = {"anyOf": [object_schema({"text": TEXT, "p": CHANCE}), {"type": "null"}]}
+    assumption = {"anyOf": [closed_object({"text": TEXT, "p": CHANCE}), {"type": "null"}]}
     return {"formula": TEXT, "assumption": assumption}
 
 
@@ -145,7 +143,7 @@ def random_weights(children: Children, rng: Random) -> LinearLink:
     return LinearLink(weights={child: one / sum(drawn) for child, one in zip(children, drawn, strict=True)})
 
 
-EFFECT = object_schema({"effect": {"type": "string", "enum": ["helps", "hinders"]}, "weight": CHANCE})
+EFFECT = closed_object({"effect": {"type": "string", "enum": ["helps", "hinders"]}, "weight": CHANCE})
 """Schema of one child's effect on the claim in a linear rule."""
 
 
@@ -402,7 +400,7 @@ async def rejudge(
     *,
     also: Collection[str] = (),
     rule: str | None = None,
-    log: EventLog[TreeJob] | None = None,
+    log: EventLog[tuple[str, str]] | None = None,
 ) -> Rejudged:
     """Have a model judge every stale link again, and those of the claims in `also`, each once, children first.
 
