@@ -33,7 +33,7 @@ from foretell.questions.errors import InputError
 from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, RunSpec, parse_yaml, read_spec, spec_from_mapping
-from foretell.runs.store import RunStore, find_run
+from foretell.runs.store import RunStore, find_run_row
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
 TreeResearch = TypeVar("TreeResearch", TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
@@ -173,8 +173,7 @@ class ServerPermissions:
         """Return the request to resume a stored run if the run is permitted with the requested changes."""
         self._check_sizes(request)
         with closing(RunStore(self.settings.store)) as store:
-            row = store.run(find_run(store, request.run))
-        assert row is not None
+            row = find_run_row(store, request.run)
         self._check_spec(changed_spec(row, {name: parse_yaml(one) for name, one in request.set.items()}))
         return request
 

@@ -36,9 +36,9 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn, show_text, text_table
-from foretell.runs.executor import AnswerCell, RunProgress
+from foretell.runs.executor import AnswerCell
 from foretell.runs.past import past_of, rates_of
-from foretell.runs.runner import asks_models, check_options, open_answers
+from foretell.runs.runner import WatchProgress, asks_models, check_options, open_answers
 from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced
 from foretell.runs.services import open_markets, open_services
 from foretell.runs.settings import Settings, clock_of, load_settings
@@ -49,7 +49,6 @@ from foretell.runs.worker import OpenRuns
 if TYPE_CHECKING:
     from rich.console import Console
 
-WatchProgress = Callable[[RunProgress], None]
 NO_SEARCHER = "nobody"
 """The searcher of contexts without sources."""
 POLL_SECONDS = 1.0
@@ -160,7 +159,7 @@ class ArenaParts:
     here: bool = False
     """Answer cells in this process even if there are workers."""
     concurrency: int = 50
-    watch: Callable[[RunProgress], None] = lambda progress: None
+    watch: WatchProgress = lambda progress: None
 
 
 ALL_PARTS = ArenaParts(markets=True, contexts=True, forecasts=True)

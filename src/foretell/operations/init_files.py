@@ -26,8 +26,6 @@ from foretell.runs.settings import KEYS
 from foretell.submit.forecastbench import BucketFolder
 
 SchemaKind = Literal["run", "arena", "grid"]
-CHOSEN_LATER = ("efforts", "marked")
-"""Fields of a run that are determined when it starts, not written by people."""
 
 
 def spec_schema(kind: SchemaKind) -> dict[str, Any]:
@@ -41,10 +39,10 @@ def spec_schema(kind: SchemaKind) -> dict[str, Any]:
         entries = schema["properties"]["entries"]
         entries["additionalProperties"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/EntrySpec"}]}
         return schema
-    from foretell.runs.spec import RunSpec
+    from foretell.runs.spec import FOUND_OUT, RunSpec
 
     run = _schema(RunSpec)
-    for name in CHOSEN_LATER:
+    for name in FOUND_OUT:
         del run["properties"][name]
     questions = run["properties"]["questions"]
     run["properties"]["questions"] = {

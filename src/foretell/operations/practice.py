@@ -108,12 +108,7 @@ def shell_lines(environment: Mapping[str, str | None]) -> str:
 
 @asynccontextmanager
 async def open_practice(request: PracticeRequest, settings: Settings) -> AsyncGenerator[dict[str, str | None]]:
-    """Start a practice world, yield its environment variables, and stop it at the end.
-
-    Args:
-        request: Ports, latency and home.
-        settings: The user's own; the home of the practice world is inside theirs.
-    """
+    """Start a practice world, yield its environment variables, and stop it at the end."""
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency)
     home = practice_home(request, settings)
     if not (home / KNOWN_MODELS).exists():
@@ -356,12 +351,7 @@ class ArenaDemoResult(ReportResult):
 
 
 async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
-    """Play a season of an arena on a simulated exchange, and score it.
-
-    Args:
-        request: The length of the season, and the folder for the page.
-        tell: Called with a line for every simulated day.
-    """
+    """Play a season of an arena on a simulated exchange, and score it."""
     home, page, began = (request.folder / HOME).absolute(), request.folder / PAGE, monotonic()
     if home.exists():
         raise InputError("an earlier demo is kept here", path=home, hint="name another folder with --folder")

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from foretell.forecasters.agent.answer_format import LEVELS
+from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.combine.aggregate import PANEL, Aggregate
+from foretell.forecasters.combine.aggregate import PANEL, Aggregate, Rule
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.operations.live_question import limits_of, live_view
+from foretell.models.waiting import USUAL_SECONDS
 from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
@@ -29,7 +30,7 @@ from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.runs.taught import combining_of_row
 from foretell.scoring.long_tables import RunScores
 from foretell.tools.fence import unmarked
-from foretell.tools.names import WEB_SEARCH
+from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
 
 MOST_OPEN, MOST_WITHHELD = 6, 20
 _MOMENTS_SQL = "select due from question where run = ? and id = ? order by due desc"
@@ -383,6 +384,82 @@ def question_view(
         "spending": cost_of_events(event for several in events.values() for _, event in several),
         "finished": finished,
     }
+
+
+# A question in progress: current beliefs of its trials, and what each is reading.
+
+
+LONGEST_EXCERPT = 700
+"""Maximum length of an excerpt of what a trial is reading."""
+TOOL_WORDS: Mapping[str, str] = {
+    WEB_SEARCH: "reading search results",
+    SUMMARIZE_RESULTS: "reading a summary",
+    LOOKUP_URL: "reading a page",
+    FETCH_SERIES: "reading a data series",
+    FETCH_PRICES: "reading market prices",
+    FETCH_WIKIPEDIA: "reading Wikipedia",
+}
+_LIMITS = AgentSettings()
+
+
+def live_view(
+    trials: Sequence[Mapping[str, Any]], events: Mapping[int, Sequence[tuple[int, TraceEvent]]], rule: Rule
+) -> dict[str, Any]:
+    """Current beliefs and reading of the trials of an unfinished question."""
+    standing = [one for trial in trials if not trial["panel"] and (one := _standing(trial)) is not None]
+    said = [one["p"] for one in standing]
+    alike = bool(said) and all(one.keys() == said[0].keys() for one in said)
+    return {
+        "p": Aggregate(rule=rule).apply(said) if alike else None,
+        "trials": standing,
+        "reading": [
+            {"trial": trial["number"], **found}
+            for trial in trials
+            if trial["state"] == "under way" and (found := _being_read(events.get(trial["number"], ()))) is not None
+        ],
+    }
+
+
+def _standing(trial: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answer of a trial, or its last belief; None if it has neither."""
+    path = trial["trace"]["path"]
+    p = trial["p"] or (path[-1]["p"] if path else None)
+    return None if not p else {"number": trial["number"], "p": dict(p), "answered": trial["p"] is not None}
+
+
+def _being_read(events: Sequence[tuple[int, TraceEvent]]) -> dict[str, Any] | None:
+    """The latest tool result, if nothing happened since: the model is reading it."""
+    for number, event in reversed(events):
+        if isinstance(event, kinds.ToolUsed):
+            text = unmarked(event.result).strip()
+            # What our own words around it say is for the model: a reader sees the first source.
+            source = SOURCE_HEAD.search(text)
+            return {
+                "event": number,
+                "step": event.step,
+                "tool": event.tool,
+                "doing": TOOL_WORDS.get(event.tool, f"reading what {event.tool} returned"),
+                "asked": next((str(value) for name, value in event.arguments.items() if name in ("query", "url")), ""),
+                "title": source[2] if source else "",
+                "text": (text[source.end() :] if source else text).strip()[:LONGEST_EXCERPT],
+                "length": len(text),
+                "failed": event.failed,
+            }
+        if isinstance(event, kinds.BeliefRevised | kinds.ForecastMade):
+            return None
+    return None
+
+
+def limits_of(spec: Mapping[str, Any]) -> dict[str, float]:
+    """Maximum steps and seconds of a trial."""
+    options: Mapping[str, Any] = spec.get("options") or {}
+    return {
+        "steps": int(options.get("steps", _LIMITS.steps)),
+        "seconds": float(options.get("seconds") or USUAL_SECONDS),
+    }
+
+
+# How a run was made.
 
 
 def how_made(store: RunStore, row: RunRow, spent: float) -> tuple[tuple[str, str], ...]:

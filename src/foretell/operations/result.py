@@ -117,13 +117,7 @@ class ReportResult(Result):
 def show_table(
     console: "Console", rows: Iterable[Any], columns: Mapping[TextColumn, str | Callable[[Any], object]]
 ) -> None:
-    """Print rows as a table no wider than the terminal.
-
-    Args:
-        console: The terminal.
-        rows: One value for each line.
-        columns: Column → the key of a row, or a function of it, that fills its cells.
-    """
+    """Print rows as a table no wider than the terminal; columns name a key of a row, or a function of it."""
     cells = [[row[cell] if isinstance(cell, str) else cell(row) for cell in columns.values()] for row in rows]
     lines = [["" if cell is None else cell for cell in line] for line in cells]
     show_text(console, f"{text_table(list(columns), lines, console.width)}\n")

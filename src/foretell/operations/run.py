@@ -50,8 +50,8 @@ from foretell.runs.runner import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, current_names, read_spec, spec_from_json, spec_from_mapping
-from foretell.runs.store import RunRow, RunStore, find_run
+from foretell.runs.spec import FOUND_OUT, RunSpec, current_names, read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.store import RunRow, RunStore, find_run, find_run_row
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
 
@@ -258,10 +258,6 @@ def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
     return spec_from_mapping(written)
 
 
-FOUND_OUT = ("efforts", "marked")
-"""Fields of a spec that are determined when a run is created."""
-
-
 def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Settings) -> None:
     """Give the name, note and tags of a run to the one that replaces it, and archive the old answers."""
     if old != prepared.spec.id:
@@ -466,9 +462,8 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
     """The answers of a stored run, or with `question` every step to one answer."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        id = find_run(store, request.run)
-        row = store.run(id)
-        assert row is not None
+        row = find_run_row(store, request.run)
+        id = row.id
         texts = {question.id: question.text for question in store.questions(id)}
         chosen = None if request.question is None else _question_named(request.question, texts)
         answers = [answer for answer in store.answers(id) if chosen in (None, answer.question_id)]
@@ -540,9 +535,8 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        run = find_run(store, request.run)
-        row = store.run(run)
-        assert row is not None
+        row = find_run_row(store, request.run)
+        run = row.id
         before = [to_json(answer) for answer in store.answers(run)]
         prepared = stored_run(store, run, request.dataset)
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:

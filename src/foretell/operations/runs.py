@@ -37,7 +37,7 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.runner import asks_models
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunSpec, RunState
-from foretell.runs.store import RunRow, RunStore, cells_each, find_run
+from foretell.runs.store import RunRow, RunStore, cells_each, find_run, find_run_row
 from foretell.scoring.long_tables import StoredScores
 
 
@@ -338,8 +338,7 @@ def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) ->
     with closing(RunStore(settings.store)) as store:
         asked, found = store.asked(), list[Mapping[str, Any]]()
         for start in request.runs:
-            row = store.run(find_run(store, start))
-            assert row is not None
+            row = find_run_row(store, start)
             if store.state(row, asked.get(row.id, 0)) == "running":
                 raise InputError(f"run {row.name or row.id} is running", hint="stop it first")
             answers, spent = row.done + row.failed, money_of(store, settings, [row.id])[row.id].spent
@@ -375,9 +374,8 @@ def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> Stop
     """Stop a run early, whichever process is running it, and use what there is."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        run = find_run(store, request.run)
-        row, questions = store.run(run), store.asked().get(run, 0)
-        assert row is not None
+        row = find_run_row(store, request.run)
+        run, questions = row.id, store.asked().get(row.id, 0)
         state = store.state(row, questions)
         if state not in ("running", "waiting"):
             raise InputError(f"run {row.name or run} is not running: it is {state}")

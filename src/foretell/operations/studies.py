@@ -306,15 +306,7 @@ def run_study(
     settings: Settings | None = None,
     watch: WatchProgress | None = None,
 ) -> StudyResult:
-    """Run a study with the services of this machine.
-
-    Args:
-        study: The study.
-        options: Its options.
-        inputs: Tables to use instead of those that the options name.
-        settings: The settings of this machine.
-        watch: Called with the progress and what was spent so far.
-    """
+    """Run a study with the services of this machine, or on `inputs` instead of the tables that the options name."""
     services = inputs or MachineServices(settings=settings or load_settings(), watch=watch or (lambda progress: None))
     result = study.run(services, options)
     return run_sync(result, event_loop.run) if iscoroutine(result) else result

@@ -30,7 +30,7 @@ from foretell.questions.question import Question
 from foretell.runs.combine import CombinationSettings, combine_trials, one_forecast_per_question
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec, spec_from_json
-from foretell.runs.store import RunStore, find_run
+from foretell.runs.store import RunStore, find_run_row
 from foretell.runs.taught import combining_of_run
 from foretell.submit.forecastbench import (
     NOT_THERE,
@@ -250,13 +250,13 @@ def _combining(settings: Settings, spec: RunSpec, combine: str | None) -> Combin
 def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
     """A run with its answers and questions; a clairvoyant or unanswered one is refused."""
     with closing(RunStore(settings.store)) as store:
-        run = find_run(store, start)
-        spec = spec_from_json(next(row.spec for row in store.runs() if row.id == run))
-        answers, questions = list(store.answers(run)), store.questions(run)
+        row = find_run_row(store, start)
+        answers, questions = list(store.answers(row.id)), store.questions(row.id)
+    spec = spec_from_json(row.spec)
     if spec.clairvoyant:
-        raise InputError(f"run {run} was clairvoyant: it saw the future, so it is no forecast")
+        raise InputError(f"run {row.id} was clairvoyant: it saw the future, so it is no forecast")
     if not answers:
-        raise InputError(f"run {run} has no answers yet", hint="start it again with foretell run")
+        raise InputError(f"run {row.id} has no answers yet", hint="start it again with foretell run")
     return spec, answers, questions
 
 

@@ -53,12 +53,12 @@ OPERATIONS = {
     "tree ground": Operation(trees.TreeGroundRequest, "tree_research:ground"),
     "tree expand": Operation(trees.TreeExpandRequest, "tree_research:expand"),
     "tree resynthesize": Operation(trees.TreeResynthesizeRequest, "tree_research:resynthesize_judgements"),
-    "tree diff": Operation(trees.TreeDiffRequest, "tree_edit:diff"),
-    "tree history": Operation(trees.TreeHistoryRequest, "tree_edit:history"),
-    "tree report": Operation(trees.TreeReportRequest, "tree:report", (".html", ".md", ".pdf", ".json")),
+    "tree diff": Operation(trees.TreeDiffRequest, "tree_edit:diff_trees"),
+    "tree history": Operation(trees.TreeHistoryRequest, "tree_edit:tree_history"),
+    "tree report": Operation(trees.TreeReportRequest, "tree:report_tree", (".html", ".md", ".pdf", ".json")),
     "tree notebook": Operation(trees.TreeNotebookRequest, "tree:check_notebooks", (".json", ".csv")),
     "tree export": Operation(trees.TreeExportRequest, "tree:export_tree"),
-    "whatif": Operation(trees.WhatIfRequest, "what_if:compare_edits"),
+    "whatif": Operation(trees.WhatIfRequest, "what_if:what_if"),
     "demo": Operation(setup.DemoRequest, "example:demo", PAGES),
     "score": Operation(scoring.ScoreRequest, "score:score", PAGES),
     "compare": Operation(scoring.CompareRequest, "score:compare", ROWS),
@@ -166,9 +166,6 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
     The positional parameters are the arguments of the command; `settings` can be given beside them. A coroutine
     function is run to its end, even inside a notebook.
-
-    Args:
-        kind: The request that the function answers.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

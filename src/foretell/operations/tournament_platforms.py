@@ -66,14 +66,7 @@ async def tournament(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TournamentResult:
-    """Forecast what is open and unanswered in a Metaculus tournament, and send it with comments.
-
-    Args:
-        request: The tournament and how to take part.
-        settings: This machine's; without them, from the environment.
-        watch: Called with the progress of the run.
-        tell: Called with a line about each step.
-    """
+    """Forecast what is open and unanswered in a Metaculus tournament, and send it with comments."""
     async with tournament_world(request, settings) as (request, settings):
         slug = TESTING_AREA if request.rehearse else Tournament.read(TOURNAMENT_PREFIX + request.tournament).slug
         visit = TournamentVisit(
@@ -180,14 +173,7 @@ async def visit_arena(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TournamentResult:
-    """Forecast what is open and unanswered in a track of Prophet Arena, and send it.
-
-    Args:
-        request: The track and how to take part.
-        settings: This machine's; without them, from the environment.
-        watch: Called with the progress of the run.
-        tell: Called with a line about each step.
-    """
+    """Forecast what is open and unanswered in a track of Prophet Arena, and send it."""
     async with tournament_world(request, settings, agent=request.agent or PRACTICE_AGENT) as (request, settings):
         visit = TournamentVisit(
             request=request,

@@ -133,13 +133,7 @@ async def score_tournaments(
     *,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TournamentResults:
-    """Score your past rounds and tournaments beside public methods.
-
-    Args:
-        request: Which rounds, which methods, and how to score.
-        settings: This machine's; without them, from the environment.
-        tell: Called with a line about each step.
-    """
+    """Score your past rounds and tournaments beside public methods."""
     settings = settings or load_settings()
     entered = entered_tournaments(settings, request)
     notes: list[str] = []

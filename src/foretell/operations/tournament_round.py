@@ -170,14 +170,7 @@ async def enter_round(
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RoundResult:
-    """Take part in a round of ForecastBench.
-
-    Args:
-        request: The round and how to take part.
-        settings: This machine's; without them, from the environment.
-        watch: Called with the progress of a run.
-        tell: Called with a line about each step.
-    """
+    """Take part in a round of ForecastBench."""
     practice: dict[str, Any] = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
     if not (request.model or request.spec):
         practice["search"] = ()

@@ -537,13 +537,11 @@ class SignedReport(Result):
         return f"{self.document.title}\n\n{self.document.lead}"
 
 
-def report(request: TreeReportRequest, settings: Settings | None = None) -> SignedReport:
+@operation(TreeReportRequest)
+def report_tree(request: TreeReportRequest, settings: Settings | None = None) -> SignedReport:
     """The report on the tree in a file: the answer, what it depends on, every claim, and how it was made."""
     found = read_tree_file(request.file)
     return SignedReport(tree=found.tree, document=_report(found, report_facts(request.file, request.systematic_error)))
-
-
-report_tree = operation(TreeReportRequest)(report)
 
 
 # The notebooks of a tree.

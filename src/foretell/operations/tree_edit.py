@@ -385,7 +385,8 @@ def _shown(node: Proposition | None, name: str) -> str:
     return "" if value is None else one_line(str(value))[:300]
 
 
-def diff(request: TreeDiffRequest, settings: Settings | None = None) -> TreeDiff:
+@operation(TreeDiffRequest)
+def diff_trees(request: TreeDiffRequest, settings: Settings | None = None) -> TreeDiff:
     """Compare two versions of a tree, or two trees, claim by claim."""
     if request.other is not None:
         trees = [read_tree_file(path).tree for path in (request.tree, request.other)]
@@ -397,9 +398,6 @@ def diff(request: TreeDiffRequest, settings: Settings | None = None) -> TreeDiff
     end = f"version {request.end}" if request.end is not None else "as it is"
     trees = [tree_at(request.tree, start), tree_at(request.tree, request.end)]
     return TreeDiff(before=trees[0], after=trees[1], names=(f"version {start}", end))
-
-
-diff_trees = operation(TreeDiffRequest)(diff)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -447,7 +445,8 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
 
 
-def history(request: TreeHistoryRequest, settings: Settings | None = None) -> TreeVersions:
+@operation(TreeHistoryRequest)
+def tree_history(request: TreeHistoryRequest, settings: Settings | None = None) -> TreeVersions:
     """List the versions of a tree, and restore one if the request says so."""
     restored = None
     if request.restore is not None:
@@ -459,6 +458,3 @@ def history(request: TreeHistoryRequest, settings: Settings | None = None) -> Tr
     else:
         read_tree_file(request.tree)
     return TreeVersions(path=request.tree, versions=tuple(read_history(request.tree)), restored=restored)
-
-
-tree_history = operation(TreeHistoryRequest)(history)

@@ -159,7 +159,8 @@ class ScenarioComparison(Result):
             show_text(console, f"answer {format_probability(one.p)} ± {one.sd:.4f}\n")
 
 
-def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
+@operation(WhatIfRequest)
+def what_if(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
     A leaf gets the new probability. A claim with children is pinned to that value, whatever the claims below say. With
@@ -183,9 +184,6 @@ def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> S
         spread=tree_spread(tree, request.sd) if request.sd else None,
         saved=request.save,
     )
-
-
-what_if = operation(WhatIfRequest)(compare_edits)
 
 
 def numbers_by_name(texts: Iterable[str]) -> dict[str, float]:

@@ -179,7 +179,7 @@ _PICTURE = re.compile(r"!(?=\[)")
 _OTHER_LINK = re.compile(r"\](?=[(:](?!\s{0,9}https?://))", re.IGNORECASE)
 
 
-def quoted_markdown(text: str, limit: int = EXCERPT_LENGTH) -> str:
+def quoted_markdown(text: str) -> str:
     r"""Quote a text in a Markdown file; its own Markdown keeps working.
 
     HTML, pictures, and links that do not lead to the web are shown as they are written.
@@ -187,7 +187,7 @@ def quoted_markdown(text: str, limit: int = EXCERPT_LENGTH) -> str:
     >>> quoted_markdown("**a** <b> ![x](https://t.example) [c](javascript:d)")
     '> **a** &lt;b> &#33;[x](https://t.example) [c&#93;(javascript:d)'
     """
-    safe = sanitise_text(excerpt(text, limit)).replace("&", "&amp;").replace("<", "&lt;")
+    safe = sanitise_text(excerpt(text)).replace("&", "&amp;").replace("<", "&lt;")
     # No backslash: one of the text's own in front of it would undo it.
     safe = _OTHER_LINK.sub("&#93;", _PICTURE.sub("&#33;", safe))
     return "\n".join(f"> {line}".rstrip() for line in safe.strip().splitlines())

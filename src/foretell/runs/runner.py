@@ -52,7 +52,7 @@ from foretell.runs.runtime import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings
-from foretell.runs.spec import AUTO, RunSpec, spec_from_json
+from foretell.runs.spec import AUTO, FOUND_OUT, RunSpec, spec_from_json
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
 
 WatchProgress = Callable[[RunProgress], None]
@@ -414,7 +414,7 @@ def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]
     for run, written in store.specs():
         asked = written.get("questions", {})
         questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
-        rest = {name: value for name, value in written.items() if name not in ("questions", "efforts", "marked")}
+        rest = {name: value for name, value in written.items() if name not in ("questions", *FOUND_OUT)}
         if {**rest, "questions": questions} not in same:
             continue
         stored = store.questions(run)

@@ -70,6 +70,10 @@ class BudgetSpec:
                 raise ValueError(f"{name} = {dollars:g} is not an amount of dollars")
 
 
+FOUND_OUT = ("efforts", "marked")
+"""Fields of a spec that are determined when a run is created."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
     """Everything that determines what a run computes. The same spec over the same questions is the same run."""

@@ -581,9 +581,14 @@ def cells_of(run: str, questions: Sequence[Question], trials: int) -> Iterator[R
 
 
 def find_run(store: "RunStore", start: str) -> str:
-    """The run with this name or with an id that starts like this."""
+    """The id of the run with this name or with an id that starts like this."""
+    return find_run_row(store, start).id
+
+
+def find_run_row(store: "RunStore", start: str) -> RunRow:
+    """The run with this name or with an id that starts like this, with its progress."""
     rows = store.runs()
-    found = [row.id for row in rows if row.name == start] or [row.id for row in rows if row.id.startswith(start)]
+    found = [row for row in rows if row.name == start] or [row for row in rows if row.id.startswith(start)]
     if len(found) != 1:
         problem = (
             f"no run is named {start!r}, and no run's id begins with it"

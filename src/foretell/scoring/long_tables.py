@@ -27,7 +27,7 @@ from foretell.runs.combine import combine_trials, rule_in_words
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
-from foretell.runs.store import RunRow, RunStore, find_run
+from foretell.runs.store import RunRow, RunStore, find_run_row
 from foretell.runs.taught import combining_of_row, scored_by
 from foretell.scoring.join import ReadOptions, check_table, read_table
 from foretell.scoring.score import ScoringOptions, score_table
@@ -182,14 +182,10 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
     Runs whose forecasters have the same name are distinguished by their ids. With `decided`, at least one outcome must
     be known.
     """
-    found: list[RunRow] = []
     forecasts: list[Row] = []
     together: list[Row] = []
     with closing(RunStore(settings.store)) as store:
-        for start in starts:
-            row = store.run(find_run(store, start))
-            assert row is not None
-            found.append(row)
+        found = [find_run_row(store, start) for start in starts]
         questions, outcomes = questions_of_runs(store, [row.id for row in found])
         answers = [list(store.answers(row.id)) for row in found]
         names = [_name_of_run(row, said) for row, said in zip(found, answers, strict=True)]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -161,16 +161,26 @@ LEFT_OUT = "Left out as incomplete or because they saw the future"
 
 
 def with_scope(
-    result: StudyResult,
-    data: StudyData,
-    configs: Mapping[str, Examples],
-    *,
-    left_out: str = LEFT_OUT,
-    settings: Mapping[str, Any] | None = None,
+    result: StudyResult, data: StudyData, configs: Mapping[str, Examples], *, left_out: str = LEFT_OUT
 ) -> StudyResult:
-    """The result with notes on its data, and the settings needed to reproduce it."""
-    notes = (*result.notes, *study_notes(data, configs, left_out=left_out))
-    return replace(result, notes=notes, settings={**study_settings(data, configs), **(settings or {})})
+    """The result with notes on the size of the data, failed trials and what was left out, and how to reproduce it."""
+    notes = [f"{describe_scope(next(iter(configs.values())))}. A question asked in several rounds is one cluster."]
+    done = {name: float(np.mean(~np.isnan(one.rows.trials))) for name, one in configs.items()}
+    if failed := [name for name, share in done.items() if share < 1]:
+        worst = min(failed, key=lambda name: done[name])
+        notes.append(
+            f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(done[worst])} "
+            "done; the others speak for a failed trial."
+        )
+    left = [name for name in data.tables if name not in configs]
+    if left and not data.chosen:
+        notes.append(f"{left_out}: {', '.join(left)}.")
+    settings = {
+        **draw_settings(data.resampling),
+        "clusters": "question; two-way: question × resolution day",
+        "configurations": list(configs),
+    }
+    return replace(result, notes=(*result.notes, *notes), settings=settings)
 
 
 def divergence_chart(configs: Mapping[str, Examples], title: str) -> tuple[StudyChart, Floats]:
@@ -185,33 +195,6 @@ def describe_scope(examples: Examples) -> str:
     rows = examples.rows
     askings, questions = len(np.unique(rows.asking)), len(np.unique(rows.cluster))
     return f"{plural(len(examples), 'target')} of {plural(questions, 'question')} on {plural(askings, 'question date')}"
-
-
-def study_notes(
-    data: StudyData,
-    configs: Mapping[str, Examples],
-    *,
-    left_out: str = LEFT_OUT,
-) -> tuple[str, ...]:
-    """Notes on the size of the data, failed trials, and configurations that were left out."""
-    notes = [f"{describe_scope(next(iter(configs.values())))}. A question asked in several rounds is one cluster."]
-    done = {name: float(np.mean(~np.isnan(one.rows.trials))) for name, one in configs.items()}
-    if failed := [name for name, share in done.items() if share < 1]:
-        worst = min(failed, key=lambda name: done[name])
-        notes.append(
-            f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(done[worst])} "
-            "done; the others speak for a failed trial."
-        )
-    left = [name for name in data.tables if name not in configs]
-    if left and not data.chosen:
-        notes.append(f"{left_out}: {', '.join(left)}.")
-    return tuple(notes)
-
-
-def study_settings(data: StudyData, configs: Mapping[str, Examples]) -> dict[str, Any]:
-    """The settings needed to reproduce the numbers."""
-    clusters = "question; two-way: question × resolution day"
-    return {**draw_settings(data.resampling), "clusters": clusters, "configurations": list(configs)}
 
 
 # How the BLF paper came to its cross-model table, from the trials: for reproducing it, not for numbers to publish.

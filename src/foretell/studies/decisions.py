@@ -11,7 +11,7 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import holm
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
 from foretell.metrics.mcnemar import mcnemar
@@ -118,6 +118,11 @@ class TableLayout:
             found += [(name, base) for name in sorted(group, key=lambda name: name != base)]
         return found
 
+    @property
+    def styles(self) -> dict[str, RowStyle]:
+        """How bases are highlighted."""
+        return {base: "reference" for _, base in self.ordered()}
+
     def crossed(self, accuracy: Mapping[str, Interval]) -> list[StudyTable]:
         """Accuracy by the levels of two factors (the shape of Table 13)."""
         rows, columns = self.options.rows, self.options.columns
@@ -201,7 +206,8 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
     trials = {name: [tasks.scores(p) for p in one.rows.trials] for name, one in configs.items()}
     means = {
         name: {
-            key: _interval(mean_of_runs(np.stack([run[key] for run in runs])), tasks.cluster, data) for key in SCORES
+            key: _mean(mean_of_runs(np.stack([run[key] for run in runs])), tasks.cluster, data, "no task completely")
+            for key in SCORES
         }
         for name, runs in trials.items()
     }
@@ -233,10 +239,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         column("p", "McNemar's exact test against the base, two-sided, corrected for the rows (Holm)", 3),
         count("n", "tasks answered"),
     )
-    bases = {base for _, base in layout.ordered()}
-    styles: dict[str, RowStyle] = {CHANCE: "anchor"}
-    for base in bases:
-        styles[base] = "reference"
+    styles: dict[str, RowStyle] = {CHANCE: "anchor", **layout.styles}
     board = table("Performance, stability and efficiency", "Method", columns, rows, styles=styles)
     accuracy = {name: one["right"] for name, one in means.items()}
     return _result(
@@ -249,10 +252,10 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
     )
 
 
-def _interval(values: Floats, cluster: Strings, data: StudyData) -> Interval:
+def _mean(values: Floats, cluster: Strings, data: StudyData, nothing: str) -> Interval:
     found = known_mean(values, cluster, data.resampling)
     if found is None:
-        raise InputError("a configuration judged all options of no task", hint="name the others with --config")
+        raise InputError(f"a configuration judged {nothing}", hint="name the others with --config")
     return found
 
 
@@ -306,8 +309,11 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
     parts = {"True": some.outcome == 1, "False": some.outcome == 0, **categories}
     cuts = {name: _cut(one, chosen_on) if tuned else DEFAULT_THRESHOLD for name, one in configs.items()}
     right = {name: _right(one, cuts[name]) for name, one in configs.items()}
-    accuracy = {name: _claim_accuracy(right[name], judged_on, some, data.resampling) for name in configs}
-    p = _against_bases({name: _only(one, judged_on) for name, one in right.items()}, layout)
+    judged = {name: np.where(judged_on, one, np.nan) for name, one in right.items()}
+    accuracy = {
+        name: _mean(100 * one, some.rows.cluster, data, "none of the test claims") for name, one in judged.items()
+    }
+    p = _against_bases(judged, layout)
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, _ in layout.ordered():
         cost = data.costs.get(name)
@@ -327,9 +333,7 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
         column("p", "McNemar's exact test against the base, two-sided, corrected for the rows (Holm)", 3),
         count("n", "claims judged"),
     )
-    board = table(
-        "Claims", "Method", columns, rows, styles=dict.fromkeys({b for _, b in layout.ordered()}, "reference")
-    )
+    board = table("Claims", "Method", columns, rows, styles=layout.styles)
     apart = () if tuned else ("The claims have no validation and test split: the threshold is one half for all.",)
     return _result(
         tables=(board, *layout.crossed(accuracy)),
@@ -354,29 +358,12 @@ def _right(examples: Examples, threshold: float) -> Floats:
     return np.where(np.isnan(p), np.nan, (p > threshold) == (examples.outcome == 1))
 
 
-def _claim_accuracy(right: Floats, rows: Bools, examples: Examples, how: Resampling) -> Interval:
-    found = known_mean(100 * _only(right, rows), examples.rows.cluster, how)
-    if found is None:
-        raise InputError("a configuration judged none of the test claims", hint="name the others with --config")
-    return found
-
-
 def _share(right: Floats, rows: Bools) -> float | None:
     known = rows & np.isfinite(right)
     return 100 * float(right[known].mean()) if known.any() else None
 
 
-def _only(right: Floats, rows: Bools) -> Floats:
-    return np.where(rows, right, np.nan)
-
-
 # Both.
-
-
-def _sentence(accuracy: Mapping[str, Interval], of: str) -> str:
-    best = max(accuracy, key=lambda name: accuracy[name].estimate)
-    share = number(accuracy[best].estimate, 1)
-    return f"{best} decides best of {plural(len(accuracy), 'method')}: right on {share} % of {of}."
 
 
 def _result(
@@ -389,10 +376,12 @@ def _result(
     data: StudyData,
 ) -> StudyResult:
     ranked = dict(sorted(accuracy.items(), key=lambda item: -item[1].estimate))
+    best, share = next(iter(ranked.items()))
+    among = plural(len(accuracy), "method")
     result = StudyResult(
         name="decisions",
         title="Who decides best",
-        sentences=(_sentence(accuracy, of),),
+        sentences=(f"{best} decides best of {among}: right on {number(share.estimate, 1)} % of {of}.",),
         tables=tables,
         charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
         notes=notes,

@@ -6,7 +6,7 @@ tuned on one part of them; the other part, which includes whole kinds, is only u
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -16,7 +16,7 @@ from foretell.metrics.shares import share_interval
 from foretell.models.model import ModelSettings
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
-from foretell.report.study import CellValue, StudyResult, StudyTable, table, with_cost, words
+from foretell.report.study import StudyResult, StudyTable, table, with_cost, words
 from foretell.request import setting
 from foretell.studies.inputs import StudyModels, StudyOptions, StudyServices, evenly_spaced
 from foretell.tools.dates.find import find_dates
@@ -78,17 +78,6 @@ def leak_cases() -> list[LeakCase]:
         row = json.loads(line)
         found.append(LeakCase(**{**row, "text": row["text"].replace(PROSE_MARK, prose)}))
     return found
-
-
-def to_lines(cases: Sequence[LeakCase], prose: str) -> Iterator[str]:
-    """Yield the lines in which the texts are stored."""
-    yield json.dumps({"prose": prose})
-    for case in cases:
-        row = {"kind": case.kind, "wording": case.wording, "part": case.part, "leak": case.leak}
-        row |= {} if case.dated else {"dated": False}
-        row |= {} if case.title == TITLE else {"title": case.title}
-        row |= {} if case.url == ADDRESS else {"url": case.url}
-        yield json.dumps({**row, "text": case.text.replace(prose, PROSE_MARK)}, ensure_ascii=False)
 
 
 # A stand-in for the filter's model.
@@ -189,7 +178,7 @@ async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
             by_model[name] = await _ask_model(setup, counted, cases, refused, places, BATCHES_AT_ONCE * options.batch)
             silent += counted.told(name)
             spent.append(setup.cost)
-    result = leak_study(cases, refused, stand_in, by_model)
+    result = leak_study(StoppedTexts(cases=cases, refused=refused, stand_in=stand_in, by_model=by_model))
     result = replace(result, sentences=(*result.sentences, *silent))
     if not spent:
         return result
@@ -262,18 +251,52 @@ async def _stopped(leak_filter: ContentFilter, cases: Sequence[LeakCase], refuse
     return stopped
 
 
-def leak_study(
-    cases: Sequence[LeakCase],
-    refused: Sequence[bool],
-    stand_in: Sequence[bool],
-    by_model: Mapping[str, Mapping[int, bool]],
-) -> StudyResult:
+TextGroup = tuple[str, Callable[[LeakCase], bool]]
+"""What must happen to the texts of a group, and which texts belong to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppedTexts:
+    """The texts, and which of them were stopped."""
+
+    cases: Sequence[LeakCase]
+    refused: Sequence[bool]
+    """Stopped by the rules alone."""
+    stand_in: Sequence[bool]
+    """Stopped by the rules or the stand-in for the filter."""
+    by_model: Mapping[str, Mapping[int, bool]]
+    """Stopped by the rules or a model as the filter, by model and place of the text."""
+
+    def row(self, wanted: Callable[[LeakCase], bool]) -> tuple[str, ...]:
+        """Return how many of the wanted texts were stopped, as the columns of a table."""
+        tuned, judged = (
+            _tally(self.cases, self.refused, lambda case, part=part: wanted(case) and case.part == part)
+            for part in ("tuned", "judged")
+        )
+        counts = [tuned, judged, _tally(self.cases, self.stand_in, wanted)]
+        for found in self.by_model.values():
+            counts.append(_tally([self.cases[place] for place in found], list(found.values()), wanted))
+        return tuple(f"{stopped} of {n}" if n else "–" for stopped, n in counts)
+
+    def table(self, title: str, row_header: str, rows: Mapping[str, TextGroup], caption: str = "") -> StudyTable:
+        """Build a table with a row for every group of texts."""
+        names = [model.partition(":")[2].rsplit("/", 1)[-1] or model for model in self.by_model]
+        cells = {name: (must, *self.row(wanted)) for name, (must, wanted) in rows.items()}
+        return table(title, row_header, (*COLUMNS, *map(words, names)), cells, caption=caption)
+
+
+def leak_study(texts: StoppedTexts) -> StudyResult:
     """Study what was stopped, by kind and overall."""
-    dated = _tally(cases, refused, lambda case: case.leak and case.dated and case.part == "judged")
-    false = _tally(cases, refused, lambda case: not case.leak)
+    dated = _tally(texts.cases, texts.refused, lambda case: case.leak and case.dated and case.part == "judged")
+    false = _tally(texts.cases, texts.refused, lambda case: not case.leak)
     recall, drops = share_interval(*dated), share_interval(*false)
     assert recall is not None
     assert drops is not None
+    leaks_by_kind = {case.kind: case.leak for case in reversed(texts.cases)}
+    kinds: dict[str, TextGroup] = {
+        kind: ("drop" if leaks_by_kind[kind] else "keep", lambda case, kind=kind: case.kind == kind)
+        for kind in dict.fromkeys(case.kind for case in texts.cases)
+    }
     return StudyResult(
         name="leaks",
         title="What gets past the fence",
@@ -282,73 +305,23 @@ def leak_study(
             f"that only judge, and drop {drops.estimate:.1%} ({drops.low:.1%} to {drops.high:.1%}) of {false[1]} clean "
             "texts.",
         ),
-        tables=(_totals(cases, refused, stand_in, by_model), _kinds(cases, refused, stand_in, by_model)),
-        settings={"cutoff": str(CUTOFF), "cases": len(cases)},
+        tables=(
+            texts.table("Stopped, in all", "Texts", TOTALS),
+            texts.table("Stopped, by kind", "Kind", kinds, caption=CAPTION),
+        ),
+        settings={"cutoff": str(CUTOFF), "cases": len(texts.cases)},
         how_to_read=ADVICE,
     )
 
 
-Counts = tuple[int, int]
-"""Number stopped, and total number."""
+TOTALS: Mapping[str, TextGroup] = {
+    "leaks with a date": ("drop", lambda case: case.leak and case.dated),
+    "leaks that only reading tells": ("drop", lambda case: case.leak and not case.dated),
+    "clean texts": ("keep", lambda case: not case.leak),
+}
 
 
-def _tally(cases: Sequence[LeakCase], stopped: Sequence[bool], wanted: Callable[[LeakCase], bool]) -> Counts:
+def _tally(cases: Sequence[LeakCase], stopped: Sequence[bool], wanted: Callable[[LeakCase], bool]) -> tuple[int, int]:
+    """Return how many of the wanted texts were stopped, and how many there are."""
     chosen = [done for case, done in zip(cases, stopped, strict=True) if wanted(case)]
     return sum(chosen), len(chosen)
-
-
-def _told(counts: Counts) -> str:
-    return f"{counts[0]} of {counts[1]}" if counts[1] else "–"
-
-
-def _row(
-    wanted: Callable[[LeakCase], bool],
-    cases: Sequence[LeakCase],
-    refused: Sequence[bool],
-    stand_in: Sequence[bool],
-    by_model: Mapping[str, Mapping[int, bool]],
-) -> tuple[str, ...]:
-    tuned = _tally(cases, refused, lambda case: wanted(case) and case.part == "tuned")
-    judged = _tally(cases, refused, lambda case: wanted(case) and case.part == "judged")
-    models: list[str] = []
-    for found in by_model.values():
-        asked = [cases[place] for place in found]
-        models.append(_told(_tally(asked, list(found.values()), wanted)))
-    return (_told(tuned), _told(judged), _told(_tally(cases, stand_in, wanted)), *models)
-
-
-def _short(model: str) -> str:
-    """Return a model's name without its provider and folders."""
-    return model.partition(":")[2].rsplit("/", 1)[-1] or model
-
-
-def _kinds(
-    cases: Sequence[LeakCase],
-    refused: Sequence[bool],
-    stand_in: Sequence[bool],
-    by_model: Mapping[str, Mapping[int, bool]],
-) -> StudyTable:
-    rows: dict[str, tuple[CellValue, ...]] = {}
-    for kind in dict.fromkeys(case.kind for case in cases):
-        must = "drop" if next(case.leak for case in cases if case.kind == kind) else "keep"
-        rows[kind] = (must, *_row(lambda case, kind=kind: case.kind == kind, cases, refused, stand_in, by_model))
-    columns = (*COLUMNS, *(words(_short(name)) for name in by_model))
-    return table("Stopped, by kind", "Kind", columns, rows, caption=CAPTION)
-
-
-def _totals(
-    cases: Sequence[LeakCase],
-    refused: Sequence[bool],
-    stand_in: Sequence[bool],
-    by_model: Mapping[str, Mapping[int, bool]],
-) -> StudyTable:
-    groups: dict[str, tuple[str, Callable[[LeakCase], bool]]] = {
-        "leaks with a date": ("drop", lambda case: case.leak and case.dated),
-        "leaks that only reading tells": ("drop", lambda case: case.leak and not case.dated),
-        "clean texts": ("keep", lambda case: not case.leak),
-    }
-    rows: dict[str, tuple[CellValue, ...]] = {
-        name: (must, *_row(wanted, cases, refused, stand_in, by_model)) for name, (must, wanted) in groups.items()
-    }
-    columns = (*COLUMNS, *(words(_short(name)) for name in by_model))
-    return table("Stopped, in all", "Texts", columns, rows)

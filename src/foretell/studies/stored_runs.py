@@ -26,7 +26,7 @@ from foretell.questions.resolution import Resolution
 from foretell.questions.trace import BeliefRevised, ToolUsed, TraceEvent
 from foretell.runs.past import past_of
 from foretell.runs.spec import RunSpec, spec_from_json
-from foretell.runs.store import CellKey, RunStore, find_run
+from foretell.runs.store import CellKey, RunStore, find_run_row
 from foretell.scoring.table_input import ColumnArrays, ColumnRule, TableSource, check_rules, open_table, text_rules
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.habits import TracedTrial
@@ -45,11 +45,9 @@ class StoredRun:
 
 def find_stored_run(store: RunStore, start: str) -> StoredRun:
     """The run whose id begins with `start`, named by its forecaster and model."""
-    id = find_run(store, start)
-    row = store.run(id)
-    assert row is not None
+    row = find_run_row(store, start)
     spec = spec_from_json(row.spec)
-    return StoredRun(id=id, name=" ".join(filter(None, [spec.forecaster, spec.models.get("agent")])), spec=spec)
+    return StoredRun(id=row.id, name=" ".join(filter(None, [spec.forecaster, spec.models.get("agent")])), spec=spec)
 
 
 def find_stored_runs(store: RunStore, starts: Sequence[str]) -> list[StoredRun]:

@@ -5,7 +5,9 @@
 """
 
 import asyncio
+import json
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,12 +15,23 @@ from tests.tools.adversarial.cases import all_cases
 from tests.tools.adversarial.dates_written import PROSE
 
 from foretell.studies import leaks
-from foretell.studies.leaks import LeakCase, LeakOptions, leak_cases, to_lines
+from foretell.studies.leaks import ADDRESS, PROSE_MARK, TITLE, LeakCase, LeakOptions, leak_cases
 
 ROOT = Path(__file__).parents[3]
 STORED = ROOT / "src" / "foretell" / "studies" / "leak_cases.jsonl"
 PAGE = ROOT / "docs" / "fence.md"
 BEGIN, END = "<!-- generated leaks: begin -->", "<!-- generated leaks: end -->"
+
+
+def to_lines(cases: Sequence[LeakCase], prose: str) -> Iterator[str]:
+    """The lines in which the texts are stored."""
+    yield json.dumps({"prose": prose})
+    for case in cases:
+        row = {"kind": case.kind, "wording": case.wording, "part": case.part, "leak": case.leak}
+        row |= {} if case.dated else {"dated": False}
+        row |= {} if case.title == TITLE else {"title": case.title}
+        row |= {} if case.url == ADDRESS else {"url": case.url}
+        yield json.dumps({**row, "text": case.text.replace(prose, PROSE_MARK)}, ensure_ascii=False)
 
 
 def table() -> str:

@@ -75,7 +75,6 @@ def test_the_stored_texts_are_those_that_the_templates_make() -> None:
     pytest.importorskip("babel", reason="writes dates in many languages")
     from tests.tools.adversarial.cases import all_cases
     from tests.tools.adversarial.dates_written import PROSE
-
-    from foretell.studies.leaks import to_lines
+    from tests.tools.adversarial.measure import to_lines
 
     assert STORED.read_text(encoding="utf-8").splitlines() == list(to_lines(all_cases(), PROSE))

@@ -195,7 +195,7 @@ def _drawn(whisker: Markup | None, dot: Markup, found: Breakdown, name: str, g: 
 # A question set: how many targets in each group, and how often the answer was yes.
 
 
-def question_set(found: Breakdown, *, title: str | None = None) -> Chart:
+def question_set(found: Breakdown) -> Chart:
     """Plot the targets per group as bars, and the share of yes as dots with Wilson intervals (rows independent)."""
     if not found.groups:
         return empty("No question")
@@ -204,7 +204,7 @@ def question_set(found: Breakdown, *, title: str | None = None) -> Chart:
     counts = ChartScale(low=0, high=max(1, *found.n), start=left, stop=left + 110)
     rates = ChartScale(low=0, high=1, start=left + 165, stop=HALF - 54)
     bottom = head + row * len(found.groups)
-    shown = title or f"Questions by {column_name(found.column)}"
+    shown = f"Questions by {column_name(found.column)}"
     parts = [line(rates(v), head, rates(v), bottom, "l-grid thin") for v in (0, 0.25, 0.5, 0.75, 1)]
     parts += [text(rates(v), bottom + 14, percent(v), "xs m k") for v in (0, 0.5, 1)]
     for i, (name, n, rate) in enumerate(zip(found.groups, found.n, found.base_rate, strict=True)):

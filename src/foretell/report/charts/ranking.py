@@ -1,7 +1,7 @@
 """Charts of forecasters' scores: forest plot, and frontier of score against cost; and the tornado chart of inputs."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foretell.metrics.bootstrap import Interval
@@ -10,7 +10,6 @@ from foretell.report.charts.svg import (
     NARROW,
     WIDE,
     Chart,
-    ChartScale,
     SeriesStyle,
     covering,
     empty,
@@ -42,84 +41,62 @@ class ForestRow:
 
 
 def forest_plot(
-    rows: Sequence[ForestRow],
-    *,
-    label: str,
-    decimals: int = 1,
-    reference: str | float | None = None,
-    styles: Mapping[str, SeriesStyle] | None = None,
+    rows: Sequence[ForestRow], *, label: str, decimals: int = 1, reference: str | float | None = None
 ) -> Chart:
     """Draw a forest plot, rows in the order given; `reference`, a row's name or a value, is drawn as a dashed line.
 
-    `styles` are the marks that rows have on the rest of the page; other rows look alike. On a phone, names are above
-    the intervals.
+    On a phone, names are above the intervals.
     """
     shown = [row for row in rows if math.isfinite(row.interval.estimate)]
     if not shown:
         return empty("No score to show")
     if isinstance(reference, str):
         reference = next((row.interval.estimate for row in shown if row.name == reference), None)
-    drawn = _Forest(
-        rows=shown, label=label, decimals=decimals, at=math.nan if reference is None else reference, styles=styles or {}
+    at = math.nan if reference is None else reference
+    return responsive(
+        _forest(shown, label, decimals, at, WIDE, stacked=False),
+        _forest(shown, label, decimals, at, NARROW, stacked=True),
     )
-    return responsive(drawn.draw(WIDE, stacked=False), drawn.draw(NARROW, stacked=True))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Forest:
-    rows: Sequence[ForestRow]
-    label: str
-    decimals: int
-    at: float
-    """Value of the reference; NaN without one."""
-    styles: Mapping[str, SeriesStyle]
-
-    def draw(self, width: float, *, stacked: bool) -> Chart:
-        height, letters = (36, 34) if stacked else (22, 44)
-        longest = max(8, *(len(shorten(row.name, letters)) for row in self.rows))
-        left, right = (10, width - 10) if stacked else (longest * LETTER + 16, width - 150)
-        values = [v for row in self.rows for v in (row.interval.estimate, row.interval.low, row.interval.high)]
-        x, base = covering([*values, self.at], left, right), TOP + height * len(self.rows)
-        bands, dashes, marks = list[Markup](), list[Markup](), list[Markup]()
-        for i, row in enumerate(self.rows):
-            top = TOP + height * i
-            # The line of the reference is broken where it would cross the numbers of a stacked plot.
-            begin = top + height / 2 if stacked else top
-            bands += [rect(0, top, width, height, "f-anchor")] if row.anchor else []
-            if math.isfinite(self.at):
-                dashes.append(line(x(self.at), begin, x(self.at), top + height, "l-muted dash"))
-            y, text_at = (top + height * 0.72, top + 13) if stacked else (top + height / 2, top + height / 2 + 4)
-            numbers = estimate(row.interval, self.decimals)
-            marks += self._row(row, x, y, numbers)
-            name = shorten(row.name, letters)
-            marks.append(text(4, text_at, name, tip=row.name if name != row.name else None))
-            marks.append(text(width - 4, text_at, numbers, "s r"))
-        return figure(
-            width,
-            base + 36,
-            f"{self.label} with intervals: {len(self.rows)} rows, best is {self.rows[0].name}",
-            *bands,
-            x_axis(x, base, TOP, self.label + (" (dashed: reference)" if dashes else "")),
-            *dashes,
-            *marks,
-            rows=[
-                {
-                    "name": row.name,
-                    self.label: row.interval.estimate,
-                    "low": row.interval.low,
-                    "high": row.interval.high,
-                }
-                for row in self.rows
-            ],
-        )
-
-    def _row(self, row: ForestRow, x: ChartScale, y: float, numbers: str) -> list[Markup]:
-        plain = series_styles([row.name])[row.name]
-        style = self.styles.get(row.name) or (SeriesStyle("muted", 2) if row.anchor and plain.shape == 0 else plain)
-        dot = mark(x(row.interval.estimate), y, style, tip=f"{row.name}: {numbers}")
-        if not math.isfinite(row.interval.low):
-            return [dot]
-        return [line(x(row.interval.low), y, x(row.interval.high), y, f"l-{style.colour} bold"), dot]
+def _forest(rows: Sequence[ForestRow], label: str, decimals: int, at: float, width: float, *, stacked: bool) -> Chart:
+    """Draw the plot; `at` is the value of the reference, NaN without one."""
+    height, letters = (36, 34) if stacked else (22, 44)
+    longest = max(8, *(len(shorten(row.name, letters)) for row in rows))
+    left, right = (10, width - 10) if stacked else (longest * LETTER + 16, width - 150)
+    values = [v for row in rows for v in (row.interval.estimate, row.interval.low, row.interval.high)]
+    x, base = covering([*values, at], left, right), TOP + height * len(rows)
+    bands, dashes, marks = list[Markup](), list[Markup](), list[Markup]()
+    for i, row in enumerate(rows):
+        top = TOP + height * i
+        # The line of the reference is broken where it would cross the numbers of a stacked plot.
+        begin = top + height / 2 if stacked else top
+        bands += [rect(0, top, width, height, "f-anchor")] if row.anchor else []
+        if math.isfinite(at):
+            dashes.append(line(x(at), begin, x(at), top + height, "l-muted dash"))
+        y, text_at = (top + height * 0.72, top + 13) if stacked else (top + height / 2, top + height / 2 + 4)
+        numbers = estimate(row.interval, decimals)
+        style = series_styles([row.name])[row.name]
+        style = SeriesStyle("muted", 2) if row.anchor and style.shape == 0 else style
+        if math.isfinite(row.interval.low):
+            marks.append(line(x(row.interval.low), y, x(row.interval.high), y, f"l-{style.colour} bold"))
+        marks.append(mark(x(row.interval.estimate), y, style, tip=f"{row.name}: {numbers}"))
+        name = shorten(row.name, letters)
+        marks.append(text(4, text_at, name, tip=row.name if name != row.name else None))
+        marks.append(text(width - 4, text_at, numbers, "s r"))
+    return figure(
+        width,
+        base + 36,
+        f"{label} with intervals: {len(rows)} rows, best is {rows[0].name}",
+        *bands,
+        x_axis(x, base, TOP, label + (" (dashed: reference)" if dashes else "")),
+        *dashes,
+        *marks,
+        rows=[
+            {"name": row.name, label: row.interval.estimate, "low": row.interval.low, "high": row.interval.high}
+            for row in rows
+        ],
+    )
 
 
 # Frontier: which forecasters give the best score for what they cost?

@@ -545,9 +545,9 @@ def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high
 # Axes.
 
 
-def x_axis(scale: ChartScale, y: float, top: float, label: str, *, count: int = 5) -> Markup:
+def x_axis(scale: ChartScale, y: float, top: float, label: str) -> Markup:
     """Draw grid lines from `top` to `y`, with ticks and a label below; takes 34 pixels below `y`."""
-    ticks = [(tick, tick_label(tick)) for tick in scale.ticks(count)]
+    ticks = [(tick, tick_label(tick)) for tick in scale.ticks()]
     return join(_under(scale, ticks, y, top), text((scale.start + scale.stop) / 2, y + 29, label, "s m"))
 
 

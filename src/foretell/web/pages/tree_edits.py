@@ -17,7 +17,7 @@ from foretell.operations.requests.trees import (
     TreeResearchRequest,
     TreeResynthesizeRequest,
 )
-from foretell.operations.tree_edit import TreeEditResult, diff, edit, history
+from foretell.operations.tree_edit import TreeEditResult, diff_trees, edit, tree_history
 from foretell.operations.what_if import numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.web.forms import body_of, form_fields
@@ -133,13 +133,13 @@ async def keep_numbers_by_form(request: Request, here: CurrentState, _: TokenReq
 @router.get("/api/tree/history/{name:path}", **NO_TREE)
 def read_versions(here: CurrentState, name: str) -> dict[str, Any]:
     """The versions of a tree: who changed what, when and why."""
-    return history(TreeHistoryRequest(tree=tree_path(here.settings, name))).to_dict()
+    return tree_history(TreeHistoryRequest(tree=tree_path(here.settings, name))).to_dict()
 
 
 @router.get("/api/tree/diff/{name:path}", **NO_TREE)
 def read_diff(here: CurrentState, name: str, start: int | None = None, end: int | None = None) -> dict[str, Any]:
     """Compare two versions of a tree claim by claim; by default the last two."""
-    return diff(TreeDiffRequest(tree=tree_path(here.settings, name), start=start, end=end)).to_dict()
+    return diff_trees(TreeDiffRequest(tree=tree_path(here.settings, name), start=start, end=end)).to_dict()
 
 
 @router.get("/trees/history/{name:path}", include_in_schema=False)
@@ -172,7 +172,7 @@ def restore_version(
 ) -> dict[str, Any]:
     """Restore an older version of a tree as a new version, so that nothing is lost."""
     path = tree_path(here.settings, name)
-    return history(TreeHistoryRequest(tree=path, restore=version, who=who or WEB_EDITOR, why=why)).to_dict()
+    return tree_history(TreeHistoryRequest(tree=path, restore=version, who=who or WEB_EDITOR, why=why)).to_dict()
 
 
 @router.post("/trees/restore/{name:path}", include_in_schema=False)
@@ -181,7 +181,7 @@ async def restore_by_form(request: Request, here: CurrentState, _: TokenRequired
     form = {field: values[0].strip() for field, values in (await form_of(request)).items() if values}
     try:
         values = {"restore": form.get("version"), "who": form.get("who") or WEB_EDITOR, "why": form.get("why", "")}
-        history(TreeHistoryRequest.read({"tree": tree_path(here.settings, name), **values}))
+        tree_history(TreeHistoryRequest.read({"tree": tree_path(here.settings, name), **values}))
     except InputError as error:
         return _versions_page(request, here, name, problem=str(error))
     return RedirectResponse(link_to("tree-history", name), status_code=303)

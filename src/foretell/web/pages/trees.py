@@ -41,8 +41,8 @@ from foretell.operations.requests.trees import (
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, list_trees, prepare_tree, report, report_facts, stored_tree
-from foretell.operations.what_if import compare_edits, numbers_by_name
+from foretell.operations.tree import format_tree, list_trees, prepare_tree, report_facts, report_tree, stored_tree
+from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
@@ -192,7 +192,7 @@ def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:
 
 
 def _what_if(here: WebState, name: str, values: dict[str, Any]) -> dict[str, Any]:
-    return compare_edits(WhatIfRequest.read({**values, "tree": tree_path(here.settings, name)})).to_dict()
+    return what_if(WhatIfRequest.read({**values, "tree": tree_path(here.settings, name)})).to_dict()
 
 
 @router.post("/api/tree/scenario/{name:path}", status_code=201, **NO_TREE)
@@ -220,7 +220,7 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
     """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report printed by Chromium."""
     if form == "pdf":
-        return file_response(report(TreeReportRequest(file=tree_path(here.settings, name))), form)
+        return file_response(report_tree(TreeReportRequest(file=tree_path(here.settings, name))), form)
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
     text = format_tree(file, form, report_facts(tree_path(here.settings, name)))
