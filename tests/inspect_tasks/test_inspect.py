@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -236,6 +237,15 @@ def test_the_real_command_works_without_a_network(tmp_path: Path):
     assert used.input_tokens > 200
     with pytest.raises(InputError, match="no sample contains a forecast"):
         read_inspect_log(log.location)
+
+
+def test_a_problem_with_the_questions_is_one_line_of_the_command(tmp_path: Path):
+    wanted = str(tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match="is neither a file"):
+        foretell_questions(wanted)
+    with click.Context(click.Command("eval")), pytest.raises(click.ClickException, match="is neither a file") as found:
+        foretell_questions(wanted)
+    assert "\n" not in found.value.message
 
 
 def test_a_model_that_counts_tokens_is_left_alone():

@@ -2,13 +2,15 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -18,6 +20,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from foretell.data.datasets.question_files import read_outcomes
 from foretell.data.datasets.question_set import LateText, SetFilter
+from foretell.data.untrusted import for_terminal
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view, readable
@@ -176,23 +179,24 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
     your own, and `data` is the folder of downloaded rounds. Questions whose own text was written after the date they
     are asked as of are left out unless `late_text` is keep or cut.
     """
-    folder = None if data is None else Path(data)
-    found = open_benchmark(
-        dataset, wanted=SetFilter(late_text=late_text), rounds=rounds_of(rounds), folder=folder
-    ).questions
-    if outcomes is not None:
-        found = replace(found, resolutions=(*found.resolutions, *read_outcomes(Path(outcomes))))
-    known = found.outcomes()
-    samples: list[Sample] = []
-    for question in found.questions:
-        id, due = question.id, question.due
-        came_out = {one.id: known.get((id, due, one.id), known.get((id, None, one.id))) for one in question.targets}
-        if resolved := {target: outcome for target, outcome in came_out.items() if outcome is not None}:
-            samples.append(sample_of(question, resolved, view))
-        if len(samples) == limit:
-            break
-    if not samples:
-        raise InputError(f"no question of {dataset} has resolved yet", hint="name a table of outcomes")
+    with _problems_in_one_line():
+        folder = None if data is None else Path(data)
+        found = open_benchmark(
+            dataset, wanted=SetFilter(late_text=late_text), rounds=rounds_of(rounds), folder=folder
+        ).questions
+        if outcomes is not None:
+            found = replace(found, resolutions=(*found.resolutions, *read_outcomes(Path(outcomes))))
+        known = found.outcomes()
+        samples: list[Sample] = []
+        for question in found.questions:
+            id, due = question.id, question.due
+            came_out = {one.id: known.get((id, due, one.id), known.get((id, None, one.id))) for one in question.targets}
+            if resolved := {target: outcome for target, outcome in came_out.items() if outcome is not None}:
+                samples.append(sample_of(question, resolved, view))
+            if len(samples) == limit:
+                break
+        if not samples:
+            raise InputError(f"no question of {dataset} has resolved yet", hint="name a table of outcomes")
     return Task(
         dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
         solver=ask_once(),
@@ -203,6 +207,17 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
             "foretell_quarantined": len(found.quarantined),
         },
     )
+
+
+@contextmanager
+def _problems_in_one_line() -> Iterator[None]:
+    """Make `inspect eval`, which is a Click command, print a problem with the input as one line, not as a traceback."""
+    try:
+        yield
+    except InputError as problem:
+        if click.get_current_context(silent=True) is None:
+            raise
+        raise click.ClickException(for_terminal(str(problem))) from None
 
 
 @solver

@@ -7,7 +7,7 @@ from foretell.tools.dates.words import FIXTURE
 
 _CLOCK_LIKE = re.compile(r"\b(?:[01]?\d|2[0-3])[:.][0-5]\d\b")
 _SCORE = re.compile(
-    r"[a-z.)]\s(?:\d{1,3}\s?[-:]\s?\d{1,3})(?=[\s(,.;]|$)(?!\s?(?:june|july|pm|am|uhr|h\b))"
+    r"[a-z.)](?<!\bkl)(?<!\bkl\.)\s(?:\d{1,3}\s?[-:]\s?\d{1,3})(?=[\s(,.;]|$)(?!\s?(?:june|july|pm|am|uhr|h\b))"
     r"|\b[wld]\s\d{1,3}-\d{1,3}\b|\b\d-\d \d-\d\b"
     r"|\b(?:ft|final|full time|result|results?|score)\b[^\n]{0,60}[a-z]\s\d{1,3}\b"
     r"|[a-z]\s\d{1,3},?\s[a-z][a-z .]{1,20}\s\d{1,3}\s(?:final|ft)\b"

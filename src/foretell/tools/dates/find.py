@@ -93,6 +93,14 @@ _SHORT_ERA = re.compile(r"\br(?P<n>\d{1,2})[./-](?P<m>\d{1,2})[./-](?P<d>\d{1,2}
 """The Reiwa era in Latin letters, as used in forms: R6.6.5."""
 _CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _ERA_START = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
+_HEBREW = re.compile(
+    r"(?:(?<!\w)(?P<d>[א-ל](?:['\"]?[א-ט])?)'? )?(?<!\w)(?P<m>ב?[א-ת]{2,6})(?: [אב]')?,? "
+    r"ה?'?(?P<y>תש[נ-צ]?['\"]{0,2}[א-צ])(?!\w)"
+)
+"""A Hebrew month and year, and a day in letters: י"ד בטבת תשפ"ד."""
+_HEBREW_NUMBERS = {letter: number for number, letter in enumerate("אבגדהוזחט", start=1)} | {
+    letter: 10 * number for number, letter in enumerate("יכלמנסעפצ", start=1)
+}
 _VIETNAMESE = re.compile(
     r"(?:(?P<d>\d{1,2})\s*)?(?:thang|thg|th\.?)\s*(?P<m>\d{1,2})\s*(?:,|nam|/)?\s*(?:nam\s*)?(?P<y>20\d\d)"
 )
@@ -133,7 +141,7 @@ def find_in_folded(low: str, order: Order = "unknown") -> list[FoundDate]:
 
 @lru_cache(maxsize=8)
 def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
-    if _DIGIT.search(low) is None:
+    if _DIGIT.search(low) is None and "תש" not in low:
         return ()
     found: dict[int, FoundDate] = {}
     end = -1
@@ -177,6 +185,10 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
     for one in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():
         days = (day for month in month_numbers(one["m"]) for day in _day(2500 + int(one["y"]), month, int(one["d"])))
         yield FoundDate(one.start(), one.end(), tuple(days))
+    for one in _HEBREW.finditer(low) if "תש" in low else ():
+        day = sum(_HEBREW_NUMBERS[letter] for letter in (one["d"] or "").replace("'", "").replace('"', ""))
+        days = (found for month in month_numbers(one["m"]) for found in _day(_hebrew_year(one["y"]), month, day or 1))
+        yield FoundDate(one.start(), one.end(), tuple(days), "day" if day else "month")
     if chinese:
         for one in _SHORT_ERA.finditer(low):
             yield _signed(one, 2018 + int(one["n"]))
@@ -380,10 +392,17 @@ def _bases(word: str) -> Iterator[str]:
         yield word[1:]
     if word.endswith(("ija", "ila", "ta")):
         yield f"{word[:-1]}s"
+    if (compound := _COMPOUND.match(word)) is not None:
+        yield compound[1]
     if word.endswith(("aren", "ren")) and len(word) > 6:
         yield from (word[:-3], word[:-2], f"{word[:-3]}a")
 
 
+_COMPOUND = re.compile(
+    r"(januari?|februari?|august|september|oktober|november|de[cszk]ember)(?:mot|sitz|runde|sammantr|rapport|bericht|wahl|val"
+    r"|valg|rante|hoj|sank|tref|zitting|cijfer|tal|spel|kamp|derby|streik|strejk|storm|hochwasser|schnee)[a-z]{0,16}"
+)
+"""Germanic compounds such as "decembermötet", the meeting in December."""
 _LONGER_ABBREVIATIONS = frozenset(("sept", "juin", "juil", "mars", "avril", "mayo", "janv", "fevr"))
 _PERSIAN = (
     ("فروردین", "اردیبهشت", "خرداد", "تیر", "مرداد", "شهریور", "مهر", "آبان", "آذر", "دی", "بهمن", "اسفند")
@@ -403,6 +422,10 @@ _NEPALI = (
     "बैशाख वैशाख", "जेठ जेष्ठ", "असार आषाढ", "साउन श्रावण", "भदौ भाद्र", "असोज आश्विन", "कात्तिक कार्तिक", "मंसिर मङ्सिर",
     "पुस पौष", "माघ", "फागुन फाल्गुन", "चैत चैत्र",
 )  # fmt: skip
+_HEBREW_MONTHS = (
+    "תשרי", "חשון חשוון מרחשון מרחשוון", "כסלו כסליו", "טבת", "שבט", "אדר", "ניסן", "אייר איר", "סיון סיוון", "תמוז",
+    "אב", "אלול",
+)  # fmt: skip
 _OTHER_MONTHS = (
     {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)}
     | {name: 100 + place for place, name in enumerate(_PERSIAN_LATIN.split(), start=1) if len(name) > 4}
@@ -410,6 +433,12 @@ _OTHER_MONTHS = (
     | {name: 200 + place for place, name in enumerate(_ISLAMIC_LATIN.split(), start=1) if name != "-"}
     | {fold(name): 300 + place for place, forms in enumerate(_ETHIOPIC, start=1) for name in forms.split()}
     | {fold(name): 400 + place for place, forms in enumerate(_NEPALI, start=1) for name in forms.split()}
+    | {
+        prefix + name: 500 + place
+        for place, forms in enumerate(_HEBREW_MONTHS, start=1)
+        for name in forms.split()
+        for prefix in ("", "ב")
+    }
     | {"qadah": 211, "qada": 211, "dah": 211, "hijja": 212, "ramazan": 209}
 )
 
@@ -485,6 +514,8 @@ def _day(year: int, month: int, day: int) -> Iterator[date]:
     try:
         if 2500 <= year < 2600:
             yield date(year - 543, month, day)
+        elif month > 500:
+            yield from (_hebrew(year, month - 500, day),) if year > 5700 else ()
         elif month > 300:
             yield _ethiopic(year, month - 300, day) if month < 400 else _nepali(year, month - 400, day)
         elif month > 100 and not 1300 <= year < 1500:
@@ -553,6 +584,24 @@ def _nepali(year: int, month: int, day: int) -> date:
         raise ValueError("no such day")
     start, first = _NEPALI_STARTS[month - 1]
     return date(year - (57 if month < 10 else 56), start, first) + timedelta(days=day - 1)
+
+
+def _hebrew_year(letters: str) -> int:
+    return 5700 + sum(_HEBREW_NUMBERS.get(letter, 0) for letter in letters[2:])
+
+
+def _hebrew(year: int, month: int, day: int) -> date:
+    """Convert from the Hebrew calendar by the mean length of its months; accurate to a day or two.
+
+    >>> abs(_hebrew(5784, 4, 14) - date(2023, 12, 26)) <= timedelta(days=2)
+    True
+    """
+    if not 1 <= day <= 30:
+        raise ValueError("no such day")
+    months = (235 * year - 234) // 19
+    # In a leap year a second Adar precedes the spring.
+    extra = (7 * year + 1) % 19 < 7 and month >= 6
+    return date.fromordinal(round(29.530594 * (months + month - 1 + extra) + 0.53) - 1_373_428 + day)
 
 
 def _islamic(year: int, month: int, day: int) -> date:

@@ -5,7 +5,9 @@ import re
 from foretell.tools.dates.places import WORDS, DatePlace, looks_ahead
 from foretell.tools.dates.words import PLAN_KEY, SCHEDULED
 
-_SECONDS_AFTER = re.compile(r"^(?:t|\s|,\s?|:|\st)\s?\d{2}:\d{2}(?::\d{2}|z|[+-]\d{2}:\d{2})|^t\d{4,6}")
+_SECONDS_AFTER = re.compile(
+    r"^(?:t|\s|,\s?|:|\st)\s?\d{2}:\d{2}(?::\d{2}|z|[+-]\d{2}:\d{2}(?! ?(?:utc|gmt|uhr|[a-z]{2,3}t)\b))|^t\d{4,6}"
+)
 _MAIL_DATE = re.compile(r"^date: (?:[a-z]{3}, )?$")
 _BUILD = re.compile(r"\b(?:build|rev|snapshot|nightly)[ .:#-]{1,2}$")
 _SENTENCE_LEAD = 16

@@ -52,9 +52,9 @@ RESULT = re.compile(fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES})\b"))
 EXPECTED = re.compile(
     fold(
         r"\b(?:expect\w*|forecast\w*|guid\w+|outlook|estimat\w*|project\w*|plan\w*|will|would|due|targets?|goals?"
-        r"|consensus|preview|ahead|before|by|could|may|might|should|set to|to report|to publish|to release|upcoming|next"
+        r"|consensus|preview|ahead|before|by|could|(?<!in )(?<!since )may|might|should|set to|to report|to publish|to release|upcoming|next"
         r"|budget\w*|predict\w*|if|until|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?"
-        r"|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships? (?:in|from|by)"
+        r"|approv\w*|allocat\w*|appropriat\w*|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships? (?:in|from|by)"
         r"|start\w*|begin\w*|launch\w*|pilot|roll-?out|timeline|roadmap|milestones?|later|coming|(?<!down )(?<!up )from|in time for|is|are|be"
         r"|erwart\w*|prognos\w*|geplant|plant|soll\w*|wird|werden|durfte|liefer\w*|ab|bis|attendu\w*|prev\w+|devrait|sera"
         r"|seront|d'ici|avant|espera\w*|proyect\w*|sera[n]?|deber\w*|hasta|antes|esper\w+|deve\w*|ate|dovrebbe\w*|atteso|entro"
@@ -184,6 +184,7 @@ _COMPARED = re.compile(
 """Comparisons such as "a year before", and "draw" in "draw results", which is not a future draw."""
 _BEATEN = re.compile(
     r"\b(?:beat|beats|topped|missed|above|below|exceeded|over|under)\s(?:\w+\s){0,2}(?:estimates?|expectations?|forecasts?|consensus|guidance)\b"
+    r"|\b(?:than|above|below|over|under|against|versus|vs)\s(?:\S+\s){0,4}(?:had )?(?:been )?(?:expected|forecast|predicted|estimated)\b"
 )
 
 
@@ -338,6 +339,8 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
 
 def _season(low: str, year: re.Match[str], number: int, beside: Sequence[list[tuple[str, int, int]]]) -> _Period | None:
     """Return the season or holiday that the words next to a year name, or None."""
+    if _GAMES.match(low, year.end()):
+        return None
     split = _SPLIT_YEAR.match(low, year.end()) is not None
     for words in beside:
         for place, (_, start, end) in enumerate(words):
@@ -346,6 +349,7 @@ def _season(low: str, year: re.Match[str], number: int, beside: Sequence[list[tu
     return None
 
 
+_GAMES = re.compile(r" (?:winter|summer) (?:games|olympics|paralympics|youth)\b")
 _SPLIT_YEAR = re.compile(r"[/-](?:20)?[2-4][0-9](?![0-9-])")
 _BESIDE = 4
 """How many words next to a year are searched for the name of a season or holiday."""

@@ -13,6 +13,7 @@ from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.records import late_column, late_entry, late_row, late_title, told_state
 from foretell.tools.dates.stamps import late_stamp
 from foretell.tools.dates.yearless import late_yearless_day
+from foretell.tools.dates.years import late_year
 from foretell.tools.tool import SourceItem
 
 OLDEST_YEAR = 1990
@@ -77,6 +78,7 @@ def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
         ("it holds numbers of a month after the cutoff", lambda: late_column(words, as_of)),
         ("it records a day after the cutoff", lambda: late_line(words, as_of, order=order, published=published)),
         ("it tells results of a time after the cutoff", lambda: late_period(words, as_of)),
+        ("it tells of a year after the cutoff", lambda: late_year(words, as_of)),
         ("a live report with an entry after the cutoff", lambda: late_entry(title, words, as_of)),
         ("it holds a link to a page of a day after the cutoff", lambda: late_link(words, as_of, title=title)),
         ("its address is dated after the cutoff", lambda: _late_address(item, as_of)),

@@ -141,6 +141,7 @@ _COPYRIGHT = re.compile(
     r"(?:©|℗|\(c\)|\bcopyright\b|\bcopr\.|\banno\b|\bprinted in\b|\ball rights reserved\b)[^\n\d]{0,30}?(?:(?:19"
     r"|20)\d\d\s?[-,/]\s?)?"
     r"(?P<year>(?:19|20)\d\d|\bmmxx[ivx]{0,5}\b)"
+    r"|\b(?:printed|bound|press|verlag|filmed)\b[^\n]{0,40}?\b(?P<roman>mmxx[ivx]{1,5})\b"
 )
 _UNIX_TIME = re.compile(r"1\d{9}(?:\d{3})?(?!\d)")
 _UNIX_KEY = re.compile(
@@ -159,7 +160,7 @@ def _late_copyright(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
     if not any(map(low.__contains__, _COPYRIGHT_WORDS)):
         return
     for one in _COPYRIGHT.finditer(low):
-        year = one["year"]
+        year = one["year"] or one["roman"]
         number = int(year) if year.isdigit() else 2020 + _ROMAN_ENDS.get(year[4:], -20)
         if number > as_of.at.year:
             yield one.start(), one[0].strip()

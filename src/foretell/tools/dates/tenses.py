@@ -24,6 +24,9 @@ _DAY_WORDS = frozenset(_DAY_NAMES.split())
 _MOST_KNOWN = 20_000
 _VERB_GROUP = 4
 """How many words before a verb are searched for its auxiliaries."""
+_FROM = frozenset(("a", "à", "by", "from"))
+_FIRST_VERB = 7
+"""Among how many words after the date the verb of its clause is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +260,12 @@ def is_told_as_done(text: str, start: int, end: int, *, edges: bool = True) -> b
     return False
 
 
+def is_told_in_sentence(text: str, start: int, end: int) -> bool:
+    """Whether the sentence itself says what happened in the time named between two positions."""
+    before, after = _sentence_up_to(text, start), _sentence_from(text, end)
+    return bool(_told(text, before, text[start:end], after))
+
+
 def _told_below(text: str, first: int, last: int, before: str, after: str) -> bool:
     """Whether the date is in a heading without a verb, and the sentence right after it says what happened."""
     if first > 0 and text[first - 1] != "\n":
@@ -349,8 +358,10 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
         return True
     if edges and _lasted(language, left):
         return True
-    if (edges and _until(language, left, right, before, after)) or after.rstrip().endswith(("?", "？", "؟")):
+    if after.rstrip().endswith(("?", "？", "؟")):
         return False
+    if edges and _until(language, left, right, before, after):
+        return _is_over(language, left, right)
     if any(True for _ in _distances(language, language.open, left, right)):
         return False
     counted = frozenset(_COUNTED.findall(f"{before} {after}"))
@@ -361,6 +372,14 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
     told = min(_distances(language, language.told, left, right), default=None)
     if told is None and ahead is None:
         return None
+    if (
+        right
+        and right[0] in _AND
+        and told is not None
+        and any(True for _ in _distances(language, language.told, left, []))
+    ):
+        # "was elected on 6 June and takes office in July": the plan is that of the next clause.
+        ahead = min(_distances(language, language.ahead, left, [], counted), default=None)
     return ahead is None or (told is not None and told < ahead)
 
 
@@ -373,6 +392,21 @@ def _lasted(language: Language, left: Sequence[str]) -> bool:
     places = range(clause, len(left))
     lasted = any(_found(language, language.lasted, left, place) for place in places)
     return lasted and not any(_found(language, language.ahead, left, place) for place in places)
+
+
+def _is_over(language: Language, left: Sequence[str], right: Sequence[str]) -> bool:
+    """Whether a sentence begins with the edge of a range and goes on in the past: "From 6 June it ran"."""
+    if not 1 <= len(left) <= _NEAR_BEFORE or not (language.until.has(left[0]) or left[0] in language.meant | _FROM):
+        return False
+    words = right[1:] if right[:1] == [","] else right
+    clause = next((place for place, word in enumerate(words) if word in _CLAUSE), len(words))
+    if any(
+        _found(language, forms, right, place)
+        for forms in (language.ahead, language.open)
+        for place in range(len(right))
+    ):
+        return False
+    return any(_found(language, language.told, words[:clause], place) for place in range(min(clause, _FIRST_VERB)))
 
 
 def _what_was_said(language: Language, words: list[str]) -> list[str]:
@@ -389,32 +423,8 @@ _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]"
 """A clause in languages without spaces between words."""
 
 
-_POSTPOSED = frozenset(
-    (
-        "fi",
-        "et",
-        "hu",
-        "tr",
-        "hi",
-        "bn",
-        "ta",
-        "te",
-        "ka",
-        "hy",
-        "ur",
-        "kk",
-        "mn",
-        "az",
-        "uz",
-        "mr",
-        "gu",
-        "pa",
-        "ml",
-        "kn",
-        "si",
-        "eu",
-    )
-)
+_POSTPOSED_CODES = "fi et hu tr hi bn ta te ka hy ur kk mn az uz mr gu pa ml kn si eu"
+_POSTPOSED = frozenset(_POSTPOSED_CODES.split())
 """Languages that put "until" after the date: "6 June until"."""
 _BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
 _NIGHT = frozenset(

@@ -248,6 +248,8 @@ SCHEDULED = AnyOf(
     r"|project|launch|\bbegins?\b|\bstarts?\b|\bopens?\b|\btour\b|meeting|festival|\bexpo\b|course|seminar|workshop"
     r"|holiday|eclipse|anniversar|countdown|expir|maturit|effective|termin|vorschau|kommend|prognos|anmeld|veranstalt"
     r"|prochain|previs|venir|inscri|proxim|boleto|entrada|biglietti|wydarz|календар|расписан|афиша|прогноз|日程|予定"
+    r"|taksit|instalment|installment|ratenplan|move-in|tilltrade|bezug |einzug|innflytting|indflytning|wetterwarn|code geel"
+    r"|code oranje|code rood|wind warning|storm warning|rain warning|snow warning|weather warning|flood warning"
     r"|予測|예정|일정|预告|预测|日历|تقویم|موعد"
 )
 """Words of plans and forecasts in headlines, addresses and tables."""
@@ -264,7 +266,7 @@ PLAN_HEADING = AnyOf(
 """Words in the heading of a list or table whose rows are future days."""
 PLAN_LABEL = AnyOf(
     fold(
-        r"deadline|due|draft|opener|resol|closing|closes|expir|matur|valid|until|event|when|opening|launch|target|next|upcoming|planned|estimated|eta\b|best before"
+        r"verfall|deadline|due|draft|opener|resol|closing|closes|expir|matur|valid|until|event|when|opening|launch|target|next|upcoming|planned|estimated|eta\b|best before"
         r"|use by|birthday|hearing|trial|election|effective|earliest|latest delivery|arrival|departure|check-|check in|pickup|return|first call"
         r"|\bcall date|redemption|renewal|release|premiere|kick|start|begin|end\b|ends|fällig|frist|schluss|termin|gültig|ablauf|beginn|ende\b|haltbar"
         r"|nächste|wahltag|lieferung|liefertermin|zahlbar|échéance|limite|clôture|prochain|début|fin\b|valable|validité|livraison|ouverture|sortie"
@@ -295,7 +297,7 @@ PLAN_KEY = re.compile(
     r"|arriv|check|dtend|trigger|plan|launch|premiere(?!d)|target|\beta\b|estimat|forecast|project|horizon|election"
     r"|vote"
     r"|hearing|trial|polling|final|semi|release_?date|air_?date|settlement_?date|termin|frist|delivery|birthday"
-    r"|effective"
+    r"|effective|ablauf|verfall|caduc|scaden|vencim|echeance|renewal"
 )
 """Names of fields that hold a future time."""
 FIXTURE = re.compile(
