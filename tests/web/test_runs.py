@@ -271,8 +271,9 @@ def test_what_failed_for_one_reason_is_retried_alone(
     store.keep_questions(prepared.spec.id, prepared.questions)
     errors = ("timed out\nafter 3.5 s", "timed out\nafter 12 s", "no probability", "no probability")
     for cell, error in zip(prepared.cells(), errors, strict=True):
-        told = {"question_id": cell.question.id, "forecaster": "always", "as_of": cell.question.as_of}
-        store.finish_cell(cell.key, Failure(**told, trial=0, error=error))
+        asked = cell.question
+        failure = Failure(question_id=asked.id, forecaster="always", as_of=asked.as_of, trial=0, error=error)
+        store.finish_cell(cell.key, failure)
     client.get("/login", params={"token": token})
     page = client.get(f"/runs/{prepared.spec.id}").text
     csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
