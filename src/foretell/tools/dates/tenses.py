@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_
 _CLAUSE = frozenset(",;:–—(،؛፣፤")
 _AND_WORDS = "and und et y e och og en ja i a и і та ve dan și és και"
 _AND = frozenset(_AND_WORDS.split())
-_CLAUSE_COST = 3
+_CLAUSE_COST = 4
 """How many words a comma or dash counts as, because what lies beyond it is less related to the date."""
 _NEAR_BEFORE, _NEAR_AFTER, _NEAR_SINCE = 4, 2, 3
 """How many words next to a date are searched for words of deadlines and ranges."""
