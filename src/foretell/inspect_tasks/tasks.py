@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
@@ -210,7 +210,7 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
 
 
 @contextmanager
-def _problems_in_one_line() -> Iterator[None]:
+def _problems_in_one_line() -> Generator[None]:
     """Make `inspect eval`, which is a Click command, print a problem with the input as one line, not as a traceback."""
     try:
         yield

@@ -68,12 +68,13 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range a question about a number gets thresholds as targets."""
 SIMILAR_SHOWN = 10
 """How many similar past questions are shown."""
-PRICE_NOTE = "This is the price you gave: nothing was researched. A model adds research."
+MODEL_NOTE = "A model adds research (`foretell models` lists them)."
+PRICE_NOTE = f"This is the price you gave: nothing was researched. {MODEL_NOTE}"
 OUTSIDE_NOTE = (
     "Nothing was researched. The number only says how often questions worded like this came true on prediction "
-    "markets, where the answer is usually in doubt. A model adds research."
+    f"markets, where the answer is usually in doubt. {MODEL_NOTE}"
 )
-PUBLIC_NOTE = "No model was used: the answer comes from {}, and news was not considered. A model adds research."
+PUBLIC_NOTE = "No model was used: the answer comes from {}, and news was not considered. " + MODEL_NOTE
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "None of the markets asked ({}) has the same question."
 EARLIER_NOTE = (

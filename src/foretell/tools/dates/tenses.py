@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_
 _CLAUSE = frozenset(",;:–—(،؛፣፤")
 _AND_WORDS = "and und et y e och og en ja i a и і та ve dan și és και"
 _AND = frozenset(_AND_WORDS.split())
-_CLAUSE_COST = 3
+_CLAUSE_COST = 4
 """How many words a comma or dash counts as, because what lies beyond it is less related to the date."""
 _NEAR_BEFORE, _NEAR_AFTER, _NEAR_SINCE = 4, 2, 3
 """How many words next to a date are searched for words of deadlines and ranges."""
@@ -353,6 +353,9 @@ def tells_as_done(language: Language, before: str, after: str, *, edges: bool = 
     split = (_WORD if language.spaced else _PIECE).findall
     before, after = _NO_WORDS.sub("", before.lower()), _NO_WORDS.sub("", after.lower())
     left, right = split(before), split(after)
+    if right and right[0] in language.that and not language.saying.isdisjoint(left):
+        # "said on 6 June that it would": the date is that of saying it, whatever was said.
+        after, right = "", []
     if not language.since.isdisjoint(left[-_NEAR_SINCE:]):
         # Nothing is told "since" a day to come.
         return True
@@ -445,15 +448,20 @@ def _until(language: Language, left: Sequence[str], right: Sequence[str], before
         return True
     if language.code in _POSTPOSED and any(map(language.until.has, right[:_NEAR_AFTER])):
         return True
-    if left and (_meant(language, left)) and _NIGHT.isdisjoint(near):
+    if left and _meant(language, left, before) and _NIGHT.isdisjoint(near):
         return True
     return any(_in_a_row(language.until, near, place) for place in range(len(near)))
 
 
-def _meant(language: Language, left: Sequence[str]) -> bool:
+_AFTER_A_NUMBER = re.compile(r"\d\S*\s+\S+\s*$")
+
+
+def _meant(language: Language, left: Sequence[str], before: str) -> bool:
     """Whether the word right before the date makes it a plan; an article or weekday may stand between."""
     if left[-1] in language.meant:
         return True
+    if _AFTER_A_NUMBER.search(before):  # "rose to 6% in June": the word belongs to the number.
+        return False
     beside = left[-1]
     between = len(beside) <= _SHORT_WORD or beside in _DAY_WORDS or beside in weekdays()
     return len(left) > 1 and between and left[-2] in language.meant
