@@ -135,6 +135,9 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
     with pytest.raises(InputError, match="needs a key"):
         run_sync(run_grid(GridRequest.read({"file": file}), bare), event_loop.run)
     body = {"base": {"questions": {"dataset": "demo", "limit": 30}}, "factors": {"forecaster": ["auto", "knn"]}}
+    file.write_text(yaml.safe_dump({**body, "factors": {"forcaster": ["auto"]}}))
+    with pytest.raises(InputError, match="has no option 'forcaster'"):
+        run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), bare), event_loop.run)
     file.write_text(yaml.safe_dump({**body, "name": "baselines"}))
     settings = Settings(home=tmp_path / "home")
     plan = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), settings), event_loop.run)

@@ -218,12 +218,13 @@ def asks_models(spec: RunSpec) -> bool:
 
 def check_options(spec: RunSpec) -> None:
     """Raise errors in the roles and options of a run that any machine would find."""
+    # Options first: a misspelt name is the cause where a model or forecaster seems to be missing.
+    made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     if asks_models(spec):
         models_of_run(spec)
     if spec.sampling.get("tier") == "batch" and forecaster_name(spec) == "tree":
         hint = "--tier flex costs half too and takes minutes"
         raise InputError("a tree asks too often to wait a day for each reply", column="sampling.tier", hint=hint)
-    made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     shown_context(made, spec, QuestionOnly())
 
 
