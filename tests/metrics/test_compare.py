@@ -49,7 +49,7 @@ def test_pairing_removes_what_both_share(table):
 def test_equal_methods_have_no_difference(table):
     scores, cluster = table
     found = compare_paired(scores[:, 0], scores[:, 0], cluster, resampling=FEW)
-    assert (found.diff, found.low, found.high, found.p, found.stars) == (0, 0, 0, 1, "")
+    assert (found.diff, found.low, found.high, found.p_one_sided, found.stars) == (0, 0, 0, 1, "")
 
 
 @given(st.integers(0, 1000))
@@ -60,7 +60,7 @@ def test_swapping_the_methods_mirrors_the_result(seed):
     one = compare_paired(a, b, cluster, resampling=FEW)
     two = compare_paired(b, a, cluster, resampling=FEW)
     assert (two.diff, two.low, two.high) == pytest.approx((-one.diff, -one.high, -one.low))
-    assert (two.p, two.p_two_sided, two.se) == pytest.approx((one.p, one.p_two_sided, one.se))
+    assert (two.p_one_sided, two.p_two_sided, two.se) == pytest.approx((one.p_one_sided, one.p_two_sided, one.se))
 
 
 def test_unanswered_rows_are_dropped_from_both_arms(table):
@@ -79,10 +79,10 @@ def test_other_intervals_rest_on_the_same_draws(table):
     scores, cluster = table
     plain = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
     one = compare_paired(scores[:, 0] - scores[:, 1], np.zeros(200), cluster, resampling=FEW)
-    assert (plain.diff, plain.low, plain.p) == pytest.approx((one.diff, one.low, one.p))
+    assert (plain.diff, plain.low, plain.p_one_sided) == pytest.approx((one.diff, one.low, one.p_one_sided))
     symmetric = Resampling(draws=400, interval="symmetric")
     found = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=symmetric)
-    assert (found.diff, found.se, found.p) == (plain.diff, plain.se, plain.p)
+    assert (found.diff, found.se, found.p_one_sided) == (plain.diff, plain.se, plain.p_one_sided)
     assert found.low == pytest.approx(plain.low, abs=plain.se)
     assert found.low != plain.low
 
@@ -100,7 +100,7 @@ def test_loop_over_draws_gives_the_same_replicates(table):
     found = compare_paired(scores[:, 0], scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
     assert found.se == pytest.approx(np.std(loop, ddof=1))
     assert (found.low, found.high) == pytest.approx(np.quantile(loop, [0.025, 0.975]))
-    assert found.p == pytest.approx(np.mean(np.array(loop) <= 0))
+    assert found.p_one_sided == pytest.approx(np.mean(np.array(loop) <= 0))
 
 
 def test_all_against_one_and_matrix_agree(table, monkeypatch):

@@ -159,8 +159,8 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     spec = {"questions": "demo", "models": {"agent": "openai:gpt-6-sol", "filter": "anthropic:claude-haiku-5-5"}}
     usual = prepare(RunRequest(spec=spec), settings)
     assert usual.notices == (
-        "a backtest can wait: --tier flex halves the price of openai:gpt-6-sol; "
-        "--tier batch halves the price of openai:gpt-6-sol, anthropic:claude-haiku-5-5",
+        "a backtest can wait: the service tier flex halves the price of openai:gpt-6-sol; "
+        "the service tier batch halves the price of openai:gpt-6-sol, anthropic:claude-haiku-5-5",
     )
     cheap = prepare(RunRequest(spec=spec, tier="flex"), settings)
     assert cheap.spec.sampling == {"tier": "flex"}

@@ -59,7 +59,7 @@ def test_differences_have_one_sign_and_one_size(form):
     for name, one in found.items():
         assert gaps[name].diff == pytest.approx(one.diff, rel=1e-9, abs=1e-12)
         assert (gaps[name].low, gaps[name].high) == pytest.approx((one.low, one.high), rel=1e-3, abs=1e-6)
-        assert gaps[name].p == pytest.approx(one.p, abs=0.01)
+        assert gaps[name].p_one_sided == pytest.approx(one.p_one_sided, abs=0.01)
 
 
 def test_groups_are_the_same():

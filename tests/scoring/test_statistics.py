@@ -54,7 +54,7 @@ def test_a_star_never_stands_where_the_interval_holds_zero():
         for one in board.differences:
             found = one.comparison
             assert not (found.stars and found.low <= 0 <= found.high), (seed, one)
-            assert one.p >= found.p_two_sided, "corrected for the number of rows"
+            assert one.p_corrected >= found.p_two_sided, "corrected for the number of rows"
 
 
 def test_few_clusters_widen_the_level_and_the_p_value_alike():

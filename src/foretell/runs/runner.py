@@ -252,8 +252,9 @@ SLOW_WORDS = {
 def money_notices(spec: RunSpec) -> tuple[str, ...]:
     """Models with unknown prices, and what the run's service tier saves or could save."""
     notices = [
-        f"no price is known for {name}, so nobody can say what this will cost. State the model price, such as "
-        f"{name}=0.5/2 (dollars per million tokens read/written), or `prices: {{{name}: 0.5/2}}` in a spec"
+        f"no price is known for {name}, so nobody can say what this will cost: --model-price {name}=0.5/2 "
+        f"(`model_price` in Python), or `prices: {{{name}: 0.5/2}}` in a spec, states it in dollars per million tokens "
+        "read/written"
         for name in unpriced_models(spec)
     ]
     names = [name for name in models_of_run(spec).names() if not ModelName.read(name).free]

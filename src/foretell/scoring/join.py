@@ -404,7 +404,7 @@ def choose_forecaster(tables: Mapping[str, T], forecaster: str | None) -> tuple[
         if len(tables) == 1:
             return next(iter(tables.items()))
         names = ", ".join(list(tables)[:12])
-        raise InputError(f"the forecasts are by {len(tables)} forecasters", hint=f"name the forecaster: {names}")
+        raise InputError(f"the forecasts are by {len(tables)} forecasters", hint=f"give --forecaster, one of {names}")
     if forecaster not in tables:
         near = get_close_matches(forecaster, tables, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(tables)[:12])}"
