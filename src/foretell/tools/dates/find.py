@@ -279,8 +279,8 @@ def _with_names(low: str) -> Iterator[FoundDate]:
             day, year = int(low[start : one.start() + 1]), 2000 + int(one[0][-2:])
             days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
             yield FoundDate(start, one.end(), days)
-    for ends, whole in _NAMES_BY_ENDING:
-        for end in ends.finditer(low):
+    for ends, *wholes in _NAMES_BY_ENDING:
+        for whole, end in ((whole, end) for end in ends.finditer(low) for whole in wholes):
             one = whole.search(low, max(0, end.start() - 29), end.end())
             if one is not None:
                 year = int(one["y"]) + (2000 if len(one["y"]) == 2 else 0)
@@ -290,13 +290,12 @@ def _with_names(low: str) -> Iterator[FoundDate]:
 
 
 _NAMES_BY_ENDING = (
-    (_QUOTED_YEAR, _NAMED_FIRST),
-    (_QUOTED_YEAR, _NAMED_AFTER),
+    (_QUOTED_YEAR, _NAMED_FIRST, _NAMED_AFTER),
     (_ROW_YEAR, _ROW_DATE),
     (_CLOCK_YEAR, _CLOCK_WITHIN),
     (_SHORT_YEAR, _NAMED_MONTH),
 )
-"""Pairs of patterns: the ending of a date, which is rare and fast to find, and the whole date."""
+"""The ending of a date, which is rare and fast to find, and patterns of the whole date."""
 
 
 def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:

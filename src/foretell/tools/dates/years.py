@@ -82,8 +82,6 @@ def late_year(text: str, as_of: AsOf) -> str | None:
     plain = fold(text)
     low = lower(plain)
     now = as_of.at.year
-    if not any(str(year) in low for year in range(now, now + _YEARS_AHEAD)):
-        return None
     dated: list[FoundDate] | None = None
     for one in list(_YEAR.finditer(low))[:MOST_LATE_DATES]:
         if not now <= int(one[0]) < now + _YEARS_AHEAD or low[max(0, one.start() - 1) : one.start()] in _NO_YEAR_BEFORE:
