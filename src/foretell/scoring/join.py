@@ -201,7 +201,7 @@ def match_forecasts(
             path=f.name,
             row=row,
             column="target",
-            hint="give unresolved targets a row with an empty outcome, or drop them with the option drop-unknown",
+            hint="give unresolved targets a row with an empty outcome, or drop such forecasts with --drop-unknown",
         )
     return matched
 
