@@ -327,8 +327,8 @@ def _search_key(settings: Settings) -> Finding:
     engines = [name for name in SEARCH_ENGINES if name in KEYS]
     if found := [name for name in engines if name in settings.services]:
         return Finding("search key", "ok", ", ".join(found))
-    names = ", ".join(KEYS[name][0] for name in engines)
-    return Finding("search key", "missing", "none, so only gdelt and your own documents are searched", f"set {names}")
+    advice = f"set {KEYS[engines[0]][0]}, {KEYS[engines[1]][0]} or the key of another engine"
+    return Finding("search key", "missing", "none, so only gdelt and your own documents are searched", advice)
 
 
 def _data(settings: Settings) -> Finding:
