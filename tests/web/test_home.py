@@ -2,12 +2,13 @@ import html
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs import RunStore, Settings
 from foretell.web import create_app
-from foretell.web.pages.home import sandbox_check
+from foretell.web.pages.home import Finding, sandbox_check
 
 TREES = Path(__file__).parents[2] / "examples" / "trees"
 
@@ -40,6 +41,14 @@ def test_the_home_page_lists_what_is_set_up_as_the_doctor_sees_it_and_no_key(tmp
     assert f"To do: {setup['search key']['advice']}"[:200] in told
     assert "foretell data pull forecastbench" in told
     assert "canary" not in told + str(setup)
+
+
+def test_strangers_read_no_address_of_what_is_set_up(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Finding("PostgreSQL", "wrong", "does not answer: connection to 10.9.8.7 failed for user jane", "start it")
+    monkeypatch.setattr("foretell.web.pages.home.look_at_setup", lambda _: [wrong])
+    told = client.get("/").text + client.get("/api/home").text
+    assert "does not answer" in told
+    assert "10.9.8.7" not in told
 
 
 def test_runs_and_trees_are_one_list_by_time(client: TestClient, store: RunStore, settings: Settings) -> None:

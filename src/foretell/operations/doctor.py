@@ -441,7 +441,7 @@ async def look_at_sandbox() -> Finding:
 
     try:
         await check_sandbox(KernelLimits())
-    except SandboxUnavailable as error:
+    except (SandboxUnavailable, OSError) as error:
         advice = "apt install bubblewrap, or the like; only agents with a notebook need it"
         return Finding("sandbox", "missing", str(error), advice)
     return Finding("sandbox", "ok", "bubblewrap was tried and holds; agents may write Python")

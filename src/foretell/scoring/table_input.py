@@ -208,7 +208,7 @@ def _refuse_broken_lines(path: Path) -> None:
                 continue
             try:
                 value: Any = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"is not JSON: {error}", path=path, row=number) from None
             if not isinstance(value, dict):
                 problem = f"expected an object with fields, found {str(value)[:40]!r}"

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -87,7 +88,9 @@ def _setup(here: WebState) -> list[Finding]:
     minute = (time.monotonic() // 60,)
     found = here.kept(("setup",), minute, lambda: list(look_at_setup(here.settings)))
     sandbox = sandbox_check()
-    return [*found, sandbox.result() if sandbox.done() else Finding("sandbox", "optional", "is being checked")]
+    found = [*found, sandbox.result() if sandbox.done() else Finding("sandbox", "optional", "is being checked")]
+    # Readers may be strangers: addresses and paths in what a server or a disk said are for `foretell doctor` alone.
+    return [replace(one, detail=one.detail.partition(": ")[0]) for one in found]
 
 
 @cache
