@@ -18,8 +18,7 @@ from foretell.data.dates import parse_stated_date
 from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
-from foretell.questions.errors import InputError
-from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
+from foretell.questions.errors import DAMAGED_HINT, DamagedFile, InputError, storage_error
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (

@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.question_files import READERS, default_id
-from foretell.data.datasets.question_set import LateText, QuestionSet, SetFilter, asked_key
+from foretell.data.datasets.question_set import (
+    Dataset,
+    DatasetRequest,
+    FileFormat,
+    LateText,
+    QuestionSet,
+    SetFilter,
+    asked_key,
+)
 from foretell.data.files import write_atomically
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
