@@ -36,7 +36,7 @@ from foretell.studies.inputs import (
     gather_bounded,
     ignore_progress,
 )
-from foretell.tools.names import SUBMIT
+from foretell.tools.tool import SUBMIT
 
 EventTrace = Sequence[TraceEvent]
 """The events of one trial, in order."""

@@ -31,7 +31,7 @@ from foretell.scoring.table_input import ColumnArrays, ColumnRule, TableSource, 
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.habits import TracedTrial
 from foretell.studies.reasoning import ReasoningCase
-from foretell.tools.names import SUBMIT
+from foretell.tools.tool import SUBMIT
 
 
 @dataclass(frozen=True, kw_only=True)
