@@ -331,8 +331,8 @@ def _search_key(settings: Settings) -> Finding:
 
 
 def _data(settings: Settings) -> Finding:
-    from foretell.data.datasets.cache import DownloadCache
     from foretell.data.datasets.forecastbench_download import pulled_rounds
+    from foretell.data.files import DownloadCache
 
     advice = "foretell data pull forecastbench downloads past questions with their outcomes"
     try:

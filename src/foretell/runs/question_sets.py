@@ -59,7 +59,7 @@ class Benchmark(Dataset):
     @cached_property
     def past(self) -> "Past":
         """What forecasters may learn from; each question sees only what was known before its date."""
-        from foretell.runs.past import past_of
+        from foretell.runs.outcomes import past_of
 
         return past_of(self.history.questions, self.history.resolutions)
 
@@ -125,8 +125,8 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
         await work(service_config(settings, http, name))
     if name == "forecastbench":
-        from foretell.data.datasets.cache import DownloadCache, home_folder
         from foretell.data.datasets.forecastbench_download import pulled_rounds
+        from foretell.data.files import DownloadCache, home_folder
         from foretell.runs.due_prices import keep_due_prices
 
         cache = DownloadCache(home_folder() / name)
@@ -192,8 +192,8 @@ def sets_here(folder: Path = Path()) -> list[str]:
 
     A name that ends in a colon has to be completed by the user.
     """
-    from foretell.data.datasets.cache import DownloadCache, home_folder
     from foretell.data.datasets.forecastbench_download import pulled_rounds
+    from foretell.data.files import DownloadCache, home_folder
 
     files = sorted(path.name for path in folder.glob("*") if path.suffix in READERS and path.is_file())[:MAX_FILES]
     rounds = pulled_rounds(DownloadCache(home_folder() / "forecastbench"))[::-1]

@@ -29,8 +29,7 @@ from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.past import rates_of
+from foretell.runs.outcomes import RunOutcomes, rates_of
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     SLOW_TIERS,

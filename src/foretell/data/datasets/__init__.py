@@ -3,7 +3,6 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.data.datasets.cache": "DownloadCache home_folder",
     "foretell.data.datasets.claims": "read_claims",
     "foretell.data.datasets.demo": "DEMO",
     "foretell.data.datasets.forecastbench": (

@@ -1,8 +1,6 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.data.datasets.cache import DownloadCache as DownloadCache
-from foretell.data.datasets.cache import home_folder as home_folder
 from foretell.data.datasets.claims import read_claims as read_claims
 from foretell.data.datasets.demo import DEMO as DEMO
 from foretell.data.datasets.forecastbench import read_question_set as read_question_set

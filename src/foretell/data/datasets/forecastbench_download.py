@@ -9,7 +9,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache, home_folder
 from foretell.data.datasets.forecastbench import (
     question_file,
     read_resolution_set,
@@ -18,6 +17,7 @@ from foretell.data.datasets.forecastbench import (
     resolution_revisions,
 )
 from foretell.data.datasets.question_set import Dataset, DatasetRequest, Online, QuestionSet, union
+from foretell.data.files import DownloadCache, home_folder
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import instant
