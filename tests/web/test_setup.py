@@ -60,7 +60,11 @@ def by_command(environment: dict[str, str], *words: str) -> Any:
 
 @pytest.mark.parametrize(
     ("words", "query"),
-    [((), ""), (("--usable",), "?usable=true"), (("--provider", "openai", "--find", "SOL"), "?provider=openai&find=SOL")],
+    [
+        ((), ""),
+        (("--usable",), "?usable=true"),
+        (("--provider", "openai", "--find", "SOL"), "?provider=openai&find=SOL"),
+    ],
 )
 def test_models_are_the_same_on_the_command_line_and_on_the_web(
     environment: dict[str, str], owner: TestClient, words: tuple[str, ...], query: str
