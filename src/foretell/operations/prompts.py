@@ -155,7 +155,7 @@ def example_questions() -> dict[str, Question]:
 
 def example_rates() -> BaseRates:
     """Base rates from sixty outcomes of each kind of data, one a day."""
-    days = np.datetime64(ASKED_ON, "D") - np.arange(1, 121)
+    days = np.datetime64(ASKED_ON, "D") - np.arange(1, 121).astype("m8[D]")
     source = np.repeat(np.array(["fred", "wikipedia"]), 60)
     past = PastOutcomes(
         known_on=days,

@@ -355,7 +355,7 @@ def _to_month_end(day: Ints) -> Ints:
     [30, 0, 27]
     """
     days = day.astype("M8[D]")
-    return ((days.astype("M8[M]") + 1).astype("M8[D]") - days).astype(np.int64) - 1
+    return ((days.astype("M8[M]") + np.timedelta64(1, "M")).astype("M8[D]") - days).astype(np.int64) - 1
 
 
 def _around(y: Floats, near: int) -> Floats:

@@ -147,7 +147,7 @@ class SeriesHistory:
         days = day.astype("M8[D]")
         month = days.astype("M8[M]")
         # A series dated on the 31st is dated on the last day of a shorter month.
-        length = ((month + 1).astype("M8[D]") - month.astype("M8[D]")).astype(np.int64)
+        length = ((month + np.timedelta64(1, "M")).astype("M8[D]") - month.astype("M8[D]")).astype(np.int64)
         reached = (days - month.astype("M8[D]")).astype(np.int64) >= np.minimum(within, length - 1)
         elapsed = (month - first).astype(np.int64) - np.where(reached, 0, 1)
         return np.maximum(elapsed, 0) // self.months
