@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.history import ConflictingEdits, current_version
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
@@ -24,7 +25,6 @@ from foretell.web.forms import body_of, form_fields
 from foretell.web.pages.ask import NOTHING_CHOSEN, form_given, usable_engines
 from foretell.web.pages.trees import NO_TREE, known_claim, known_tree, read_claim, tree_path
 from foretell.web.rendering import html_page, link_to
-from foretell.web.run_rows import list_runs
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.tree_work import WORK_REQUESTS, TreeWork, TreeWorkKind, work_on_tree, work_title
@@ -255,7 +255,7 @@ def _form_page(
         choices["rule"] = ("", *RULES)
         given = {"claims": [claim] if node is not None and node.children and not node.stale else [], **given}
     leave_out = (*HIDDEN, *(("claims",) if what == "ground" else ()))
-    used = dict.fromkeys(one.model for one in list_runs(here.store, limit=RUNS_LOOKED_AT).runs if one.model)
+    used = dict.fromkeys(one.model for one in here.run_list(RunsRequest(), limit=RUNS_LOOKED_AT).runs if one.model)
     fields = form_fields(WORK_REQUESTS[what], choices=choices, proposals={"model": tuple(used)}, leave_out=leave_out)
     view = {
         "tree": name,
