@@ -23,12 +23,11 @@ from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
-from foretell.runs.settings import KEYS
+from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
 from foretell.web.formatting import dollars, duration, some
 from foretell.web.forms import body_of, form_fields, form_values
-from foretell.web.pages.home import model_keys, usable_engines
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -78,6 +77,19 @@ class EstimateQuery(body_of(AskRequest, *(name for name in AskRequest.model_fiel
 
 class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
     """A question for the outside view."""
+
+
+def model_keys(settings: Settings) -> dict[str, list[str]]:
+    """Return the model providers with a key, and the environment variables of the keys that are missing."""
+    services = settings.services
+    providers = [name for name in MODEL_PROVIDERS if name in services]
+    return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
+
+
+def usable_engines(settings: Settings) -> tuple[str, ...]:
+    """Return the search engines that can be used with the available keys and corpora."""
+    usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
+    return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
 
 
 @router.get("/api/ask", tags=["ask"])
@@ -250,20 +262,27 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
 def _ask_page(
     request: Request, here: WebState, given: dict[str, Any], problem: str, answer: AskResult | None = None
 ) -> Response:
-    status, view = 422 if problem else 200, read_ask(here)
-    typed = str(given.get("model", ""))
+    # Sent without a search engine, it is shown without one.
+    form = ask_form(here, {"search": [], **given} if request.method == "POST" else given)
+    unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
+    more = {"problem": problem, "answer": answer, "unpriced": unpriced, **form}
+    return html_page(request, "ask.html", more.pop("view"), status=422 if problem else 200, **more)
+
+
+def ask_form(here: WebState, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a form that asks a question offers, what is filled in, and what asking with it would cost."""
+    view = read_ask(here)
+    typed, search = str(given.get("model", "")), given.get("search", list(view["search"]))
     offered = [one["model"] for one in view["models"]]
     picked = typed if typed in offered else "" if typed else next(iter(offered), "")
-    more: dict[str, Any] = {"given": {**given, "search": given.get("search", list(view["search"]))}, "picked": picked}
-    if "question" in given and "search" not in given and request.method == "POST":
-        more["given"]["search"] = []  # Nothing was ticked, and so it stays.
     choices = {name: given[name] for name in ESTIMATE_FIELDS if name in given}
-    estimate = _estimate(here, {**choices, "model": typed or picked or NO_CHOICE, "search": more["given"]["search"]})
-    more |= {"estimate": estimate, "trial_choices": TRIAL_CHOICES}
-    unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
-    return html_page(
-        request, "ask.html", view, status=status, problem=problem, answer=answer, unpriced=unpriced, **more
-    )
+    return {
+        "view": view,
+        "given": {**given, "search": search},
+        "picked": picked,
+        "estimate": _estimate(here, {**choices, "model": typed or picked or NO_CHOICE, "search": search}),
+        "trial_choices": TRIAL_CHOICES,
+    }
 
 
 # Starting runs in the background, from requests and from forms.
