@@ -19,7 +19,7 @@ from foretell.operations.requests.asking import NO_CHOICE, AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
 from foretell.operations.runs import cell_cost
 from foretell.questions.errors import InputError
-from foretell.request import OperationRequest, environment_values
+from foretell.request import OperationRequest, environment_values, errors_name_fields
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
@@ -151,8 +151,8 @@ def read_estimate(here: CurrentState, chosen: Annotated[EstimateQuery, Query()])
 def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:
     """Estimate from similar trials on this machine, or roughly from the price of the model."""
     try:
-        wish = AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given})
-        return _estimate_of(here, wish)
+        with errors_name_fields(AskRequest, titles=True):
+            return _estimate_of(here, AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given}))
     except InputError as error:
         return AskEstimate(dollars=None, seconds=0.0, text="No estimate", basis=str(error))
 
@@ -190,7 +190,8 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
     """Answer without a model: from public markets and series, or else from how similar questions ended. Free."""
-    return _outside(wording.model_dump(), here).to_dict()
+    with errors_name_fields(AskRequest):
+        return _outside(wording.model_dump(), here).to_dict()
 
 
 def _outside(given: dict[str, Any], here: WebState) -> AskResult:
@@ -201,7 +202,8 @@ def _outside(given: dict[str, Any], here: WebState) -> AskResult:
 @router.post("/api/ask", tags=["ask"], status_code=202)
 def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun:
     """Research a question in the background. Spends money. Follow its progress at /api/runs/{run}/stream."""
-    return _research(here, request)
+    with errors_name_fields(AskRequest):
+        return _research(here, request)
 
 
 def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:
@@ -233,7 +235,8 @@ def show_ask(request: Request, here: CurrentState) -> Response:
     answer, problem = None, ""
     if given.get("question"):
         try:
-            answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
+            with errors_name_fields(AskRequest, titles=True):
+                answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
         except InputError as error:
             problem = str(error)
     return _ask_page(request, here, given, problem, answer)
@@ -254,6 +257,7 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
         return RedirectResponse(link_to("ask", **lines), status_code=303)
     confirmed = bool(given.pop(UNPRICED, None))
     return await start_from_form(
+        AskRequest,
         lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | given), confirmed=confirmed),
         lambda problem: _ask_page(request, here, given, problem),
     )
@@ -329,11 +333,16 @@ async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str
 
 
 async def start_from_form(
-    start: Callable[[], StartedRun], show_again: Callable[[str], Response], *, watch: str = "question"
+    kind: type[OperationRequest],
+    start: Callable[[], StartedRun],
+    show_again: Callable[[str], Response],
+    *,
+    watch: str = "question",
 ) -> Response:
-    """Start a run and redirect to where it can be followed, or show the form again with the error."""
+    """Start a run and redirect to where it can be followed, or show the form of `kind` again with the error."""
     try:
-        begun = await run_in_threadpool(start)
+        with errors_name_fields(kind, titles=True):
+            begun = await run_in_threadpool(start)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
     address = link_to("run", begun.run)

@@ -55,7 +55,7 @@ from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.report.leaderboard import run_headline
 from foretell.report.run_report import score_figures
-from foretell.request import setting
+from foretell.request import errors_name_fields, setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import RunState
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
@@ -546,7 +546,8 @@ async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Respon
 @router.post("/api/runs", tags=["runs"], status_code=202)
 def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:
     """Start or resume the run that a spec describes. Spends money."""
-    return _start(here, request)
+    with errors_name_fields(RunRequest):
+        return _start(here, request)
 
 
 def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedRun:
@@ -573,12 +574,13 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
         return _runs_page(request, here, 0, given | picked, problem)
 
     if not look:
-        return await start_from_form(start, show_again, watch="run")
+        return await start_from_form(RunRequest, start, show_again, watch="run")
     try:
         wanted = {name: value for name, value in picked.items() if name in QuestionsRequest.model_fields}
-        # Reading a set may take files and other machines: nobody else waits for it.
-        looking = check_questions(QuestionsRequest.read(wanted), here.settings)
-        looked = await run_in_threadpool(asyncio.run, looking)
+        with errors_name_fields(PickedSet, titles=True):
+            # Reading a set may take files and other machines: nobody else waits for it.
+            looking = check_questions(QuestionsRequest.read(wanted), here.settings)
+            looked = await run_in_threadpool(asyncio.run, looking)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
     return await run_in_threadpool(_runs_page, request, here, 0, given | picked, "", looked)
@@ -675,6 +677,7 @@ async def send_again(request: Request, here: CurrentState, _: TokenRequired, run
     """Handle the button that runs a run again."""
     row = here.run(run)
     return await start_from_form(
+        RunsAgainRequest,
         lambda: run_again(here, None, row.id),
         lambda problem: _run_page(request, here, row, problem=problem, again=True),
         watch="run",

@@ -21,6 +21,7 @@ from foretell.operations.requests.trees import (
 from foretell.operations.tree_edit import TreeEditResult, diff_trees, edit, tree_history
 from foretell.operations.what_if import numbers_by_name
 from foretell.questions.errors import InputError
+from foretell.request import errors_name_fields
 from foretell.web.forms import body_of, form_fields
 from foretell.web.pages.ask import NOTHING_CHOSEN, form_given, usable_engines
 from foretell.web.pages.trees import NO_TREE, known_claim, known_tree, read_claim, tree_path
@@ -279,18 +280,19 @@ async def send_work(request: Request, here: CurrentState, _: TokenRequired, what
     values = {
         name: one for name, one in (NOTHING_CHOSEN | given).items() if name not in ("tree", "plan", "unsandboxed")
     }
+    if what == "expand":
+        values["claim"] = claim
+    elif what == "ground" and claim:
+        values["claims"] = [claim]
     try:
-        if what == "expand":
-            values["claim"] = claim
-        elif what == "ground" and claim:
-            values["claims"] = [claim]
-        asked = _request(here, name, what, values)
-        if start:
-            work = here.tree_work.start(name, what, asked)
-            return RedirectResponse(link_to("tree-work", work.id), status_code=303)
-        plan = await work_on_tree(asked.model_copy(update={"plan": True}), here.settings)
-        if plan.calls and asked.model is None:
-            raise InputError("no model is named", column="model", hint="e.g. openai:NAME")
+        with errors_name_fields(WORK_REQUESTS[what], titles=True):
+            asked = _request(here, name, what, values)
+            if start:
+                work = here.tree_work.start(name, what, asked)
+                return RedirectResponse(link_to("tree-work", work.id), status_code=303)
+            plan = await work_on_tree(asked.model_copy(update={"plan": True}), here.settings)
+            if plan.calls and asked.model is None:
+                raise InputError("no model is named", column="model", hint="e.g. openai:NAME")
     except InputError as error:
         return await run_in_threadpool(_form_page, request, here, what, name, {**given, "of": claim}, str(error))
     kept = {field: one for field, one in given.items() if field not in NOT_BY_FORM}
