@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
-from foretell.operations.runs import cell_cost
+from foretell.operations.runs import CellCosts, cell_cost
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values, errors_name_fields
 from foretell.runs.runner import PreparedRun, asks_models
@@ -116,16 +116,29 @@ def _engine_note(name: str, services: tuple[str, ...]) -> str:
 
 
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return models with a key, the default one first, each with the expected cost and duration of a trial."""
-    known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
+    """Return models with a key, the default one first, each with the expected cost and duration of a trial.
+
+    Models that are offered and their prices are at most a minute old, because looking them up takes longer than a page.
+    """
+    minute = (time.monotonic() // 60,)
+    usable = ModelsListRequest(usable=True)
+    known = here.kept(
+        ("models",), minute, lambda: [row["model"] for row in list_models(usable, here.settings).models][:MAX_MODELS]
+    )
     every = here.while_unchanged(("every run",), here.store.runs)
     rows = [row for row in every if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
     services = here.settings.services
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
-    measured = here.measured_costs()
+    names, measured = tuple(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS], here.measured_costs()
+    return here.kept(
+        ("model choices",), (*minute, names, search, measured), lambda: _priced_models(names, search, measured)
+    )
+
+
+def _priced_models(names: Sequence[str], search: tuple[str, ...], measured: CellCosts) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for name in list(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS]:
+    for name in names:
         try:
             spec = RunSpec(questions=QuestionsSpec(dataset="typed"), models={"agent": name}, search=search)
             cost = cell_cost(spec, measured)
