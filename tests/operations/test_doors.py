@@ -285,7 +285,7 @@ def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.
     fields = {"question": QUESTION, "as_of": "2026-07-01", "variant": "zero-shot"}
     assert AskRequest.read(fields).search == ("local",)
     assert AskRequest.read({**fields, "search": ["none"]}).search == ()
-    assert AskRequest.read({**fields, "model": "none"}).model is None
+    assert AskRequest.read({"question": QUESTION, "model": "none"}).model is None
     assert same(doors.all(AskRequest, **fields))["run"]
 
 
