@@ -15,7 +15,7 @@ from datetime import date
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -35,6 +35,41 @@ class OperationRequest(BaseModel):
         str_strip_whitespace=True,
         allow_inf_nan=False,
     )
+
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {}
+    """Condition → the fields that have no effect unless it holds. Setting one of them all the same is refused, because
+    nothing that a user sets may be silently ignored. A condition is the name of another field or "field=value", or
+    several of them separated by " or "."""
+
+    @model_validator(mode="after")
+    def _refuse_unused(self) -> Self:
+        known = type(self).model_fields
+        for condition, names in self.ONLY_WITH.items():
+            unused = [] if self._holds(condition) else [name for name in names.split() if self._is_set(name)]
+            if unused:
+                needed = condition
+                for part in condition.split(" or "):
+                    other, equals, value = part.partition("=")
+                    positional = hints(known[other]).get("argument")
+                    spelled = other.upper() if positional else flags(other, known[other])[-1]
+                    needed = needed.replace(part, f"{spelled}{equals and ' '}{value}")
+                column = flags(unused[0], known[unused[0]])[-1]
+                raise InputError(f"has no effect without {needed}", column=column, hint="add that, or leave this out")
+        return self
+
+    def _is_set(self, name: str) -> bool:
+        """Whether the user set a field, to something other than its default and not through the environment."""
+        info = type(self).model_fields[name]
+        given = name in self.model_fields_set and getattr(self, name) != info.get_default()
+        return given and not os.environ.get(hints(info).get("env", ""), "").strip()
+
+    def _holds(self, condition: str) -> bool:
+        for part in condition.split(" or "):
+            name, equals, wanted = part.partition("=")
+            value = getattr(self, name)
+            if value == wanted if equals else value not in (None, False, (), ""):
+                return True
+        return False
 
     @model_validator(mode="before")
     @classmethod
@@ -228,11 +263,11 @@ def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
 
 
 @contextmanager
-def errors_name_fields(request: type[OperationRequest], *, titles: bool = False) -> Generator[None]:
+def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, titles: bool = False) -> Generator[None]:
     """Name the fields of a request in the errors raised inside, for callers that do not type commands.
 
     Errors name options as the command line spells them, because a flag can be told from any other word. With `titles`,
-    fields go by their label in forms.
+    fields go by their label in forms. Without a request, `--drop-unknown` is `drop_unknown`.
 
     >>> class Asked(OperationRequest):
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
