@@ -77,7 +77,8 @@ class TreeRequest(ResearchRequest):
     unsandboxed: bool = _UNSANDBOXED
     out: tuple[Path, ...] = setting(
         (),
-        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated.",
+        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated. "
+        "The tree itself is stored in the home.",
         metavar="FILE",
     )
 
