@@ -542,7 +542,7 @@ def _set_outcomes(store: RunStore, run: str, problems: list[str]) -> Sequence[Re
 async def _market_outcomes(questions: Sequence[Question], settings: Settings, problems: list[str]) -> list[Resolution]:
     """The outcomes that markets have published."""
     from foretell.data.http import AsyncHttpClient
-    from foretell.data.markets.prices import market_ref
+    from foretell.data.markets.market import market_ref
     from foretell.runs.services import open_markets
 
     now = datetime.now(UTC)
