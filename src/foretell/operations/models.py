@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from foretell.models.check import CapabilityCheck
 from foretell.models.facts import FactTable, ModelFacts, facts_of, forget_facts, known_facts, parse_facts
 from foretell.models.journal import Journal
-from foretell.models.model import ModelSettings
+from foretell.models.model import ModelSettings, load_provider
 from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
-from foretell.models.provider import load_provider
 from foretell.models.providers.client import HttpModel
 from foretell.models.router import open_provider
 from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest

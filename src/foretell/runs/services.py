@@ -9,8 +9,7 @@ from typing import Any
 
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.listing import EventSource
-from foretell.data.markets.market import Market, events_named
-from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
+from foretell.data.markets.market import Market, MarketRef, PriceSource, PricesUnavailable, events_named
 from foretell.data.pages import PageSource, WaybackPages
 from foretell.data.search.engine import SearchEngine
 from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable, series_of
