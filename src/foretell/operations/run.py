@@ -184,7 +184,7 @@ async def _carried_out(
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
-        notes=(*prepared.notes, *_unconfirmed_calls(settings)),
+        notes=(*prepared.notes, *progress.unread, *_unconfirmed_calls(settings)),
     )
 
 
