@@ -15,7 +15,7 @@ from datetime import date
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -35,6 +35,41 @@ class OperationRequest(BaseModel):
         str_strip_whitespace=True,
         allow_inf_nan=False,
     )
+
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {}
+    """Condition → the fields that have no effect unless it holds. Setting one of them all the same is refused, because
+    nothing that a user sets may be silently ignored. A condition is the name of another field or "field=value", or
+    several of them separated by " or "."""
+
+    @model_validator(mode="after")
+    def _refuse_unused(self) -> Self:
+        known = type(self).model_fields
+        for condition, names in self.ONLY_WITH.items():
+            unused = [] if self._holds(condition) else [name for name in names.split() if self._is_set(name)]
+            if unused:
+                needed = condition
+                for part in condition.split(" or "):
+                    other, equals, value = part.partition("=")
+                    positional = hints(known[other]).get("argument")
+                    spelled = other.upper() if positional else flags(other, known[other])[-1]
+                    needed = needed.replace(part, f"{spelled}{equals and ' '}{value}")
+                column = flags(unused[0], known[unused[0]])[-1]
+                raise InputError(f"has no effect without {needed}", column=column, hint="add that, or leave this out")
+        return self
+
+    def _is_set(self, name: str) -> bool:
+        """Whether the user set a field, to something other than its default and not through the environment."""
+        info = type(self).model_fields[name]
+        given = name in self.model_fields_set and getattr(self, name) != info.get_default()
+        return given and not os.environ.get(hints(info).get("env", ""), "").strip()
+
+    def _holds(self, condition: str) -> bool:
+        for part in condition.split(" or "):
+            name, equals, wanted = part.partition("=")
+            value = getattr(self, name)
+            if value == wanted if equals else value not in (None, False, (), ""):
+                return True
+        return False
 
     @model_validator(mode="before")
     @classmethod
@@ -183,44 +218,81 @@ def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
     return tuple(spelled.split("/"))
 
 
+def title_of(name: str, info: FieldInfo) -> str:
+    """Return the label of a field in forms.
+
+    >>> title_of("as_of", setting(None, "Ask as of then."))
+    'As of'
+    """
+    return info.title or name.replace("_", " ").capitalize()
+
+
 COMMAND_OR_FLAG = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-z][a-z-]*")
 
 
-@contextmanager
-def errors_name_fields(request: type[OperationRequest]) -> Generator[None]:
-    """Name the fields of a request in the errors raised inside, for callers that do not type commands.
+def name_fields(text: str, request: type[OperationRequest], *, titles: bool = False) -> str:
+    """Replace the flags in a text by the names of the request's fields or, with `titles`, by their labels in forms.
 
-    Errors name options as the command line spells them, because a flag can be told from any other word. A whole
-    command, such as `foretell doctor --repair`, stays as it is.
+    A whole command, such as `foretell doctor --repair`, stays as it is.
 
     >>> class Asked(OperationRequest):
     ...     network: bool = setting(True, "Use the network.")
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
-    >>> with errors_name_fields(Asked):
-    ...     raise InputError("not with --no-network", column="--run", hint="foretell data pull --latest")
-    Traceback (most recent call last):
-    foretell.questions.errors.InputError: field runs: not with `network=False` (foretell data pull --latest)
+    >>> name_fields("--run needs the network, so not with --no-network", Asked)
+    '`runs` needs the network, so not with `network=False`'
+    >>> name_fields("--run needs the network, so not with --no-network", Asked, titles=True)
+    '“Runs” needs the network, so not with “Network” set to no'
     """
-    names = {flag: name for name, info in request.model_fields.items() for flag in flags(name, info)}
 
-    def field(flag: str) -> str:
-        positive = names.get(flag.replace("--no-", "--", 1))
-        if flag not in names and positive is not None:
-            return f"{positive}=False"
-        return names.get(flag, flag.removeprefix("--").replace("-", "_"))
+    def respelled(found: re.Match[str]) -> str:
+        if not found[0].startswith("-"):
+            return found[0]
+        name, negated = _field_of(found[0], request)
+        if titles and name in request.model_fields:
+            return f"“{title_of(name, request.model_fields[name])}”{' set to no' if negated else ''}"
+        return f"`{name}=False`" if negated else f"`{name}`"
 
-    def respelled(text: str) -> str:
-        return COMMAND_OR_FLAG.sub(lambda found: f"`{field(found[0])}`" if found[0][0] == "-" else found[0], text)
+    return COMMAND_OR_FLAG.sub(respelled, text)
 
+
+def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
+    """Return the field that a flag sets, and whether the flag negates it, as --no-network does."""
+    names = {spelled: name for name, info in request.model_fields.items() for spelled in flags(name, info)}
+    positive = names.get(flag.replace("--no-", "--", 1)) if flag not in names else None
+    return positive or names.get(flag, flag.removeprefix("--").replace("-", "_")), positive is not None
+
+
+@contextmanager
+def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, titles: bool = False) -> Generator[None]:
+    """Name the fields of a request in the errors raised inside, for callers that do not type commands.
+
+    Errors name options as the command line spells them, because a flag can be told from any other word. With `titles`,
+    fields go by their label in forms. Without a request, `--drop-unknown` is `drop_unknown`.
+
+    >>> class Asked(OperationRequest):
+    ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
+    >>> with errors_name_fields(Asked):
+    ...     raise InputError("is empty", column="--run", hint="foretell data pull --latest")
+    Traceback (most recent call last):
+    foretell.questions.errors.InputError: field runs: is empty (foretell data pull --latest)
+    >>> with errors_name_fields(Asked, titles=True):
+    ...     raise InputError("is empty", column="--run")
+    Traceback (most recent call last):
+    foretell.questions.errors.InputError: Runs: is empty
+    """
     try:
         yield
     except InputError as error:
-        error.problem = respelled(error.problem)
-        error.hint = error.hint and respelled(error.hint)
+        error.problem = name_fields(error.problem, request, titles=titles)
+        error.hint = error.hint and name_fields(error.hint, request, titles=titles)
         if error.column and error.column.startswith("--"):
-            error.column = ".".join([field(error.column.split()[0]), *error.column.split()[1:]])
+            flag, *rest = error.column.split()
+            error.column = ".".join([_field_of(flag, request)[0], *rest])
         elif error.column and error.column.lower() in request.model_fields:
             error.column = error.column.lower()
+        if titles and error.column in request.model_fields:
+            title = title_of(error.column, request.model_fields[error.column])
+            error.problem, error.column = f"{title}: {error.problem}", None
         raise
 
 

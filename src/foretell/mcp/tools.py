@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
+from foretell.operations.requests.asking import NO_CHOICE
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError, known_names, plain_problem
@@ -208,6 +209,8 @@ class McpTool:
             if name in given and name in fields:
                 raise InputError("this server does not offer it", column=name)
         defaults = {name: one for name, one in permissions.defaults().items() if name in fields}
+        if given.get("model", defaults.get("model")) == NO_CHOICE:
+            defaults.pop("search", None)  # Without a model nothing is searched.
         try:
             return self.request.model_validate({**defaults, **given})
         except ValidationError as error:
@@ -387,7 +390,15 @@ TOOLS = (
         "runs resume",
         "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "
         '{"budget.run": "5"}. Nothing is paid twice. Takes minutes and money.',
-        ServerPermissions.check_resume,
+        ServerPermissions.check_stored_run,
+        spends=True,
+    ),
+    _tool(
+        "run_again",
+        "runs again",
+        "Repeat a run as a new one: the same questions and settings with the next free seed, so models are asked "
+        "anew; `set` changes a setting. The old run stays. Takes minutes and money.",
+        ServerPermissions.check_stored_run,
         spends=True,
     ),
     _tool(

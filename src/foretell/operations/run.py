@@ -1,12 +1,14 @@
 """Runs: start one from a spec, show it, and recompute it from the journal. Backtests of forecasters without models."""
 
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,14 @@ from foretell.models.journal import Journal, RunMoney
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests.data import BacktestRequest
-from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
+from foretell.operations.requests.runs import (
+    ReplayRequest,
+    RunRequest,
+    RunsAgainRequest,
+    RunsResumeRequest,
+    ShowRequest,
+    StoredRunRequest,
+)
 from foretell.operations.result import Result
 from foretell.operations.runs import failures_by_reason, money_of, money_text, run_to_dict
 from foretell.operations.table import operation
@@ -37,6 +46,7 @@ from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
+from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.question_sets import LATE_TEXT_HINT, folders_of, open_benchmark
 from foretell.runs.runner import (
     PreparedRun,
@@ -57,6 +67,10 @@ from foretell.scoring.table import BASE_RATE, CROWD
 
 MOST_REASONS = 5
 """How many kinds of failures are listed."""
+MAX_NAME = 70
+"""How much of a run's name the name of its repetition keeps."""
+NUMBER = re.compile(r" \(\d+\)$")
+"""The number at the end of a repeated run's name."""
 
 # Running a spec.
 
@@ -151,7 +165,7 @@ async def run_spec(
 async def _carried_out(
     prepared: PreparedRun,
     settings: Settings,
-    request: RunRequest | RunsResumeRequest,
+    request: RunRequest | StoredRunRequest,
     *,
     watch: WatchProgress,
     tell: Callable[[str], None],
@@ -170,7 +184,7 @@ async def _carried_out(
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
-        notes=(*prepared.notes, *_unconfirmed_calls(settings)),
+        notes=(*prepared.notes, *progress.unread, *_unconfirmed_calls(settings)),
     )
 
 
@@ -306,6 +320,61 @@ async def resume_stored_run(
 
 
 resume_run = operation(RunsResumeRequest)(resume_stored_run)
+
+
+def prepare_again(
+    store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None
+) -> PreparedRun:
+    """A new run with the settings of a stored one and the next seed that no run of them has used.
+
+    A backtest asks the stored questions; a live run asks what its question set lists now.
+    """
+    row = store.run(run)
+    assert row is not None
+    spec = changed_spec(row, changes or {})
+    if spec.mode == "backtest":
+        prepared = replace(stored_run(store, run), spec=spec)
+    elif spec.questions.typed:
+        raise InputError("it answered a question as of the day it was asked", hint="ask the question again")
+    else:
+        prepared = prepare_run(spec.with_digest(""), folders=folders_of(row.folder))
+    spec = prepared.spec
+    while store.run(spec.id) is not None:
+        spec = replace(spec, seed=spec.seed + 1)
+    check_run(spec, settings)
+    return replace(prepared, spec=spec)
+
+
+def carry_over(store: RunStore, old: str, new: PreparedRun) -> None:
+    """Give a repeated run the first one's tags, its name with the next number, and what is known of its questions."""
+    row = store.run(old)
+    assert row is not None
+    taken = {one.name for one in store.runs()}
+    numbered = (f"{NUMBER.sub('', row.name)[:MAX_NAME]} ({number})" for number in count(2))
+    name = next(name for name in numbered if name not in taken) if row.name else ""
+    store.label(new.spec.id, name=name, tags=list(row.tags))
+    outcomes = RunOutcomes(store)
+    outcomes.keep(new.spec.id, new.questions, outcomes.of(old))
+
+
+async def repeat_run(
+    request: RunsAgainRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """Run a stored run again as a new run, with the next free seed."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        old, changes = find_run(store, request.run), {name: parse_yaml(one) for name, one in request.set.items()}
+        prepared = prepare_again(store, old, settings, changes)
+        begin_run(store, prepared.spec, datetime.now(UTC), settings.services, questions=prepared.questions)
+        carry_over(store, old, prepared)
+    return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
+
+
+run_again = operation(RunsAgainRequest)(repeat_run)
 
 
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:

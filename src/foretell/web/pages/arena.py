@@ -13,7 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.scoring import ScoreRequest
+from foretell.operations.runs import question_set
 from foretell.operations.score import ScoreResult, score
 from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
@@ -51,7 +53,6 @@ from foretell.web.arena_pages import (
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import some
 from foretell.web.rendering import html_page, json_and_page
-from foretell.web.run_rows import list_runs
 from foretell.web.security import TokenRequired, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 
@@ -321,8 +322,21 @@ def show_comparison(
         "first": first,
         "second": second,
         "offered": _comparable(here, choices["choices"], (first, second)) if nothing else {},
+        "sets": [] if study or arena else _same_sets(here, choices["choices"]),
+        "arenas": [] if study or arena else [row["name"] for row in arena_rows(here.store) if row["settled"]],
     }
     return html_page(request, "compare.html", study, **more)
+
+
+def _same_sets(here: WebState, choices: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return the question sets that several runs answered, each with these runs."""
+    names, groups = {one["id"]: one["name"] for one in choices}, dict[str, dict[str, Any]]()
+    for run, spec in here.store.specs():
+        digest = str(spec.get("questions", {}).get("digest", ""))
+        if digest and run in names:
+            group = groups.setdefault(digest, {"title": question_set(spec), "runs": {}})
+            group["runs"][run] = names[run]
+    return [group for group in groups.values() if len(group["runs"]) > 1]
 
 
 def _comparable(
@@ -396,7 +410,7 @@ def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
         reason = "Tick two runs or more, or add a table: one alone cannot be compared."
     ids = {one: here.run(one).id for one in own.runs}
     # Only who may add tables chooses among the others, and is told the command.
-    listed = list_runs(here.store, limit=MAX_CHOICES).runs if visitor_of(request).may_write else ()
+    listed = here.run_list(RunsRequest(), limit=MAX_CHOICES).runs if visitor_of(request).may_write else ()
     named = {run.id: run.called for run in listed}
     more: dict[str, Any] = {
         "reason": reason,

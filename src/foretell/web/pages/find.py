@@ -10,14 +10,14 @@ from foretell.questions.question import Question
 from foretell.web.pages.arena import arena_rows
 from foretell.web.pages.trees import read_trees
 from foretell.web.rendering import json_and_page
-from foretell.web.run_rows import list_runs
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 MOST, LOOKED_AT = 20, 500
 """Maximum number of results of each kind, and of questions searched for them."""
 _QUESTIONS_SQL = """
-select run, body from question where lower(body) like ? escape '\\' order by run desc, due desc limit ?"""
+select question.run, run.name, body from question join run on run.id = question.run
+where lower(body) like ? escape '\\' order by question.run desc, due desc limit ?"""
 
 
 @json_and_page(router, "/api/find", "/find", "find.html", tags=["home"])
@@ -32,7 +32,7 @@ def find(
     trees = [tree for tree in read_trees(here)["trees"] if low in f"{tree['name']} {tree.get('claim', '')}".casefold()]
     return {
         "words": sought,
-        "runs": list_runs(here.store, RunsRequest(find=sought, archived=True), limit=MOST).runs,
+        "runs": here.run_list(RunsRequest(find=sought, archived=True), limit=MOST).runs,
         "questions": _questions(here, low),
         "trees": trees[:MOST],
         "arenas": [row for row in arena_rows(here.store) if low in str(row["name"]).casefold()][:MOST],
@@ -42,9 +42,9 @@ def find(
 def _questions(here: WebState, low: str) -> list[dict[str, Any]]:
     pattern = low.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     found: dict[str, dict[str, Any]] = {}
-    for run, body in here.store.database.read(_QUESTIONS_SQL, (f"%{pattern}%", LOOKED_AT)):
+    for run, name, body in here.store.database.read(_QUESTIONS_SQL, (f"%{pattern}%", LOOKED_AT)):
         question = from_json(body, Question)
         if low in question.text.casefold():
-            row = {"run": run, "id": question.id, "due": question.due.isoformat(), "text": question.text}
-            found.setdefault(question.text, row)
+            row = {"run": run, "called": name or f"run {run[:8]}", "id": question.id, "due": question.due.isoformat()}
+            found.setdefault(question.text, {**row, "text": question.text})
     return list(found.values())[:MOST]
