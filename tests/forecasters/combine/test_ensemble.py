@@ -106,7 +106,7 @@ def test_without_a_past_weights_are_equal(method):
 def test_one_class_and_equal_members_give_finite_weights(method, outcome):
     n = 12
     rows = rows_of(np.full((3, n), 0.3), due=np.repeat(ROUNDS, 3))
-    examples = Examples(rows=rows, outcome=np.full(n, outcome), known_on=rows.due + 1, weight=np.ones(n))
+    examples = Examples(rows=rows, outcome=np.full(n, outcome), known_on=rows.due + np.timedelta64(1, "D"), weight=np.ones(n))
     fitted = method(names=("a", "b", "c")).fit(examples)
     assert fitted.weights == pytest.approx((1 / 3,) * 3)
 
@@ -195,7 +195,7 @@ def test_a_fitted_ensemble_refuses_what_it_learnt_from():
     fitted = SkillWeights(names=names(examples)).fit(examples)
     with pytest.raises(TrainingOverlap, match="q0@2025-01-01"):
         apply(fitted, examples.rows)
-    later = rows_of([[0.4], [0.6]], due=ROUNDS[3:] + 31, question=["new"])
+    later = rows_of([[0.4], [0.6]], due=ROUNDS[3:] + np.timedelta64(31, "D"), question=["new"])
     assert np.isfinite(apply(fitted, later)).all()
     early = rows_of([[0.4], [0.6]], due=ROUNDS[:1], question=["new"])
     with pytest.raises(TrainingOverlap, match="learnt from outcomes"):

@@ -54,9 +54,9 @@ def taught(bank_of: Bank) -> PastQuestions:
             parade = bool(rng.random() < 0.4)
             thing = "parade" if parade else "comet"
             span = int(rng.integers(10, 120))
-            end = due + span
+            end = due + np.timedelta64(span, "D")
             outcome = float(rng.random() < (0.8 if parade else 0.1))
-            known = due + int(rng.integers(1, span)) if outcome else end + 1
+            known = due + rng.integers(1, span).astype("m8[D]") if outcome else end + np.timedelta64(1, "D")
             row: Row = {
                 "id": f"{thing}{number}/{i}",
                 "text": f"Will a {thing} be seen over {TOWNS[i % 3]} by {end}?",

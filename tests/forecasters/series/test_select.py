@@ -160,7 +160,7 @@ def test_seasons_are_found_and_used() -> None:
 @pytest.mark.parametrize("every", [1, 7])
 def test_days_of_the_month_on_which_money_moves_are_found(every: int) -> None:
     when = np.arange("2010-01-03", "2018-01-28", dtype="M8[D]")
-    last = (when + 10).astype("M8[M]") != when.astype("M8[M]")
+    last = (when + np.timedelta64(10, "D")).astype("M8[M]") != when.astype("M8[M]")
     wandering = np.cumsum(noise(len(when), 12)) * 0.1
     values, days = (wandering + 3.0 * last)[::every], when[::every]
     due = days[-1] - np.timedelta64(7, "D")
@@ -221,14 +221,15 @@ def test_a_leap_day_is_a_day_like_any_other() -> None:
 @pytest.mark.parametrize("step", [7, 31])
 def test_a_reference_value_that_is_not_out_yet_is_not_taken_for_the_last_one(step: int) -> None:
     """Noise around a mean falls back after a high value, but not from a value that nobody knows."""
-    days = np.datetime64("2025-10-25") - step * np.arange(600)[::-1]
+    gap = np.timedelta64(step, "D")
+    days = np.datetime64("2025-10-25") - gap * np.arange(600)[::-1]
     values = np.random.default_rng(2).normal(100.0, 5.0, len(days))
     values[-1] = 112.0
-    due, end = np.datetime64("2025-10-26"), np.datetime64("2025-10-26") + step
+    due, end = np.datetime64("2025-10-26"), np.datetime64("2025-10-26") + gap
     on_time = choices(AskedSeries(days, values, due, np.array([end])))[0]
-    late = choices(AskedSeries(days - step, values, due, np.array([end])))[0]
+    late = choices(AskedSeries(days - gap, values, due, np.array([end])))[0]
     assert on_time.above < 0.2
     assert 0.35 < late.above < 0.65
     # A fixed threshold is compared with what comes, whenever the last value is of.
-    fixed = choices(AskedSeries(days - step, values, due, np.array([end]), threshold=112.0))[0]
+    fixed = choices(AskedSeries(days - gap, values, due, np.array([end]), threshold=112.0))[0]
     assert fixed.above < 0.2

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
@@ -93,7 +93,8 @@ def test_references_are_read_up_to_a_day() -> None:
 
 def counts(per_day: float, until: str, *, ended: str = "2025-10-20", last_month: float | None = None) -> Series:
     """So many events a day for a year; another pace in the last thirty days where that is said."""
-    days = np.arange(np.datetime64(until) - 500, np.datetime64(ended) + 1)
+    first, end = date.fromisoformat(until) - timedelta(500), date.fromisoformat(ended) + timedelta(1)
+    days = np.arange(first, end, dtype="M8[D]")
     values = np.full(len(days), per_day)
     if last_month is not None:
         values[-30:] = last_month

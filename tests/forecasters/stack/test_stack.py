@@ -38,7 +38,7 @@ def test_a_newer_price_of_the_markets_history_replaces_the_one_a_question_came_w
     alone = forecast(frozen, Stack())
     assert alone.p == {"yes": 0.37}
     assert "10 days old" in alone.rationale
-    old = Series(id="abcDEF123456", days=days[:1] - 30, values=np.array([0.9]))
+    old = Series(id="abcDEF123456", days=days[:1] - np.timedelta64(30, "D"), values=np.array([0.9]))
     assert forecast(frozen, Stack(), old).p == {"yes": 0.37}
 
 
@@ -102,7 +102,7 @@ def test_a_stale_series_gives_normals_not_a_forecast_of_its_own() -> None:
 @pytest.mark.parametrize(("step", "age", "is_fresh"), [(1, 45, True), (1, 46, False), (30, 90, True), (30, 91, False)])
 def test_freshness_goes_by_the_pace_of_the_series(step: int, age: int, is_fresh: bool) -> None:
     days = np.arange(0, 40 * step, step).astype("M8[D]")
-    due = (days[-1] + age).astype(date)
+    due = (days[-1] + np.timedelta64(age, "D")).astype(date)
     assert fresh(Series(id="x", days=days, values=np.zeros(len(days))), due) is is_fresh
 
 

@@ -131,7 +131,7 @@ def test_a_forecast_stands_in_for_days_that_nobody_has_measured_yet() -> None:
     def said(today: float, next_week: float, made: str = "2025-10-26") -> Estimate:
         last = np.datetime64(made)
         others = {
-            near: Series(id=near, days=np.array([last - 1]), values=np.array([today])),
+            near: Series(id=near, days=np.array([last - np.timedelta64(1, "D")]), values=np.array([today])),
             far: Series(id=far, days=np.array([last]), values=np.array([next_week])),
         }
         return model.estimate(question, NOTHING, due, None, others)
