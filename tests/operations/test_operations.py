@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import gzip
 import json
 from datetime import date
 from io import StringIO
@@ -404,19 +405,43 @@ def test_a_plan_counts_shared_days_and_kinds_as_a_comparison_does():
     assert planned.sd < 0.02
 
 
+HEAD = b"forecaster,question,target,p\n"
+OBJECT = b'{"forecaster": "me", "question": "q0", "target": "yes", "p": 0.7}\n'
+
+
 @pytest.mark.parametrize(
-    ("written", "problem"),
+    ("name", "written", "problem"),
     [
-        (b"forecaster,question,target,p,p\nme,q0,yes,0.7,0.3\n", "column 'p' appears twice"),
-        (b"forecaster,question,target,p\nJos\xe9,q0,yes,0.7\n", "not encoded in UTF-8"),
-        (b"forecaster,question,target,p\nme,q0,yes,\n", "the value is missing"),
+        (".csv", b"forecaster,question,target,p,p\nme,q0,yes,0.7,0.3\n", ", column p: column 'p' appears twice"),
+        (".csv", HEAD + b"Jos\xe9,q0,yes,0.7\n", ": line 2 is not UTF-8 at byte 4 (save it"),
+        (".csv", HEAD + b"me,q0,yes,\n", ", row 1, column p: the value is missing"),
+        (".csv", HEAD + b"me,q0,yes,0.7\nme,q1,0.7\n", ", row 2: the row has 3 values and the header 4"),
+        (".csv", HEAD + b'me,q0,yes,0.7\nme,"q1,yes,0.7\n', ", row 2: a quotation mark is never closed"),
+        (".csv", HEAD + b"me,q0,yes,0.7\nme,q\0,yes,0.7\n", ": line 3 contains a NUL byte"),
+        (".csv", HEAD.decode().encode("utf-16"), ": is not UTF-8 but UTF-16"),
+        (".csv.gz", HEAD, ": is not a whole gzip file"),
+        (".csv.gz", gzip.compress(HEAD + b"me,q0,yes,0.7\n", mtime=0)[:-12], ": is not a whole gzip file"),
+        (".tsv", HEAD.replace(b",", b"\t") + b"me\tq0\t0.7\n", ", row 1: the row has 3 values and the header 4"),
+        (".tsv", HEAD + b"me,q0,yes,0.7\n", ": has no tabs"),
+        (".jsonl", OBJECT + OBJECT[:-9], ", row 2: is not JSON: "),
+        (".jsonl.gz", gzip.compress(OBJECT + OBJECT[:-9], mtime=0), ", row 2: is not JSON: "),
+        (".jsonl", OBJECT + b"\n" + OBJECT.replace(b"0.7", b"7"), ", row 3, column p: 7 is outside [0, 1]"),
+        (".jsonl", OBJECT + b"\n" + OBJECT, ", row 3, column target: repeats row 1"),
+        (".jsonl", b"[" * 100_000, ", row 1: is not JSON that can be read: it is nested too deeply"),
+        (".jsonl", b"\xef\xbb\xbf" + OBJECT, ": begins with a byte order mark"),
+        (".jsonl", OBJECT.replace(b'"p"', b'"target"'), ", row 1, column target: appears twice"),
+        (".jsonl", OBJECT.replace(b"me", rb"\ud83d"), ", row 1, column forecaster: contains half a character"),
+        (".parquet", b"PAR1 and no more", ": is not a whole Parquet file"),
+        (".json", b"[]", ": cannot read .json (use .csv"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_table_that_cannot_be_meant_is_refused(tmp_path: Path, written: bytes, problem: str):
-    path = tmp_path / "f.csv"
+def test_a_table_that_cannot_be_read_is_refused_with_its_place(tmp_path: Path, name: str, written: bytes, problem: str):
+    path = tmp_path / f"f{name}"
     path.write_bytes(written)
-    with pytest.raises(InputError, match=problem):
+    with pytest.raises(InputError) as caught:
         score.score(request((path, [{"question": "q0", "target": "yes", "outcome": 1}])))
+    assert str(caught.value).startswith(f"{path}{problem}")
 
 
 @pytest.mark.parametrize("source", [{"a": 1}, object(), iter(()), []])

@@ -268,6 +268,7 @@ def harmless(answer: Any, attack: Attack) -> None:
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
     assert not [name for name in headers if name.startswith(("access-control-", "x-evil"))]
     if headers.get("cache-control") != "no-store":
         assert attack.path.startswith("/static/")

@@ -80,6 +80,22 @@ def test_hostile_words_typed_into_the_form(page: Any, site: Any, watched: Any) -
     assert page.evaluate(DEAD) == 0
 
 
+def test_a_page_that_another_site_opens_is_cut_off_from_it(page: Any, site: Any) -> None:
+    page.goto("data:text/html,<p>Another site</p>")
+    with page.expect_popup() as opened:
+        page.evaluate("url => { window.handle = window.open(url); }", site.url)
+    opened.value.get_by_role("heading", level=1).first.wait_for()
+    assert opened.value.evaluate("window.opener") is None
+    page.wait_for_function("window.handle.closed")  # so it can neither read frames nor lead the page elsewhere
+
+
+@pytest.mark.parametrize("from_site", [None, "none", "same-origin", "same-site", "cross-site", "", "None", "x"])
+def test_only_pages_that_no_other_site_opened_keep_their_opener(client: TestClient, from_site: str | None) -> None:
+    answer = client.get("/", headers={} if from_site is None else {"sec-fetch-site": from_site})
+    policy = answer.headers.get("cross-origin-opener-policy")
+    assert policy == (None if from_site in ("none", "same-origin") else "same-origin")
+
+
 def test_a_policy_stops_what_would_slip_through(page: Any, site: Any, watched: Any) -> None:
     watched.allowed.append("Content Security Policy")
     page.goto(site.url)

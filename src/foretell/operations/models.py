@@ -1,12 +1,14 @@
-"""List known models with prices and capabilities, test a model, and install newer tables of models."""
+"""List models with prices, capabilities and their record here, test a model, and install newer tables of models."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.models.check import CapabilityCheck
-from foretell.models.facts import FactTable, ModelFacts, forget_facts, known_facts, parse_facts
+from foretell.models.facts import FactTable, ModelFacts, facts_of, forget_facts, known_facts, parse_facts
+from foretell.models.journal import Journal
 from foretell.models.model import ModelSettings
 from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
@@ -16,9 +18,12 @@ from foretell.models.router import open_provider
 from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
+from foretell.report.numbers import dollars
 from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.runtime import keep_capabilities
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
+from foretell.runs.store import RunStore
+from foretell.scoring.long_tables import StoredScores
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelsResult(Result):
-    """Known models, the usable ones first."""
+    """Known models and models used here, the usable ones first."""
 
     lines = "models"
     models: tuple[dict[str, Any], ...]
@@ -45,14 +50,15 @@ class ModelsResult(Result):
         return (*notes, *([f"no key for {'; '.join(keys)}"] if keys else []))
 
     def print(self, console: "Console") -> None:
-        """Print a table, with the reasoning efforts of each model from least to most."""
+        """Print a table, with the reasoning efforts of each model from least to most, and what it cost here."""
         columns = (
             TextColumn(head="model", shrink=20),
-            TextColumn(head="key", drop=1),
+            TextColumn(head="usable", drop=1),
             TextColumn(head="$ in/out per M", right=True),
             TextColumn(head="knows to"),
             TextColumn(head="agent/filter", drop=2),
             TextColumn(head="can think"),
+            TextColumn(head="spent here", right=True, drop=3),
         )
         rows = list[tuple[str, ...]]()
         for row in self.models:
@@ -60,49 +66,102 @@ class ModelsResult(Result):
             chosen = f"{row['agent'] or '-'}/{row['filter'] or '-'}"
             efforts = row["efforts"].split() or ["-"]
             thinks = " to ".join(dict.fromkeys((efforts[0], efforts[-1])))
-            key = "yes" if row["key"] else "no"
-            rows.append((row["model"], key, price, row["cutoff"] or "-", chosen, thinks))
-        show_text(console, f"{text_table(columns, rows, console.width)}\n")
+            usable = "yes" if row["usable"] else "no"
+            spent = ("unknown" if row["dollars"] is None else dollars(row["dollars"])) if row["calls"] else "-"
+            rows.append((row["model"], usable, price, row["cutoff"] or "-", chosen, thinks, spent))
+        used = any(row["calls"] for row in self.models)
+        shown = columns if used else columns[:-1]
+        show_text(console, f"{text_table(shown, [row[: len(shown)] for row in rows], console.width)}\n")
 
 
-def list_models(request: ModelsListRequest, settings: Settings | None = None) -> ModelsResult:
-    """List the known models with prices, cutoffs and capabilities, with a key or without."""
+def list_models(
+    request: ModelsListRequest, settings: Settings | None = None, records: "ModelRecords | None" = None
+) -> ModelsResult:
+    """List the known models and those used here: price, cutoff, capabilities, cost so far and score.
+
+    Args:
+        request: Which models.
+        settings: Keys and home.
+        records: What `model_records` returned, if it was read before.
+    """
     settings = settings or load_settings()
     tables = known_facts(settings.home / CHECKED_MODELS, settings.home / KNOWN_MODELS)
-    rows: dict[str, dict[str, Any]] = {}
-    missing: dict[str, str] = {}
+    records = model_records(settings) if records is None else records
+    known: dict[str, ModelFacts] = {}
     for entry in (entry for table in tables for entry in table.models if entry.name):
-        name = ModelName.read(entry.name)
+        known.setdefault(entry.name, entry)
+    missing: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+    for model in dict.fromkeys([*known, *records]):
+        try:
+            name = ModelName.read(model)
+        except InputError:  # From a plugin that is no longer installed.
+            continue
         provider = load_provider(name.provider)
         has_key = any(settings.keys.get(variable) for variable in provider.key_variables)
-        if not has_key:
+        usable = has_key or not (provider.key_required and provider.key_variables)
+        if not usable and model in known:
             missing.setdefault(name.provider, provider.key_variables[0])
-        if request.provider in (None, name.provider) and (has_key or not request.usable):
-            rows.setdefault(entry.name, _row(entry, has_key))
-    ordered = sorted(rows.values(), key=lambda row: not row["key"])
+        wanted = request.provider in (None, name.provider) and request.find.casefold() in model.casefold()
+        if wanted and (usable or not request.usable):
+            row = _row(model, known.get(model) or facts_of(name.name), usable)
+            rows.append({**row, **records.get(model, UNUSED)})
     dates = tuple(dict.fromkeys(table.date.isoformat() for table in tables))
-    return ModelsResult(models=tuple(ordered), dates=dates, missing_keys=missing)
+    ordered = tuple(sorted(rows, key=lambda row: (not row["usable"], not row["calls"])))
+    return ModelsResult(models=ordered, dates=dates, missing_keys=missing)
 
 
-def _row(entry: ModelFacts, has_key: bool) -> dict[str, Any]:
-    price = PriceList().of(entry.name)
+def _row(model: str, entry: ModelFacts, usable: bool) -> dict[str, Any]:
+    price = PriceList().of(model)
     return {
-        "model": entry.name,
-        "key": has_key,
+        "model": model,
+        "usable": usable,
         "input": price.input if price else None,
         "cached": price.cached if price else None,
         "output": price.output if price else None,
         "cutoff": entry.cutoff.isoformat() if entry.cutoff else None,
         "ends": entry.ends.isoformat() if entry.ends else None,
+        "max_output": entry.max_output,
         "efforts": " ".join(entry.efforts),
         # How long it thinks where nobody says: what foretell asks for, else what the model does by itself.
-        "agent": default_effort(entry.name, "agent", ModelSettings()) or entry.default,
-        "filter": default_effort(entry.name, "filter", ModelSettings()) or entry.default,
-        "tiers": " ".join(load_provider(ModelName.read(entry.name).provider).tiers),
+        "agent": default_effort(model, "agent", ModelSettings()) or entry.default,
+        "filter": default_effort(model, "filter", ModelSettings()) or entry.default,
+        "tiers": " ".join(load_provider(ModelName.read(model).provider).tiers),
         "tool_choice": entry.force,
         "schema": entry.schema,
         "temperature": entry.sampling,
     }
+
+
+UNUSED: Mapping[str, Any] = {"calls": 0, "dollars": 0.0, "runs": 0, "resolved": 0, "brier_index": None}
+"""The record of a model that was never asked here."""
+
+
+ModelRecords = Mapping[str, Mapping[str, Any]]
+
+
+def model_records(settings: Settings) -> ModelRecords:
+    """By model: replies and dollars from the journal; as the agent, its runs and their mean Brier index.
+
+    The mean is weighted by resolved questions. Dollars are None if the price of a reply is not known.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    if settings.database or Path(settings.journal).is_file():
+        with closing(Journal(settings.journal)) as journal:
+            for model, cost in journal.spent().items():
+                found[model] = {**UNUSED, "calls": cost.calls, "dollars": None if cost.unpriced else cost.dollars}
+    if settings.database or Path(settings.store).is_file():
+        with closing(RunStore(settings.store)) as store:
+            rows = [row for row in store.runs() if row.spec.get("models", {}).get("agent")]
+            scores = StoredScores(store).of(rows)
+        for row in rows:
+            record = found.setdefault(row.spec["models"]["agent"], dict(UNUSED))
+            record["runs"] += 1
+            if scores[row.id]["bi"]:
+                before, more = record["resolved"], scores[row.id]["decided"]
+                total = (record["brier_index"] or 0.0) * before + scores[row.id]["bi"]["estimate"] * more
+                record |= {"resolved": before + more, "brier_index": total / (before + more)}
+    return found
 
 
 # The check.

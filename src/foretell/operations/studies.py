@@ -494,7 +494,7 @@ def _read(path: Path) -> tuple[StudyResult, dict[str, str]]:
         data = json.loads(path.read_text(encoding="utf-8"))
         titles = {name: title for name, title in chart_titles(data).items() if NAME.fullmatch(name)}
         return study_from_dict(data), titles
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
         raise InputError(f"the study cannot be read: {error}", path=path, hint="save it again with --keep") from None
 
 

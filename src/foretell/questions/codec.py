@@ -41,6 +41,31 @@ def parse_yaml(text: str) -> Any:
         raise InputError(f"is not YAML: {error}") from None
 
 
+def parse_json(text: str | bytes, **readers: Any) -> Any:
+    """Parse JSON from a file or another program. Raises an `InputError` that names the position.
+
+    Args:
+        text: The document.
+        readers: Arguments of `json.loads`, such as `object_pairs_hook`.
+
+    >>> parse_json('{"p": ')
+    Traceback (most recent call last):
+    ...
+    foretell.questions.errors.InputError: is not JSON: Expecting value at character 7 (is it cut off?)
+    """
+    try:
+        return json.loads(text.rstrip(), **readers)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+        cut_off = error.pos >= len(error.doc) or error.msg.startswith("Unterminated")
+        problem = f"is not JSON: {error.msg.removesuffix(' at')} at {line}character {error.colno}"
+        raise InputError(problem, hint="is it cut off?" if cut_off else None) from None
+    except RecursionError:
+        raise InputError("is not JSON that can be read: it is nested too deeply", hint="is it damaged?") from None
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}") from None
+
+
 @cache
 def _adapter(kind: type) -> Any:
     # Imported here: reading bytes is the only place that pays for pydantic's start-up time.
@@ -67,11 +92,7 @@ def to_json(value: object) -> str:
 
 def from_json(text: str | bytes, kind: type[T]) -> T:
     """Read one value back. Whatever does not fit raises an `InputError` that names the field."""
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from None
-    return from_dict(data, kind)
+    return from_dict(parse_json(text), kind)
 
 
 def from_dict(data: Any, kind: type[T]) -> T:

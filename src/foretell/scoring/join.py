@@ -119,7 +119,8 @@ def _outcomes_within(f: InputTable) -> InputTable:
     query = f"""select min(_row) from {f.table} group by {key} having count(distinct {f.text("outcome")}) > 1"""
     for (row,) in f.con.execute(f"{query} order by 1 limit 1").fetchall():
         problem = "this target has two different outcomes"
-        raise InputError(problem, path=f.name, row=row, column="outcome", hint="give every row of it the same one")
+        hint = "give every row of it the same one"
+        raise InputError(problem, path=f.name, row=f.line(row), column="outcome", hint=hint)
     f.con.execute(
         f"create temp table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}"
     )
@@ -199,7 +200,7 @@ def match_forecasts(
         raise InputError(
             f"unknown target: the outcomes have no row for question {question!r}, target {target!r}",
             path=f.name,
-            row=row,
+            row=f.line(row),
             column="target",
             hint="give unresolved targets a row with an empty outcome, or drop such forecasts with --drop-unknown",
         )

@@ -1,19 +1,20 @@
 """The rules for each column of the long tables, as SQL conditions that find rows which break them."""
 
-import csv
-import gzip
 import json
+import re
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.data.datasets.rows import check_lines, jsonl_rows, refuse_binary, text_lines, unreadable_table
 from foretell.data.files import open_duckdb
 from foretell.questions.errors import InputError
 
@@ -30,13 +31,15 @@ TableSource = str | Path | object
 """A CSV, Parquet or JSONL file, a data frame or Arrow table, or a list of dictionaries."""
 
 READERS = {
-    ".csv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, null_padding=false, parallel=true)",
-    ".tsv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, delim='\t')",
+    # The quotation mark is given: a guess would take one that is never closed for part of a value.
+    ".csv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', parallel=true)",
+    ".tsv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', delim='\t')",
     # Depth 1 keeps every value as its own text: a type guessed here would hide a missing time zone.
     ".jsonl": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".ndjson": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".parquet": "read_parquet({path}, file_row_number=true)",
 }
+JSON_LINES = re.compile(r"\.(jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +80,11 @@ class InputTable:
             return f"try_cast({self.text(column)} as double)"
         return f"{quoted(column)}::double"
 
+    def line(self, row: int) -> int:
+        """Return where the user finds a row: its line in a JSONL file, whose blank lines have no row."""
+        lines = jsonl_rows(Path(self.name)) if JSON_LINES.search(self.name) else ()
+        return next(islice((one.number for one in lines), row - 1, None), row)
+
     def fetch(self, query: str) -> ColumnArrays:
         """Return the result of a query as numpy columns, masked if NULL."""
         return {
@@ -89,14 +97,19 @@ class InputTable:
 def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Generator[InputTable]:
     """Load a source into DuckDB as a table with a `_row` column that counts from 1."""
     if isinstance(source, str | Path):
-        yield _from_query(_file_query(Path(source)), str(source), name, con)
+        yield _from_query(_file_query(Path(source)), Path(source), name, con)
     elif isinstance(source, Sequence):
         if not source:
             raise InputError("the table has no rows", path=name)
         with tempfile.TemporaryDirectory(prefix="foretell-") as folder:
             path = Path(folder) / "rows.jsonl"
             path.write_text("".join(json.dumps(row, default=str) + "\n" for row in _records(source, name)))  # type: ignore[reportUnknownArgumentType]
-            yield _from_query(_file_query(path), name, name, con)
+            try:
+                table = _from_query(_file_query(path), path, name, con)
+            except InputError as error:
+                error.path = name
+                raise
+            yield replace(table, name=name)
     else:
         try:
             con.register(f"{name}_frame", source)
@@ -104,7 +117,7 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
             problem = f"cannot read {type(source).__name__} as a table"
             hint = "use a file, a data frame, an Arrow table or a list of dictionaries"
             raise InputError(problem, path=name, hint=hint) from None
-        yield _from_query(f"{name}_frame", name, name, con)
+        yield _from_query(f"{name}_frame", Path(name), name, con)
 
 
 def table_rows(source: TableSource, name: str) -> list[dict[str, str | None]]:
@@ -127,7 +140,7 @@ def table_columns(source: TableSource) -> set[str]:
             try:
                 return {row[0] for row in con.execute(f"describe select * from {_file_query(Path(source))}").fetchall()}
             except duckdb.Error as error:
-                raise _unreadable(error, str(source)) from None
+                raise unreadable_table(error, Path(source)) from None
     if isinstance(source, Sequence):
         return set(map(str, source[0])) if source and isinstance(source[0], Mapping) else set()
     return set(map(str, getattr(source, "columns", ())))
@@ -143,19 +156,20 @@ def _records(rows: Sequence[Any], name: str) -> Sequence[Mapping[str, Any]]:
 def _file_query(path: Path) -> str:
     if not path.exists():
         raise InputError("no such file", path=path)
-    suffix = path.suffix if path.suffix != ".gz" else Path(path.stem).suffix
+    suffix = Path(path.stem if path.suffix == ".gz" else path).suffix.lower()
     if suffix not in READERS:
-        raise InputError(
-            f"cannot read {suffix or 'a file without ending'}", path=path, hint="use .csv, .parquet or .jsonl"
-        )
+        problem = f"cannot read {suffix or 'a file without ending'}"
+        raise InputError(problem, path=path, hint="use .csv, .tsv, .parquet or .jsonl")
     if path.stat().st_size == 0:
         raise InputError("the file is empty", path=path, hint="it needs a header and at least one row")
+    if suffix != ".parquet":
+        refuse_binary(path)
     if suffix in (".csv", ".tsv"):
         _refuse_repeated_columns(path)
     return READERS[suffix].format(path="'" + str(path).replace("'", "''") + "'")
 
 
-def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -> InputTable:
+def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -> InputTable:
     import duckdb
 
     # Parquet knows its row numbers and is cheaper to read again than to copy.
@@ -171,68 +185,22 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
             con.execute(named if copied == "view" else f"alter table {table} add column target varchar default 'yes'")
             types = _column_types(table, con)
     except duckdb.Error as error:
-        if query.startswith("read_json"):
-            _refuse_broken_lines(Path(shown))
-        raise _unreadable(error, shown) from None
+        raise unreadable_table(error, path) from None
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
-        raise InputError("the table has no rows", path=shown)
-    if query.startswith("read_json") and types.keys() == {"_row", "json"}:
-        _refuse_broken_lines(Path(shown))  # One line that is not an object turns all of them into a single column.
-    if query.startswith("read_csv") and len(types) == 2:
-        _refuse_uneven_rows(Path(shown))
+        raise InputError("the table has no rows", path=path)
     padded = query.startswith(("read_csv", "read_json"))
-    return InputTable(con=con, table=table, name=shown, types=types, padded=padded)
+    if padded and len(types) == 2:
+        check_lines(path)  # One broken line turns all of them into a single column.
+    return InputTable(con=con, table=table, name=str(path), types=types, padded=padded)
 
 
 def _column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
     return {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
 
 
-def _unreadable(error: Exception, shown: str) -> InputError:
-    """Explain why DuckDB cannot read a file."""
-    text = str(error)
-    if "utf-8" in text.lower() or "unicode" in text.lower():
-        return InputError("the file is not encoded in UTF-8", path=shown, hint="save it again as UTF-8")
-    first = text.splitlines()[0].removeprefix("Invalid Input Error: ")
-    return InputError(first, path=shown, hint="is it a well-formed table?")
-
-
-def _refuse_broken_lines(path: Path) -> None:
-    """Name the first line that is not a JSON object: DuckDB counts lines within a part of the file."""
-    if not path.is_file():
-        return  # Rows that a program passed.
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                value: Any = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"is not JSON: {error}", path=path, row=number) from None
-            if not isinstance(value, dict):
-                problem = f"expected an object with fields, found {str(value)[:40]!r}"
-                raise InputError(problem, path=path, row=number)
-
-
-def _refuse_uneven_rows(path: Path) -> None:
-    """Name the row with too many or too few values, because of which DuckDB took every line for a single column."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        header = file.readline()
-        mark = max(",;\t|", key=header.count)
-        width = len(next(csv.reader([header], delimiter=mark)))
-        for number, row in enumerate(csv.reader(file, delimiter=mark), 1):
-            if row and len(row) != width:
-                problem = f"the row has {len(row)} values and the header {width}"
-                raise InputError(problem, path=path, row=number, hint=f"quote a value that contains {mark!r}")
-
-
 def _refuse_repeated_columns(path: Path) -> None:
     """Reject repeated column names: DuckDB renames the second one, and only the file's author knows which is meant."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline().rstrip("\r\n")
+    header = next(text_lines(path), "").rstrip("\r\n")
     names = [name.strip().strip('"') for name in max((header.split(mark) for mark in ",;\t|"), key=len)]
     for name in names:
         if name and names.count(name) > 1:
@@ -269,7 +237,7 @@ def check_rules(table: InputTable, rules: list[ColumnRule]) -> None:
             query = f"select {table.text(rule.column)} from {table.table} where _row = {row}"
             value = table.con.execute(query).fetchall()[0][0]
             problem = rule.problem.format(value="nothing" if value is None else value)
-            raise InputError(problem, path=table.name, row=row, column=rule.column, hint=rule.hint)
+            raise InputError(problem, path=table.name, row=table.line(row), column=rule.column, hint=rule.hint)
 
 
 def text_rules(table: InputTable, *columns: str) -> Iterator[ColumnRule]:
@@ -392,4 +360,5 @@ def refuse_repeats(table: InputTable, key: dict[str, str]) -> None:
 def repeated(table: InputTable, first: int, again: int, key: dict[str, str]) -> InputError:
     """Return the error for a row that repeats an earlier one."""
     hint = f"each ({', '.join(key)}) may appear once"
-    return InputError(f"repeats row {first}", path=table.name, row=again, column="target", hint=hint)
+    problem = f"repeats row {table.line(first)}"
+    return InputError(problem, path=table.name, row=table.line(again), column="target", hint=hint)

@@ -1,7 +1,6 @@
 """Plan a submission exactly, send it once, and record it in the ledger."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from foretell.data.datasets.rows import Row, jsonl_rows, read_text, record
+from foretell.data.datasets.rows import Row, jsonl_rows, read_json, record
 from foretell.data.files import LockHeld
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
 from foretell.data.payload import MalformedPayload, Payload
@@ -317,8 +316,10 @@ def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Ques
 def _rows(path: Path) -> Iterator[Row]:
     """Yield the objects of a JSON file or of a JSON Lines file."""
     try:
-        whole = json.loads(read_text(path))
-    except ValueError:
+        whole = read_json(path)
+    except InputError as error:
+        if path.suffix == ".json" and "Extra data" not in error.problem:  # A second line after a whole object.
+            raise
         yield from jsonl_rows(path)
         return
     for number, entry in enumerate(cast("list[Any]", whole) if isinstance(whole, list) else [whole], start=1):

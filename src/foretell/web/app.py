@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from foretell.runs.settings import Settings
 from foretell.web import static_files
 from foretell.web.middleware import RequestGuard, describe_api, handle_problems
-from foretell.web.pages import arena, ask, find, home, question, runs, tournaments, tree_edits, trees
+from foretell.web.pages import arena, ask, find, home, question, runs, setup, tournaments, tree_edits, trees
 from foretell.web.security import AccessRules
 from foretell.web.state import WebState
 
-PAGES = (static_files, home, find, trees, tree_edits, arena, tournaments, ask, runs, question)
+PAGES = (static_files, home, setup, find, trees, tree_edits, arena, tournaments, ask, runs, question)
 """Modules with a router. To add a page module, list it here."""
 
 

@@ -1,5 +1,6 @@
 """Checks on every request (host, size, read access), security headers on every response, and error responses."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -129,20 +130,33 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+OWN_NAVIGATION = ("none", "same-origin")
+"""Values of Sec-Fetch-Site for pages that the user opened from outside the web, or from a page of this server."""
 OPEN_PATHS = ("/login", "/static/")
 """Paths that can be read without the token even if reading requires it."""
+
+
+def response_headers(request: Request) -> dict[str, str]:
+    """Return the headers for the response to a request.
+
+    A page that another site opens is cut off from its opener. For that the browser starts a new process, which delays
+    the first paint, so pages that no other site can have opened go without it.
+    """
+    if request.headers.get("sec-fetch-site") in OWN_NAVIGATION:
+        return HEADERS
+    return HEADERS | {"Cross-Origin-Opener-Policy": "same-origin"}
 
 
 class MarkedSend:
     """Sends a response with our headers, unless it is too large or the client reads it too slowly."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
         self._send = send
+        self._headers = headers
         self.started = False
 
     async def __call__(self, message: Message) -> None:
@@ -152,7 +166,7 @@ class MarkedSend:
             if int(headers.get("content-length", "0")) > connections.MAX_REPLY_BYTES:
                 raise ReplyTooLarge
             self.started = True
-            for name, value in HEADERS.items():
+            for name, value in self._headers.items():
                 headers.setdefault(name, value)
         await send_in_time(self._send, message)
 
@@ -172,7 +186,7 @@ class RequestGuard:
             return
         self._connections.request_begins(scope.get("client"))
         try:
-            await self._answer(scope, receive, MarkedSend(send))
+            await self._answer(scope, receive, MarkedSend(send, response_headers(Request(scope))))
         finally:
             self._connections.request_ends(scope.get("client"))
 

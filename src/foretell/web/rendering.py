@@ -69,6 +69,8 @@ ROUTES: Mapping[str, str] = {
     "tree-work": "/trees/job/{}",
     "tree-stop": "/trees/stop/{}",
     "tree-export": "/api/tree/export/{}/{}",
+    "models": "/models",
+    "doctor": "/doctor",
     "api": "/api",
     "openapi": "/openapi.json",
 }

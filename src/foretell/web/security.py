@@ -129,18 +129,27 @@ def has_token(request: Request, access: AccessRules) -> bool:
     return access.holds(_bearer(request) or "") or access.valid_session(request.cookies.get(COOKIE))
 
 
-async def _trusted(request: Request) -> None:
-    """Refuse requests that may not spend or write: without token or session, or with a form that is not ours."""
-    access = access_of(request)
-    if (given := _bearer(request)) is not None:
-        if not access.holds(given):
-            raise HTTPException(401, "that is not the token of this server", {"WWW-Authenticate": "Bearer"})
-        return
-    cookie = request.cookies.get(COOKIE)
-    if not (cookie and access.valid_session(cookie)):
+def require_token(request: Request) -> None:
+    """Refuse requests without token or session."""
+    access, given = access_of(request), _bearer(request)
+    if given is not None and not access.holds(given):
+        raise HTTPException(401, "that is not the token of this server", {"WWW-Authenticate": "Bearer"})
+    if not has_token(request, access):
         how = "open the link that foretell serve printed, or send Authorization: Bearer TOKEN"
         reason = how if access.token is not None else "the server was started without one"
         raise HTTPException(401, f"this needs the token: {reason}", {"WWW-Authenticate": "Bearer"})
+
+
+TokenHeld = Annotated[None, Depends(require_token)]
+"""Parameter of every route that shows what only the owner of the machine may know."""
+
+
+async def _trusted(request: Request) -> None:
+    """Refuse requests that may not spend or write: without token or session, or with a form that is not ours."""
+    require_token(request)
+    if _bearer(request) is not None:
+        return
+    access, cookie = access_of(request), request.cookies[COOKIE]
     origin = request.headers.get("origin")
     same_origin = origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
     sign = request.headers.get(HEADER) or (await form_of(request)).get(FIELD, [""])[0]

@@ -80,8 +80,8 @@ def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
 
 
 START_PAGES = "/"
-SKIPPED_PATHS = ("/ask", "/login", "/logout", "/api", "/openapi.json")
-"""Paths that only work on a server."""
+SKIPPED_PATHS = ("/ask", "/models", "/doctor", "/login", "/logout", "/api", "/openapi.json")
+"""Paths that only work on a server, or that describe this machine."""
 EXTRA_FILES = ("/api/tree/export/",)
 """Paths of the API that pages offer as files."""
 LOCAL_HOST = "http://127.0.0.1"

@@ -1,11 +1,14 @@
 """State shared by all requests: settings, the run store, access rules, and the runs this server started."""
 
+import asyncio
 import json
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -13,8 +16,10 @@ from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
+from foretell.operations.doctor import DoctorResult, doctor
 from foretell.operations.question_view import cost_of_events
 from foretell.operations.requests.runs import RunsRequest
+from foretell.operations.requests.setup import DoctorRequest
 from foretell.operations.runs import CellCosts, measured_costs
 from foretell.questions.forecast import Cost
 from foretell.questions.trace import ModelCalled
@@ -64,6 +69,14 @@ class HeldScores:
     scores: RunScores
 
 
+@dataclass(frozen=True, kw_only=True)
+class SetupCheck:
+    """What `foretell doctor` found, and when."""
+
+    at: datetime
+    result: DoctorResult
+
+
 class WebState:
     """The state of one application. The store is thread-safe, so routes that read it are plain functions."""
 
@@ -90,6 +103,7 @@ class WebState:
         self._unsettled: dict[str, tuple[float, UnsettledCalls]] = {}
         self._checked: tuple[float, dict[str, float]] = (0.0, {})
         """When to read again, and by run what checks of its models cost."""
+        self._checkup: Future[SetupCheck] | None = None
 
     def close(self) -> None:
         """Stop all background work and close the store and the journal."""
@@ -214,6 +228,23 @@ class WebState:
                 seen, end = journal.paid_for_checks(), time.monotonic()
                 self._checked = (end + LOOK_SHARE * (end - start), seen)
             return seen
+
+    def checkup(self, *, again: bool = False) -> Future[SetupCheck]:
+        """Return the check of the set-up that is under way or was made before; else begin one in the background."""
+        with self._lock:
+            found = self._checkup
+            if found is None or (again and found.done()):
+                self._checkup = found = Future[SetupCheck]()
+                threading.Thread(target=self._check_setup, args=(found,), name="doctor", daemon=True).start()
+            return found
+
+    def _check_setup(self, told: Future[SetupCheck]) -> None:
+        try:
+            result = asyncio.run(doctor(DoctorRequest(), self.settings))
+        except Exception as error:  # the boundary of a thread: whoever asks for the result gets it
+            told.set_exception(error)
+        else:
+            told.set_result(SetupCheck(at=datetime.now(UTC), result=result))
 
     def _open_journal(self) -> Journal | None:
         if self._journal is None and (self.settings.database or Path(self.settings.journal).is_file()):

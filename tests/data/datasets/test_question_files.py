@@ -188,9 +188,15 @@ def test_an_id_may_be_used_once_per_due_day(write) -> None:
         ("q.yaml", "text: hello", "expected a list of questions"),
         ("q.yaml", "- text: ?\n  due: 2026-13-45", "is not"),
         ("q.yaml", "questions: []\nname: x", "field name: stands beside the list"),
-        ("q.csv", "text,due\n?,2026-01-18,more\n", "row 1: has more cells"),
-        ("q.csv", "text,due\n?\n", "row 1: has fewer cells"),
-        ("q.csv", 'text,due\n"?,2026-01-18\n', "is not CSV"),
+        ("q.csv", "text,due\n?,2026-01-18,more\n", "row 1: the row has 3 values and the header 2"),
+        ("q.csv", "text,due\n?\n", "row 1: the row has 1 values and the header 2"),
+        ("q.csv", 'text,due\n"?,2026-01-18\n', "row 1: a quotation mark is never closed"),
+        ("q.csv", "text,due,text\n?,2026-01-18,!\n", "column 'text' appears twice"),
+        ("q.csv", "text,due\n?\0,2026-01-18\n", "line 2 contains a NUL byte"),
+        ("q.json", '[\n{"text": "?",\n', "is not JSON: Expecting property name enclosed in double quotes at line 2"),
+        ("q.json", '[{"text": "?", "text": "!"}]', "field text: appears twice"),
+        ("q.jsonl", "[" * 100_000, "row 1: is not JSON that can be read: it is nested too deeply"),
+        ("q.jsonl", '\n{"text": "?', "row 2: is not JSON: Unterminated string starting at character 10"),
     ],
 )
 def test_a_file_that_cannot_be_read(write, name: str, content: str, told: str) -> None:

@@ -355,7 +355,7 @@ def _reader(path: Path) -> Callable[[str | Path], QuestionSet] | None:
         return read_events_csv
     try:
         fields = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return read_events_jsonl if isinstance(fields, dict) and all(name in fields for name in JSON_FIELDS) else None
 

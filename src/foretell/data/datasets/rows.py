@@ -1,7 +1,10 @@
 """One record of a user's or publisher's file, which knows its position and so can raise precise errors."""
 
 import csv
+import gzip
 import json
+import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,11 +12,12 @@ from datetime import date, datetime
 from io import StringIO
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from foretell.data.files import open_duckdb
 from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
+from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError, known_names
 
 if TYPE_CHECKING:
@@ -146,33 +150,76 @@ class Row:
                 raise self.problem(field, "is not a known field", known_names(field, known))
 
 
-def read_text(path: Path) -> str:
-    """Read a UTF-8 file; the usual failures raise `InputError`."""
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file, which may be compressed by gzip; one that is not text raises `InputError`."""
+    number = 1
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with _opened(path) as file:
+            for number, line in enumerate(file, start=1):
+                if b"\0" in line:
+                    refuse_binary(path)
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        problem = f"line {number} is not UTF-8 at byte {error.start + 1}"
+        raise InputError(problem, path=path, hint="save it as UTF-8") from None
+
+
+def refuse_binary(path: Path) -> None:
+    """Refuse a file with NUL bytes, which no text contains; readers would keep them as part of a name."""
+    lines = 1
+    with _opened(path) as file:
+        while block := file.read(1 << 20):
+            if lines == 1 and block.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise InputError("is not UTF-8 but UTF-16", path=path, hint="save it as UTF-8")
+            if (at := block.find(b"\0")) >= 0:
+                lines += block.count(b"\n", 0, at)
+                hint = "is it damaged, or not a text file?"
+                raise InputError(f"line {lines} contains a NUL byte", path=path, hint=hint)
+            lines += block.count(b"\n")
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[BinaryIO]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield cast("BinaryIO", file)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError("is not a whole gzip file", path=path, hint="is it cut off, or not compressed?") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 at byte {error.start}", path=path, hint="save it as UTF-8") from None
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file, with every line ended by a newline; the usual failures raise `InputError`."""
+    return "".join(text_lines(path)).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: Path) -> Any:
     """Parse a JSON file."""
-    try:
-        return json.loads(read_text(path))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", path=path) from None
+    return _parsed(read_text(path), path)
 
 
 def jsonl_rows(path: Path) -> Iterator[Row]:
     """Yield the objects of a JSONL file; blank lines are skipped but counted."""
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         if line.strip():
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise InputError(f"is not JSON: {error}", path=path, row=number) from None
-            yield record(path, number, value)
+            yield record(path, number, _parsed(line, path, number))
+
+
+def _parsed(text: str, path: Path, row: int | None = None) -> Any:
+    try:
+        return parse_json(text, object_pairs_hook=_each_field_once)
+    except InputError as error:
+        raise error.at(path=path, row=row) from None
+
+
+def _each_field_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError("appears twice in one object", column=twice, hint="remove or rename one")
+    return fields
 
 
 def first_fields(path: Path) -> frozenset[str]:
@@ -182,31 +229,38 @@ def first_fields(path: Path) -> frozenset[str]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             value: Any = json.loads(file.readline(FIRST_LINE))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return frozenset()
     return frozenset(map(str, cast("dict[Any, Any]", value))) if isinstance(value, dict) else frozenset()
 
 
-def csv_rows(path: Path) -> Iterator[Row]:
+def csv_rows(path: Path, delimiter: str = ",") -> Iterator[Row]:
     """Yield the data rows of a CSV file with a header."""
     csv.field_size_limit(1 << 28)
-    reader = csv.DictReader(StringIO(read_text(path)), strict=True)
+    number = 0
     try:
-        for number, fields in enumerate(reader, start=1):
-            if None in fields:
-                raise InputError("has more cells than the header has columns", path=path, row=number)
-            if None in fields.values():
-                raise InputError("has fewer cells than the header has columns", path=path, row=number)
-            cells = {from_csv(name): from_csv(cell) for name, cell in fields.items()}
-            yield Row(path=path, number=number, fields=cells)
+        lines = csv.reader(StringIO(read_text(path)), strict=True, delimiter=delimiter)
+        header = [from_csv(name) for name in next(lines, [])]
+        for name in filter(None, map(str.strip, header)):
+            if [one.strip() for one in header].count(name) > 1:
+                problem = f"column {name!r} appears twice"
+                raise InputError(problem, path=path, column=name, hint="remove or rename one")
+        for number, cells in enumerate(filter(None, lines), start=1):
+            if len(cells) != len(header):
+                problem = f"the row has {len(cells)} values and the header {len(header)}"
+                hint = f"quote a value that contains {delimiter!r}"
+                raise InputError(problem, path=path, row=number, hint=hint)
+            yield Row(path=path, number=number, fields=dict(zip(header, map(from_csv, cells), strict=True)))
     except csv.Error as error:
-        raise InputError(f"is not CSV: {error}", path=path, row=reader.line_num) from None
+        what = "a quotation mark is never closed" if "end of data" in str(error) else f"is not CSV: {error}"
+        raise InputError(what, path=path, row=number + 1, hint='write " inside a value as ""') from None
 
 
 def record(path: Path, number: int, value: Any) -> Row:
     """Convert a parsed object to a row; anything but an object raises."""
     if not isinstance(value, dict):
-        raise InputError(f"expected an object with fields, found {str(value)[:40]!r}", path=path, row=number)
+        problem = f"expected an object with fields, found {str(value)[:40]!r}"
+        raise InputError(problem, path=path, row=number, hint='write {"name": value, …}, one for each record')
     fields = cast(dict[Any, Any], value)
     return Row(path=path, number=number, fields={str(k): v for k, v in fields.items()})
 
@@ -225,4 +279,44 @@ def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyCo
                 raise InputError("is missing", path=path, column=missing[0], hint=f"columns here: {', '.join(columns)}")
             yield con, table, columns
         except duckdb.Error as error:
-            raise InputError(str(error).splitlines()[0], path=path, hint="is it a well-formed table?") from None
+            raise unreadable_table(error, path) from None
+
+
+def unreadable_table(error: Exception, path: Path) -> InputError:
+    """Explain why DuckDB cannot read a file: its own message counts lines wrongly and speaks of its options."""
+    if path.is_file():
+        try:
+            check_lines(path)
+        except InputError as found:
+            return found
+    if "magic bytes" in str(error):
+        return InputError("is not a whole Parquet file", path=path, hint="is it cut off? write it again")
+    said = str(error).splitlines()[0].removeprefix("Invalid Input Error: ").replace(f' "{path}"', "")
+    return InputError(said, path=path, hint="is it a well-formed table?")
+
+
+def check_lines(path: Path) -> None:
+    """Read a CSV, TSV or JSONL file line by line, and raise the `InputError` of the first line that is broken."""
+    kind = Path(path.stem if path.suffix == ".gz" else path).suffix.lower()
+    if kind in (".jsonl", ".ndjson"):
+        with _opened(path) as file:
+            if file.read(len(BOM_UTF8)) == BOM_UTF8:
+                raise InputError("begins with a byte order mark", path=path, hint="save it as UTF-8 without BOM")
+        for row in jsonl_rows(path):
+            _refuse_half_characters(row)
+    elif kind in (".csv", ".tsv"):
+        header = next(text_lines(path), "")
+        if kind == ".tsv" and "\t" not in header and "," in header:
+            raise InputError("has no tabs", path=path, hint="name it .csv if commas separate the values")
+        for _ in csv_rows(path, "\t" if kind == ".tsv" else max(",;\t|", key=header.count)):
+            pass
+
+
+def _refuse_half_characters(row: Row) -> None:
+    """Refuse an escaped character that lacks its second half, which Python reads and DuckDB does not."""
+    for name, value in row.fields.items():
+        try:
+            f"{name}{value}".encode()
+        except UnicodeEncodeError:
+            hint = "write it as UTF-8, or escape both halves"
+            raise row.problem(name, "contains half a character", hint) from None

@@ -10,6 +10,7 @@ from typing import Any, cast, get_type_hints
 
 from foretell.forecasters.combine.default import LearningGain
 from foretell.forecasters.combine.rules import FittedRule, Training
+from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
 
 SCHEMA = "foretell/fitted/1"
@@ -46,9 +47,9 @@ def from_json(text: str | bytes, *, path: str | Path | None = None) -> FittedRul
         raise ValueError(f"{constant} is not a number")
 
     try:
-        document = json.loads(text, parse_constant=refuse)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", path=path) from None
+        document = parse_json(text, parse_constant=refuse)
+    except InputError as error:
+        raise error.at(path=path) from None
     if not isinstance(document, dict):
         raise InputError(f"expected the JSON object of a fitted rule, found {type(document).__name__}", path=path)
     body = cast(dict[str, Any], document)

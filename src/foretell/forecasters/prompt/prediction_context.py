@@ -13,7 +13,7 @@ from foretell.data.untrusted import for_terminal
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
-from foretell.questions.codec import from_dict, to_json
+from foretell.questions.codec import from_dict, parse_json, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.tools.late_text import tells_late
@@ -159,10 +159,7 @@ class PredictionContext:
     @classmethod
     def from_json(cls, text: str | bytes, *, digest: str | None = None) -> "PredictionContext":
         """Parse a context. Raise `InputError` for anything invalid and for a digest that does not match."""
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"not JSON: {error}") from None
+        found = parse_json(text)
         if not isinstance(found, dict) or cast("dict[str, Any]", found).get("schema") != SCHEMA:
             raise InputError(f"this is not a context in the form {SCHEMA!r}", column="schema")
         body = cast("dict[str, Any]", found)

@@ -103,7 +103,7 @@ def read_history(path: Path) -> list[TreeVersion]:
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         try:
             found.append(checked_fields(json.loads(line), TreeVersion))
-        except (ValueError, InputError):
+        except (ValueError, RecursionError, InputError):
             if not found:
                 raise InputError("is not a history of a tree", path=file, row=number) from None
             break  # Cut off while it was written: what it would have told was never reported as done.

@@ -19,6 +19,7 @@ from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin
 from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import tree_problems
 from foretell.questions.as_of import AsOf, instant
+from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ class ObjectWithRepeatedKeys(dict[str, Any]):
 
 
 def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a dict that remembers duplicate keys, for `json.loads(object_pairs_hook=…)`."""
+    """Build a dict that remembers duplicate keys, for `parse_json(object_pairs_hook=…)`."""
     found = ObjectWithRepeatedKeys(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -346,11 +347,7 @@ def tree_to_dict(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) ->
 
 def tree_from_text(text: str) -> TreeFile:
     """Read the text of a tree file. Only the format is checked; `evaluate` checks the rest."""
-    try:
-        data = json.loads(text, object_pairs_hook=object_from_pairs)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from None
-    return tree_from_dict(data)
+    return tree_from_dict(parse_json(text, object_pairs_hook=object_from_pairs))
 
 
 def tree_from_dict(data: object) -> TreeFile:

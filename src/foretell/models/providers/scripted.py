@@ -8,6 +8,7 @@ from typing import Any
 
 from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
 from foretell.models.provider import Provider
+from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
 
 ScriptLine = Reply | Exception | str
@@ -72,10 +73,10 @@ class ScriptedModel:
 
 def _line(text: str, path: str | Path, row: int) -> ScriptLine | ScriptCue:
     try:
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = parse_json(text)
         when = found.pop("when", None)
         say = _script_line(found)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (InputError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"not a line of a script: {error}", path=path, row=row) from None
     return say if when is None else ScriptCue(when=str(when), say=say)
 
