@@ -100,10 +100,12 @@ class LocalPostgres:
 
     def create(self, database: str) -> str:
         """Make an empty database; its address."""
-        import psycopg  # Not everywhere; `createdb` would be a process for each of a hundred databases.
+        # Not everywhere; `createdb` would be a process for each of a hundred databases.
+        import psycopg
+        from psycopg import sql
 
         with psycopg.connect(self.url(), autocommit=True) as session:
-            session.execute(psycopg.sql.SQL("create database {}").format(psycopg.sql.Identifier(database)))
+            session.execute(sql.SQL("create database {}").format(sql.Identifier(database)))
         return self.url(database)
 
     def start(self) -> None:
