@@ -50,7 +50,7 @@ from foretell.questions import (
 from foretell.runs import Executor, RunCell, RunStore
 from foretell.runs.event_loop import run
 from foretell.tools import FencedTools, FenceRules, LeakFilter, SourceItem, ToolMaterial
-from foretell.tools.names import FETCH_SERIES
+from foretell.tools.tool import FETCH_SERIES
 
 AT_ONCE = 500
 TURNS = 3

@@ -34,7 +34,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "context": "foretell.forecasters.prompt.forecaster:PromptForecaster",
         "tree": "foretell.runs.tree_runtime:TreeOptions",
         "thoughts": "foretell.runs.tree_runtime:ThoughtOptions",
-        "tree-file": "foretell.forecasters.tree.stored_trees:stored_trees",
+        "tree-file": "foretell.forecasters.tree.forecaster:stored_trees",
     },
     "models": {
         "openai": "foretell.models.providers.services:OPENAI",
@@ -59,7 +59,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "serper": "foretell.data.search.web:SerperSearch",
         "asknews": "foretell.data.search.news:AskNewsSearch",
         "gdelt": "foretell.data.search.news:GdeltSearch",
-        "local": "foretell.data.search.local:CorpusSearch",
+        "local": "foretell.data.corpus:CorpusSearch",
     },
     "series": {
         "fred": "foretell.data.series.fred:FredSeries",

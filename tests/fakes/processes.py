@@ -35,7 +35,7 @@ IMPORTED = (
     "foretell.operations.tournament_round",
     "foretell.arena.stages",
     "foretell.runs.worker",
-    "foretell.runs.past",
+    "foretell.runs.outcomes",
     "foretell.models.database.postgres",
     "foretell.mcp.server",
     "foretell.web.app",

@@ -34,7 +34,7 @@ from foretell.forecasters.stack import Stack
 from foretell.forecasters.stack.stack import FAMILIES, trust_in_family
 from foretell.forecasters.stack.temperature import PLACES, forecast_id
 from foretell.questions import LastValue, Question, Snapshot, Target
-from foretell.runs.taught import DefaultByDay
+from foretell.runs.combine import DefaultByDay
 from foretell.studies import build_method
 from foretell.studies.configurations import METHODS
 

@@ -34,7 +34,7 @@ from foretell.inspect_tasks import (
     log_score,
     read_inspect_log,
 )
-from foretell.inspect_tasks.samples import QUESTION_KEY, question_in
+from foretell.inspect_tasks.logs import QUESTION_KEY, question_in
 from foretell.metrics import brier_index
 from foretell.questions import InputError
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.inspect_tasks.samples import outcomes_of, probabilities_in
+from foretell.inspect_tasks.logs import outcomes_of, probabilities_in
 from foretell.models import UnusableReply
 
 

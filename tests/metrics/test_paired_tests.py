@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.metrics import mcnemar_matrix
-from foretell.metrics.mcnemar import mcnemar
+from foretell.metrics.comparison import mcnemar
 
 counts = st.tuples(*[st.integers(0, 30)] * 4).filter(lambda t: sum(t) > 0)
 

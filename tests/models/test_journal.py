@@ -37,7 +37,7 @@ from foretell.models import (
 from foretell.models.database import sqlite
 from foretell.models.providers import ScriptedModel
 from foretell.questions import Cost, InputError
-from foretell.questions.storage_errors import DiskFull
+from foretell.questions.errors import DiskFull
 
 Place = Path | str
 

@@ -17,7 +17,8 @@ import pytest
 from fakes.background import Background
 from fakes.models import BackgroundModels
 from fakes.processes import forks
-from foretell.data.datasets import DownloadCache, read_pulled
+from foretell.data import DownloadCache
+from foretell.data.datasets import read_pulled
 from foretell.operations import (
     ForecastBenchRoundRequest,
     RoundResult,

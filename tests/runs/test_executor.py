@@ -17,7 +17,7 @@ from foretell.questions import (
     Target,
     instant,
 )
-from foretell.questions.storage_errors import DiskFull
+from foretell.questions.errors import DiskFull
 from foretell.runs import Executor, QuestionsSpec, RunCell, RunProgress, RunSpec, RunStore, cells_of, read_spec
 
 QUESTIONS = [

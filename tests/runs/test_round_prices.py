@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fakes.background import Background
-from foretell.data.datasets import DownloadCache, price_file, read_pulled
+from foretell.data import DownloadCache
+from foretell.data.datasets import price_file, read_pulled
 from foretell.practice.markets import PracticeManifold, SampleManifoldBet
 from foretell.questions import InputError
 from foretell.runs import keep_due_prices, load_settings

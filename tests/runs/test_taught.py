@@ -12,7 +12,7 @@ import pytest
 from foretell.forecasters.combine import UNTAUGHT, sigmoid
 from foretell.questions import Forecast, Question, Resolution, Snapshot, Target
 from foretell.runs import CellKey, QuestionsSpec, RunOutcomes, RunSpec, RunStore, combine_trials, combining_of_run
-from foretell.runs.taught import DefaultByDay, default_by_day
+from foretell.runs.combine import DefaultByDay, default_by_day
 from foretell.scoring import final_forecasts, score_run
 
 SPEC = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"}, combine="default")

@@ -20,7 +20,7 @@ from fakes.markets import FakeMetaculus, FakeProphetArena
 from fakes.processes import ForkedCommand
 from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body, prophet_arena_body
 from foretell.cli import operation_command
-from foretell.data.datasets import DownloadCache
+from foretell.data import DownloadCache
 from foretell.practice import PracticeServer
 from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import Forecast, InputError, Numeric, Question, Target

@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from fakes.processes import run_forked
 from foretell.cli import operation_command
-from foretell.data.datasets import DownloadCache, read_pulled, read_submission
+from foretell.data import DownloadCache
+from foretell.data.datasets import read_pulled, read_submission
 from foretell.questions import Failure, Forecast, InputError, Question
 from foretell.runs import QuestionsSpec, RunSpec, RunStore, cells_of
 

@@ -24,8 +24,8 @@ from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints, group_sums
 from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
+from foretell.runs.combine import DefaultByDay
 from foretell.runs.spec import DEFAULT
-from foretell.runs.taught import DefaultByDay
 from foretell.scoring.arena_table import (
     ArenaEntry,
     ArenaOutcomes,

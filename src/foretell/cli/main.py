@@ -202,8 +202,7 @@ def main() -> None:
         cli()
     except Exception as error:
         # Imported late: it would make --help a fifth slower.
-        from foretell.questions.errors import InputError
-        from foretell.questions.storage_errors import storage_error_in
+        from foretell.questions.errors import InputError, storage_error_in
 
         error = error if isinstance(error, InputError) else storage_error_in(error) or error
         from foretell.report.terminal import echo, show_exception

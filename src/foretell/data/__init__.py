@@ -6,7 +6,7 @@ HOMES = {
     "foretell.data.connections": "server_config",
     "foretell.data.corpus": "Corpus CorpusDocument read_documents",
     "foretell.data.dates": "EARLIEST parse_stated_date",
-    "foretell.data.files": "LockHeld locked open_duckdb write_atomically",
+    "foretell.data.files": "DownloadCache LockHeld home_folder locked open_duckdb write_atomically",
     "foretell.data.http": (
         "AsyncHttpClient HttpLimits HttpResponse NotFound Progress REDIRECT_STATUS RequestRate SourceError"
     ),

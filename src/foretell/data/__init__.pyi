@@ -7,7 +7,9 @@ from foretell.data.corpus import CorpusDocument as CorpusDocument
 from foretell.data.corpus import read_documents as read_documents
 from foretell.data.dates import EARLIEST as EARLIEST
 from foretell.data.dates import parse_stated_date as parse_stated_date
+from foretell.data.files import DownloadCache as DownloadCache
 from foretell.data.files import LockHeld as LockHeld
+from foretell.data.files import home_folder as home_folder
 from foretell.data.files import locked as locked
 from foretell.data.files import open_duckdb as open_duckdb
 from foretell.data.files import write_atomically as write_atomically

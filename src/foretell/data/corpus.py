@@ -1,5 +1,6 @@
-"""Documents in an SQLite file with a full-text index."""
+"""Documents in an SQLite file with a full-text index, and the search engine that reads them."""
 
+import asyncio
 import gzip
 import hashlib
 import os
@@ -16,10 +17,11 @@ from typing import IO, Any
 from foretell.data.datasets.rows import Row, jsonl_rows
 from foretell.data.dates import parse_stated_date
 from foretell.data.pages import PageUnavailable, read_html, read_page
+from foretell.data.search.engine import SearchHit, clean_query
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
-from foretell.questions.errors import InputError
-from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
+from foretell.questions.errors import DAMAGED_HINT, DamagedFile, InputError, storage_error
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -443,3 +445,42 @@ def _day_in_name(path: Path) -> datetime | None:
 def _first_line(body: str) -> str:
     lines = body.strip().splitlines()
     return lines[0].lstrip("# ").strip()[:200] if lines else ""
+
+
+# The local corpus as a search engine: no network, no key, the same results every time.
+
+
+class CorpusSearch:
+    """Searches documents on this machine, with the date filter in the query itself."""
+
+    name = "local"
+    facts = "our own format"
+    filters_dates = True
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "CorpusSearch":
+        """Open for the registry."""
+        return cls(Corpus(config.corpus, must_exist=True))
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """Return at most `limit` results by relevance."""
+        query = clean_query(query, max_chars=2_000)
+        found = await asyncio.to_thread(self._corpus.search, query, as_of, limit)
+        return [_hit(one) for one in found]
+
+
+def _hit(found: CorpusHit) -> SearchHit:
+    document = found.document
+    dated = document.published or document.captured
+    return SearchHit(
+        url=document.url,
+        title=document.title,
+        snippet=found.snippet,
+        published=dated,
+        dating="published" if document.published else "crawled" if dated else "none",
+        text=document.text,
+        text_as_of=document.captured,
+    )

@@ -25,8 +25,7 @@ from foretell.data.pace import (
     ServiceTurns,
 )
 from foretell.data.public_address import Resolve, is_public, leads_inside, look_up
-from foretell.questions.redaction import redacted
-from foretell.questions.retry_after import retry_after
+from foretell.questions.server_replies import redacted, retry_after
 
 if TYPE_CHECKING:
     import ssl

@@ -24,7 +24,7 @@ from foretell.data.untrusted import for_terminal
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view, readable
-from foretell.inspect_tasks.samples import CLUSTER_KEY, QUESTION_KEY, outcomes_of, probabilities_in
+from foretell.inspect_tasks.logs import CLUSTER_KEY, QUESTION_KEY, outcomes_of, probabilities_in
 from foretell.metrics import scores
 from foretell.metrics.metric import LOG_FLOOR
 from foretell.metrics.scores import brier_index as index_of

@@ -21,8 +21,8 @@ from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent
 from foretell.request import OperationRequest, allowed_names, request_schema, setting
 from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.leak_filter import Excerpt, LeakVerdict
-from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
+from foretell.tools.tool import WEB_SEARCH
 
 # `search_as_of`: a search that sees nothing from after a date.
 

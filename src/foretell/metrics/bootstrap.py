@@ -1,4 +1,4 @@
-"""Bootstrap intervals for any statistic that is a function of weighted sums over rows.
+"""Bootstrap intervals for any statistic that is a function of weighted sums over rows, and intervals of shares.
 
 A mean is Σwx/Σw, a Brier index is a function of that mean: such statistics are recomputed on each resample
 from cluster sums, so thousands of draws cost one matrix product.
@@ -6,13 +6,15 @@ from cluster sums, so thousands of draws cost one matrix product.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Bools, Floats, as_floats
+from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, draw_sums
 
 IntervalKind = Literal["percentile", "symmetric"]
@@ -256,3 +258,49 @@ def summarise(
     return Interval(
         estimate=estimate, low=low, high=high, se=se, n_clusters=n_clusters, draws=len(finite), warning=warning
     )
+
+
+# Means and shares with their intervals, for the cells of a table.
+
+DEFAULT_DRAWS = Resampling(draws=2000)
+
+
+def share_interval(hits: int, of: int) -> Interval | None:
+    """hits/of with the Wilson (1927) interval, which keeps a width at 0 and 1; None if `of` is 0.
+
+    >>> found = share_interval(0, 20)
+    >>> found.estimate, round(found.high, 3)
+    (0.0, 0.161)
+    """
+    if not of:
+        return None
+    part = hits / of
+    low, high = (float(end) for end in wilson_interval(part, of))
+    se = (part * (1 - part) / of) ** 0.5
+    return Interval(estimate=part, low=low, high=high, se=se, n_clusters=of, draws=0)
+
+
+def mean_interval(
+    values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_DRAWS
+) -> Interval | None:
+    """The mean with an interval from resampling clusters; None if there are no values."""
+    return bootstrap_score(list(values), list(cluster), resampling=resampling) if values else None
+
+
+def rate_interval(
+    values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_DRAWS
+) -> Interval | None:
+    """The mean of zeros and ones, clusters resampled; if all are equal, Wilson's interval over clusters.
+
+    Resampling identical values gives an interval of zero width, which would be overconfident.
+
+    >>> found = rate_interval([1.0] * 20, [str(n // 2) for n in range(20)])
+    >>> found.estimate, round(found.low, 3), found.n_clusters
+    (1.0, 0.722, 10)
+    """
+    if len(set(values)) == 1 and values[0] in (0.0, 1.0):
+        units = len(set(cluster))
+        return share_interval(units if values[0] else 0, units)
+    found = mean_interval(values, cluster, resampling)
+    # Of a rate without an interval, as in a single cluster, it is still known that it is one.
+    return replace(found, low=0.0, high=1.0) if found is not None and isnan(found.low) else found

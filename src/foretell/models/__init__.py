@@ -5,7 +5,6 @@ from foretell.interface import offer
 HOMES = {
     "foretell.models.budget": "Budget BudgetedModel SharedBudget estimate_tokens",
     "foretell.models.canonical": "content_key pack_reply quick_json request_key unpack_reply",
-    "foretell.models.capabilities": "check_knowledge_cutoff knowledge_cutoff",
     "foretell.models.check": "unknown_models",
     "foretell.models.facts": "ModelFacts facts_of forget_facts known_facts use_facts_from",
     "foretell.models.journal": (
@@ -18,7 +17,10 @@ HOMES = {
         "ModelError ModelRefused ModelSettings NotInJournal OutOfCredit Reply ReplyLost ReplyTooLong Request "
         "RequestInFlight ServiceTier SettingRefused SystemMessage TokenCount ToolCall ToolResult ToolSpec UserMessage"
     ),
-    "foretell.models.names": "MODEL_ROLES ModelName ModelRole ModelRoles default_effort default_efforts is_loopback",
+    "foretell.models.names": (
+        "MODEL_ROLES ModelName ModelRole ModelRoles check_knowledge_cutoff default_effort default_efforts is_loopback "
+        "knowledge_cutoff"
+    ),
     "foretell.models.prices": "FREE_OF_CHARGE PriceList TokenPrice read_price",
     "foretell.models.provider": "Provider ProviderClient ProviderConfig",
     "foretell.models.router": "ModelRouter open_provider",

@@ -10,8 +10,6 @@ from foretell.models.canonical import pack_reply as pack_reply
 from foretell.models.canonical import quick_json as quick_json
 from foretell.models.canonical import request_key as request_key
 from foretell.models.canonical import unpack_reply as unpack_reply
-from foretell.models.capabilities import check_knowledge_cutoff as check_knowledge_cutoff
-from foretell.models.capabilities import knowledge_cutoff as knowledge_cutoff
 from foretell.models.check import unknown_models as unknown_models
 from foretell.models.facts import ModelFacts as ModelFacts
 from foretell.models.facts import facts_of as facts_of
@@ -60,9 +58,11 @@ from foretell.models.names import MODEL_ROLES as MODEL_ROLES
 from foretell.models.names import ModelName as ModelName
 from foretell.models.names import ModelRole as ModelRole
 from foretell.models.names import ModelRoles as ModelRoles
+from foretell.models.names import check_knowledge_cutoff as check_knowledge_cutoff
 from foretell.models.names import default_effort as default_effort
 from foretell.models.names import default_efforts as default_efforts
 from foretell.models.names import is_loopback as is_loopback
+from foretell.models.names import knowledge_cutoff as knowledge_cutoff
 from foretell.models.prices import FREE_OF_CHARGE as FREE_OF_CHARGE
 from foretell.models.prices import PriceList as PriceList
 from foretell.models.prices import TokenPrice as TokenPrice

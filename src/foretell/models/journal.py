@@ -30,10 +30,9 @@ from foretell.models.model import (
     TokenCount,
 )
 from foretell.models.prices import PriceList
-from foretell.models.sending import NotSent, check_sending, sending_while
-from foretell.questions.errors import InputError
+from foretell.models.waiting import NotSent, check_sending, sending_while
+from foretell.questions.errors import InputError, NoRoom
 from foretell.questions.forecast import Cost
-from foretell.questions.storage_errors import NoRoom
 
 # The tables of the journal, and what is asked of them, in words that SQLite and PostgreSQL share.
 

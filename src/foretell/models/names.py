@@ -1,7 +1,8 @@
-"""Model names as users write them: `provider:name`."""
+"""Model names as users write them (`provider:name`), and what depends on the name: role, effort, knowledge cutoff."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from functools import cache
 from ipaddress import ip_address
 from typing import Literal, get_args
@@ -11,6 +12,7 @@ from foretell.models.facts import facts_of
 from foretell.models.model import EFFORTS, Message, ModelSettings, ReasoningEffort, Request
 from foretell.models.provider import Provider, load_provider
 from foretell.plugins import BUILT_IN, added, exists, load
+from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 
 
@@ -164,3 +166,43 @@ def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
         if (level := default_effort(models.name(role), role, inherited)) is not None:
             chosen[role] = level
     return chosen
+
+
+# What a model may know already: a question that opened before the model's knowledge cutoff is not a fair test of it.
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeCutoffWarning:
+    """Explains why a backtest with this model may be contaminated by what the model remembers."""
+
+    model: str
+    cutoff: date | None
+    """None if the cutoff is unknown."""
+    text: str
+
+
+def knowledge_cutoff(model: str) -> date | None:
+    """The last day a model may know about, or None if unknown. A month counts to its end."""
+    return facts_of(ModelName.read(model).name).cutoff
+
+
+def check_knowledge_cutoff(
+    model: str, question_opened: datetime | None, *, strict: bool = False
+) -> KnowledgeCutoffWarning | None:
+    """Warn if a model may have read about a question's outcome; with `strict`, raise an error instead."""
+    if ModelName.read(model).provider == "scripted":
+        return None
+    cutoff = knowledge_cutoff(model)
+    if cutoff is None:
+        text = f"the knowledge cutoff of {model} is unknown"
+    elif question_opened is None:
+        text = f"the question does not say when it opened, and {model} knows the world up to {cutoff}"
+    elif AsOf.day(cutoff).admits(question_opened):
+        opened = f"the question opened on {question_opened.date()}"
+        source = facts_of(ModelName.read(model).name).source
+        text = f"{opened}, but {model} may know the world up to {cutoff} ({source or 'by its provider'})"
+    else:
+        return None
+    if strict:
+        raise InputError(text, hint="choose later questions or an older model, or turn strict off")
+    return KnowledgeCutoffWarning(model=model, cutoff=cutoff, text=text)

@@ -37,7 +37,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import AnswerCell
-from foretell.runs.past import past_of, rates_of
+from foretell.runs.outcomes import past_of, rates_of
 from foretell.runs.runner import WatchProgress, asks_models, check_options, open_answers
 from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced
 from foretell.runs.services import open_markets, open_services

@@ -12,9 +12,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
 from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.files import DownloadCache
 from foretell.forecasters.agent.answer_format import LEVELS, NUMERIC
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_model import shipped_model
@@ -40,9 +40,9 @@ from foretell.questions.question import (
     probability_of_none,
     scaled,
 )
-from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.combine import combine_trials, combining_by_name, combining_of_run
 from foretell.runs.executor import WatchEvents
-from foretell.runs.past import past_of
+from foretell.runs.outcomes import past_of
 from foretell.runs.public_sources import (
     LEAST,
     MOST,
@@ -57,7 +57,6 @@ from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_ru
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
-from foretell.runs.taught import combining_of_run
 from foretell.scoring.scoreboard import rows_as_text
 from foretell.tools.late_text import late_passages, without_late_passages
 

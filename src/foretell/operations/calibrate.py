@@ -22,8 +22,8 @@ from foretell.forecasters.combine.rules import apply as apply_rule
 from foretell.forecasters.combine.saving import load, to_json
 from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.comparison import McNemarTest, mcnemar
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, ThresholdReport, best_threshold, score_threshold
-from foretell.metrics.mcnemar import McNemarTest, mcnemar
 from foretell.operations.requests.scoring import (
     CalibrateApplyRequest,
     CalibrateFitRequest,

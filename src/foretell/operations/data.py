@@ -14,7 +14,6 @@ from typing import Any
 from rich.console import Console
 
 from foretell.data.corpus import Corpus, CorpusCounts, CorpusHit, read_documents
-from foretell.data.datasets.cache import DownloadCache, home_folder
 from foretell.data.datasets.forecastbench_download import (
     FORECASTBENCH_URL,
     ForecastBenchDownload,
@@ -24,7 +23,7 @@ from foretell.data.datasets.forecastbench_download import (
 )
 from foretell.data.datasets.prophet_arena import dataset_folder, download_events
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, SetFilter, asked_key, quarantine_note
-from foretell.data.files import write_atomically
+from foretell.data.files import DownloadCache, home_folder, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
 from foretell.data.markets.prophet_arena import MARKET
 from foretell.data.series.series import Series, SeriesUnavailable

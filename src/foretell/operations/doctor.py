@@ -43,8 +43,7 @@ from foretell.operations.requests.setup import DoctorRequest
 from foretell.operations.result import Result
 from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.storage_errors import storage_error
+from foretell.questions.errors import InputError, storage_error
 from foretell.report.document import find_chromium
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
@@ -332,8 +331,8 @@ def _search_key(settings: Settings) -> Finding:
 
 
 def _data(settings: Settings) -> Finding:
-    from foretell.data.datasets.cache import DownloadCache
     from foretell.data.datasets.forecastbench_download import pulled_rounds
+    from foretell.data.files import DownloadCache
 
     advice = "foretell data pull forecastbench downloads past questions with their outcomes"
     try:

@@ -43,7 +43,7 @@ from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot
 from foretell.studies.audit.auditor import AuditCase, Auditor
 from foretell.studies.audit.leakage import READ_INSTRUCTION, SUPPORT_INSTRUCTION
 from foretell.studies.audit.passages import MATERIAL_INSTRUCTION
-from foretell.tools import prices, series, web, wikipedia
+from foretell.tools import series, web
 from foretell.tools.fence import AdmittedSource, FencedTools, SourceStore
 from foretell.tools.leak_filter import Excerpt, LeakFilter
 from foretell.tools.rules import FenceRules
@@ -195,9 +195,9 @@ class _SpecOnly:
 
 def _tools(question: Question, context: Context) -> FencedTools:
     """The tools that a run offers for this kind of question."""
-    specs = [web.SEARCH_SPEC, web.LOOKUP_SPEC, wikipedia.SPEC]
-    specs += [series.SPEC] if question.series is not None else []
-    specs += [prices.SPEC] if question.source == "manifold" else []
+    specs = [web.SEARCH_SPEC, web.LOOKUP_SPEC, web.WIKIPEDIA_SPEC]
+    specs += [series.SERIES_SPEC] if question.series is not None else []
+    specs += [series.PRICES_SPEC] if question.source == "manifold" else []
     leak_filter = LeakFilter(model=context.model("filter"), name=MODEL)
     fence = FenceRules(as_of=context.as_of, question=question)
     return FencedTools.around([_SpecOnly(spec) for spec in (*specs, web.SUMMARIZE_SPEC)], fence, leak_filter)

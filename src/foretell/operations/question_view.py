@@ -23,14 +23,13 @@ from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.report.numbers import dollars, plural
 from foretell.report.run_report import describe_event
-from foretell.runs.combine import RULE_WORDS, CombinationSettings, combine_trials, reason_for
+from foretell.runs.combine import RULE_WORDS, CombinationSettings, combine_trials, combining_of_row, reason_for
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.spec import TYPED_PREFIX
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
-from foretell.runs.taught import combining_of_row
 from foretell.scoring.long_tables import RunScores
 from foretell.tools.fence import unmarked
-from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
+from foretell.tools.tool import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
 
 MOST_OPEN, MOST_WITHHELD = 6, 20
 _MOMENTS_SQL = "select due from question where run = ? and id = ? order by due desc"

@@ -12,7 +12,7 @@ from rich.console import Console
 from foretell.data.files import open_duckdb
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.metrics.distributions import (
+from foretell.metrics.scores import (
     cdf_bucket_of,
     cdf_buckets,
     crps_quantiles,

@@ -330,8 +330,8 @@ class _Checker:
         return self._other_steps(name)
 
     def _other_steps(self, name: str) -> Sequence[Step]:
-        from foretell.data.datasets.cache import DownloadCache
         from foretell.data.datasets.forecastbench_download import FORECASTBENCH_URL, ForecastBenchDownload
+        from foretell.data.files import DownloadCache
         from foretell.runs.services import open_services
 
         services = open_services(self.settings, self.client, ())

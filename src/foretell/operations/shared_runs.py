@@ -15,8 +15,7 @@ from foretell.plugins import PAIR, variables_in_words
 from foretell.questions.errors import InputError
 from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower, drop_cells
 from foretell.runs.executor import AnswerCell, RunProgress
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.past import StoredRates, rates_of
+from foretell.runs.outcomes import RunOutcomes, StoredRates, rates_of
 from foretell.runs.runner import PreparedRun, WatchProgress, begin_run, check_options, has_panel, open_answers
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import spec_from_json

@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
-from foretell.data.files import write_atomically
+from foretell.data.files import DownloadCache, write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
@@ -27,11 +26,10 @@ from foretell.operations.result import ReportResult, Result
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.runs.combine import CombinationSettings, combine_trials, one_forecast_per_question
+from foretell.runs.combine import CombinationSettings, combine_trials, combining_of_run, one_forecast_per_question
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunStore, find_run_row
-from foretell.runs.taught import combining_of_run
 from foretell.submit.forecastbench import (
     NOT_THERE,
     PLATFORM,

@@ -36,14 +36,13 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.report.run_report import answer_text
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
-from foretell.runs.combine import CombinationSettings, one_forecast_per_question
+from foretell.runs.combine import CombinationSettings, combining_of_run, one_forecast_per_question
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_mapping
 from foretell.runs.store import RunStore
-from foretell.runs.taught import combining_of_run
 from foretell.submit.ledger import SubmissionHistory
 from foretell.submit.submission import (
     DONE_STATUSES,

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench import read_submission
 from foretell.data.datasets.forecastbench_download import (
     FORECASTBENCH_URL,
@@ -19,6 +18,7 @@ from foretell.data.datasets.forecastbench_download import (
 )
 from foretell.data.datasets.forecastbench_methods import FORECAST_SETS, MethodForecasts, read_methods, submission_rows
 from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.files import DownloadCache
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
@@ -32,8 +32,7 @@ from foretell.operations.tournament import TournamentMoney
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.past import past_of, rates_of
+from foretell.runs.outcomes import RunOutcomes, past_of, rates_of
 from foretell.runs.services import open_markets, service_config
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.store import RunStore

@@ -13,7 +13,6 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import (
     FIRST_ROUND,
     FORECASTBENCH_URL,
@@ -23,7 +22,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.question_set import questions_digest, union
-from foretell.data.files import LockHeld, locked, write_atomically
+from foretell.data.files import DownloadCache, LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName
@@ -49,14 +48,13 @@ from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.runs.combine import combine_trials
+from foretell.runs.combine import combine_trials, combining_of_run
 from foretell.runs.due_prices import keep_due_prices
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import AUTO, DEFAULT, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
-from foretell.runs.taught import combining_of_run
 from foretell.submit.forecastbench import (
     PLATFORM,
     TOKEN_VARIABLE,

@@ -7,14 +7,14 @@ HOMES = {
     "foretell.runs.cell_queue": "CellQueue QueuedCell RunFollower enqueue not_queued",
     "foretell.runs.claims": "ClaimTable",
     "foretell.runs.combine": (
-        "CombinationSettings average_distributions combine_trials combining_by_name one_forecast_per_question"
+        "CombinationSettings average_distributions combine_trials combining_by_name combining_of_run "
+        "one_forecast_per_question"
     ),
     "foretell.runs.due_prices": "keep_due_prices",
     "foretell.runs.event_loop": "run_sync",
     "foretell.runs.executor": "AnswerCell Executor RunProgress",
     "foretell.runs.grid": "factors_of_specs grid_from_mapping read_grid",
-    "foretell.runs.outcomes": "RunOutcomes",
-    "foretell.runs.past": "StoredRates past_of rates_of",
+    "foretell.runs.outcomes": "RunOutcomes StoredRates past_of rates_of",
     "foretell.runs.question_sets": (
         "Benchmark LATE_TEXT_HINT SetName Tournament find_set open_benchmark open_listing questions_of_run set_names"
     ),
@@ -29,7 +29,6 @@ HOMES = {
     "foretell.runs.store": (
         "CELL_COLUMNS CellKey MIGRATIONS RunCell RunRow RunStore cells_each cells_of find_run panel_cells"
     ),
-    "foretell.runs.taught": "combining_of_run",
     "foretell.runs.tree_runtime": "TreeOptions",
     "foretell.runs.worker": "Worker WorkerCapacity WorkerSignals executor_name",
 }

@@ -12,6 +12,7 @@ from foretell.runs.combine import CombinationSettings as CombinationSettings
 from foretell.runs.combine import average_distributions as average_distributions
 from foretell.runs.combine import combine_trials as combine_trials
 from foretell.runs.combine import combining_by_name as combining_by_name
+from foretell.runs.combine import combining_of_run as combining_of_run
 from foretell.runs.combine import one_forecast_per_question as one_forecast_per_question
 from foretell.runs.due_prices import keep_due_prices as keep_due_prices
 from foretell.runs.event_loop import run_sync as run_sync
@@ -22,9 +23,9 @@ from foretell.runs.grid import factors_of_specs as factors_of_specs
 from foretell.runs.grid import grid_from_mapping as grid_from_mapping
 from foretell.runs.grid import read_grid as read_grid
 from foretell.runs.outcomes import RunOutcomes as RunOutcomes
-from foretell.runs.past import StoredRates as StoredRates
-from foretell.runs.past import past_of as past_of
-from foretell.runs.past import rates_of as rates_of
+from foretell.runs.outcomes import StoredRates as StoredRates
+from foretell.runs.outcomes import past_of as past_of
+from foretell.runs.outcomes import rates_of as rates_of
 from foretell.runs.question_sets import Benchmark as Benchmark
 from foretell.runs.question_sets import LATE_TEXT_HINT as LATE_TEXT_HINT
 from foretell.runs.question_sets import SetName as SetName
@@ -78,7 +79,6 @@ from foretell.runs.store import cells_each as cells_each
 from foretell.runs.store import cells_of as cells_of
 from foretell.runs.store import find_run as find_run
 from foretell.runs.store import panel_cells as panel_cells
-from foretell.runs.taught import combining_of_run as combining_of_run
 from foretell.runs.tree_runtime import TreeOptions as TreeOptions
 from foretell.runs.worker import Worker as Worker
 from foretell.runs.worker import WorkerCapacity as WorkerCapacity

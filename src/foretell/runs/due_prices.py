@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 from datetime import timedelta
 
-from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import ROUND_DAYS, PulledFile, price_file, read_pulled
+from foretell.data.files import DownloadCache
 from foretell.data.http import HttpLimits
 from foretell.forecasters.base_rates.baselines import with_newest_price
 from foretell.forecasters.forecaster import Context

@@ -16,11 +16,10 @@ from foretell.forecasters.early_stop import EarlyStop, stopping_by
 from foretell.forecasters.forecaster import EventOrdering
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
-from foretell.models.sending import sending_while
-from foretell.models.waiting import asking_for
+from foretell.models.waiting import asking_for, sending_while
 from foretell.questions.clock_jump import ClockReading, jump_text
+from foretell.questions.errors import StorageError, storage_error_in
 from foretell.questions.forecast import Cost, Failure, Forecast
-from foretell.questions.storage_errors import StorageError, storage_error_in
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.store import CellKey, RunCell, RunStore

@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.question_files import READERS, default_id
-from foretell.data.datasets.question_set import LateText, QuestionSet, SetFilter, asked_key
+from foretell.data.datasets.question_set import (
+    Dataset,
+    DatasetRequest,
+    FileFormat,
+    LateText,
+    QuestionSet,
+    SetFilter,
+    asked_key,
+)
 from foretell.data.files import write_atomically
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
@@ -52,7 +59,7 @@ class Benchmark(Dataset):
     @cached_property
     def past(self) -> "Past":
         """What forecasters may learn from; each question sees only what was known before its date."""
-        from foretell.runs.past import past_of
+        from foretell.runs.outcomes import past_of
 
         return past_of(self.history.questions, self.history.resolutions)
 
@@ -118,8 +125,8 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
         await work(service_config(settings, http, name))
     if name == "forecastbench":
-        from foretell.data.datasets.cache import DownloadCache, home_folder
         from foretell.data.datasets.forecastbench_download import pulled_rounds
+        from foretell.data.files import DownloadCache, home_folder
         from foretell.runs.due_prices import keep_due_prices
 
         cache = DownloadCache(home_folder() / name)
@@ -185,8 +192,8 @@ def sets_here(folder: Path = Path()) -> list[str]:
 
     A name that ends in a colon has to be completed by the user.
     """
-    from foretell.data.datasets.cache import DownloadCache, home_folder
     from foretell.data.datasets.forecastbench_download import pulled_rounds
+    from foretell.data.files import DownloadCache, home_folder
 
     files = sorted(path.name for path in folder.glob("*") if path.suffix in READERS and path.is_file())[:MAX_FILES]
     rounds = pulled_rounds(DownloadCache(home_folder() / "forecastbench"))[::-1]

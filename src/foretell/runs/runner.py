@@ -19,9 +19,8 @@ from foretell.forecasters.forecaster import asks_models as forecaster_asks_model
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import QuestionOnly
 from foretell.models.budget import Budget
-from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
-from foretell.models.names import ModelName, default_efforts
+from foretell.models.names import ModelName, check_knowledge_cutoff, default_efforts
 from foretell.models.prices import tier_factor
 from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
@@ -30,8 +29,7 @@ from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.past import rates_of
+from foretell.runs.outcomes import RunOutcomes, rates_of
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     SLOW_TIERS,

@@ -52,12 +52,10 @@ from foretell.runs.store import RunCell, RunStore
 from foretell.tools.fence import FencedTools, SourceStore
 from foretell.tools.journal import JournaledTool, journal_scope, note_event
 from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.prices import FetchPrices
 from foretell.tools.rules import FenceRules
-from foretell.tools.series import WEATHER_PROVIDER, FetchSeries, FetchWeather, about_weather
+from foretell.tools.series import WEATHER_PROVIDER, FetchPrices, FetchSeries, FetchWeather, about_weather
 from foretell.tools.tool import Tool
-from foretell.tools.web import LookupUrl, SummarizeResults, WebSearch
-from foretell.tools.wikipedia import FetchWikipedia
+from foretell.tools.web import FetchWikipedia, LookupUrl, SummarizeResults, WebSearch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.data.datasets.cache import home_folder
+from foretell.data.files import home_folder
 from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, parse_pace
 from foretell.data.pace import ServiceAccess
 from foretell.models.facts import use_facts_from

@@ -23,12 +23,11 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import Backtest
-from foretell.runs.combine import combine_trials, rule_in_words
+from foretell.runs.combine import combine_trials, combining_of_row, rule_in_words, scored_by
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
-from foretell.runs.taught import combining_of_row, scored_by
 from foretell.scoring.join import ReadOptions, check_table, read_table
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard

@@ -9,8 +9,7 @@ import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import holm, stars
-from foretell.metrics.mcnemar import McNemarTest, mcnemar
+from foretell.metrics.comparison import McNemarTest, holm, mcnemar, stars
 from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor

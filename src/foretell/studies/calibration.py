@@ -10,10 +10,9 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import SupportsLeaveOut
 from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.bootstrap import Interval, Resampling, mean_interval
 from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
 from foretell.metrics.comparison import Comparison
-from foretell.metrics.shares import mean_interval
 from foretell.report.charts.calibration import conservatism_plot
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import (

@@ -12,9 +12,8 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import holm
+from foretell.metrics.comparison import holm, mcnemar
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
-from foretell.metrics.mcnemar import mcnemar
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table

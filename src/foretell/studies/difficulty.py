@@ -6,11 +6,10 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums, mean_interval
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, target_difficulty
 from foretell.metrics.scores import brier_index
-from foretell.metrics.shares import mean_interval
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, StudyResult, column, count, forest_chart, table, words

@@ -9,8 +9,7 @@ from math import isfinite, nan
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.forecasters.forecaster import Context, attempt
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval, share_interval
+from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval, rate_interval, share_interval
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
@@ -37,7 +36,7 @@ from foretell.studies.inputs import (
     gather_bounded,
     ignore_progress,
 )
-from foretell.tools.names import SUBMIT
+from foretell.tools.tool import SUBMIT
 
 EventTrace = Sequence[TraceEvent]
 """The events of one trial, in order."""

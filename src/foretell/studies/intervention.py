@@ -13,8 +13,7 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.answer_format import thresholds_of
 from foretell.forecasters.agent.loop import BeliefIntervention
 from foretell.forecasters.forecaster import Context
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
+from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval, rate_interval
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade

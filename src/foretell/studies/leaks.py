@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Literal
 
-from foretell.metrics.shares import share_interval
+from foretell.metrics.bootstrap import share_interval
 from foretell.models.model import ModelSettings
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target

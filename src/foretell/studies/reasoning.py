@@ -15,8 +15,7 @@ from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
 from foretell.metrics.agreement import rater_agreement
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval
+from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval
 from foretell.models.canonical import content_key
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors

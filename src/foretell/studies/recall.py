@@ -30,12 +30,11 @@ from foretell.forecasters.prompt.prediction_context import (
 )
 from foretell.forecasters.prompt.rendering import NONE, SOURCES
 from foretell.forecasters.prompt.rendering import outcomes as listed_outcomes
-from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.bootstrap import DEFAULT_DRAWS, Resampling, mean_interval, share_interval
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.scores import mean_brier
-from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
-from foretell.models.capabilities import knowledge_cutoff
 from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
+from foretell.models.names import knowledge_cutoff
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError

@@ -24,14 +24,14 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import BeliefRevised, ToolUsed, TraceEvent
-from foretell.runs.past import past_of
+from foretell.runs.outcomes import past_of
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import CellKey, RunStore, find_run_row
 from foretell.scoring.table_input import ColumnArrays, ColumnRule, TableSource, check_rules, open_table, text_rules
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.habits import TracedTrial
 from foretell.studies.reasoning import ReasoningCase
-from foretell.tools.names import SUBMIT
+from foretell.tools.tool import SUBMIT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,16 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all, corrected_pairs, holm
+from foretell.metrics.comparison import (
+    Comparison,
+    McNemarMatrix,
+    PairwiseMatrix,
+    compare_all,
+    corrected_pairs,
+    holm,
+    mcnemar_matrix,
+)
 from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
-from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
 from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import unit_histogram
 from foretell.report.charts.groups import difference_heatmap, distance_heatmap

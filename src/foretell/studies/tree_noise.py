@@ -10,10 +10,10 @@ import numpy as np
 from foretell.forecasters.tree.arithmetic.circuit import run_many, slopes
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.arithmetic.error_bar import LEVEL, bar_ends, leaf_spread, next_trials
+from foretell.forecasters.tree.forecaster import relink
 from foretell.forecasters.tree.grow.analyze import ROOT
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree, leaves
-from foretell.forecasters.tree.stored_trees import relink
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
 from foretell.metrics.comparison import Comparison, compare_paired

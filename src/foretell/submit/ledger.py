@@ -12,8 +12,7 @@ from typing import Any, Literal, get_args
 
 from foretell.data.files import LockHeld as LockHeld
 from foretell.data.files import locked as locked
-from foretell.questions.errors import InputError
-from foretell.questions.storage_errors import storage_error
+from foretell.questions.errors import InputError, storage_error
 
 # Entries: what was going to be sent, and what happened to it. Each is chained to the entry before it.
 

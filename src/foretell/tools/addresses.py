@@ -1,12 +1,19 @@
-"""Normalizes web addresses, so that no spelling hides where they lead."""
+"""Web addresses: where they lead, whatever their spelling, and which ones are closed for a question."""
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from ipaddress import ip_address
+from itertools import chain
 from unicodedata import normalize
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from foretell.plugins import added, load
+from foretell.questions.question import Question
 
 SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 WEB = re.compile(r"^https?:/*", re.IGNORECASE)
@@ -161,3 +168,212 @@ def _trimmed(url: str) -> str:
     while url.endswith(")") and url.count(")") > url.count("("):
         url = url[:-1].rstrip(".,;:!?*_'\"’”»")
     return url
+
+
+# Which addresses are closed for a question: platforms, the live data it resolves on, and the pages it names.
+
+
+class AddressPatterns:
+    """A set of locations that matches the addresses at or below them."""
+
+    def __init__(self, addresses: Iterable[Address]) -> None:
+        self._by_host: dict[str, list[Address]] = {}
+        for address in dict.fromkeys(addresses):
+            self._by_host.setdefault(address.host, []).append(address)
+        self._at_or_above = lru_cache(maxsize=1024)(self._places_at_or_above)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_host.values()))
+
+    def over(self, address: Address) -> Address | None:
+        """Return the location that covers an address, or None.
+
+        It matches if its host is the address's host or a parent domain, its path is the same or above, and the address
+        has all of its parameters.
+        """
+        for place in self._at_or_above(address.host):
+            below = address.path == place.path or address.path.startswith(place.path + "/")
+            if below and place.params <= address.params:
+                return place
+        return None
+
+    def _places_at_or_above(self, host: str) -> list[Address]:
+        """Return the locations on a host and its parent domains, nearest first."""
+        labels = host.split(".")
+        hosts = (".".join(labels[start:]) for start in range(len(labels)))
+        return [place for above in hosts for place in self._by_host.get(above, ())]
+
+    def over_any(self, addresses: Iterable[Address]) -> Address | None:
+        """Return the first location that covers any of the addresses, or None."""
+        if not self._by_host:
+            return None
+        return next((place for address in addresses if (place := self.over(address)) is not None), None)
+
+
+def address_patterns(lines: Iterable[str]) -> AddressPatterns:
+    """Return the locations listed in a table."""
+    return AddressPatterns(place for line in lines if (place := address_of(line)) is not None)
+
+
+_TABLES = tomllib.loads(files("foretell.tools").joinpath("blocklist.toml").read_text(encoding="utf-8"))
+NOWHERE = AddressPatterns(())
+CLOSED = address_patterns(_TABLES["platforms"])
+REWRITTEN = address_patterns(_TABLES["living"])
+ENCYCLOPEDIC = address_patterns(_TABLES["encyclopedias"])
+MIRRORS = address_patterns(_TABLES["mirrors"])
+PROFILES = address_patterns(_TABLES["profiles"])
+REDIRECTORS = address_patterns(_TABLES["redirectors"])
+FRONT_PAGES = address_patterns(_TABLES["publishers"])
+LIVE = {source: address_patterns(lines) for source, lines in _TABLES["live_data"].items()}
+
+
+def closed_platforms() -> AddressPatterns:
+    """Return the built-in table plus the market sites that plugins add; they can close more sites but open none."""
+    hosts = tuple(host for name in added("markets") for host in load("markets", name).hosts)
+    return _closed_with(hosts) if hosts else CLOSED
+
+
+@cache
+def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
+    return address_patterns((*_TABLES["platforms"], *hosts))
+
+
+_LIVING_PATH = re.compile(
+    r"/wiki/|/(?:live|live-?blogs?|live-?updates?|liveticker|en-direct|en-vivo|ao-vivo|trackers?|[\w-]+-tracker"
+    r"|[\w-]*live-(?:updates?|blog|results|coverage|ticker)[\w-]*|[\w-]+-as-it-happened[\w-]*)(?:/|\.\w{2,5}$|$)"
+    r"|/(?:latest(?:-news)?|standings|rankings?|leaderboards?|scoreboard|scores|tables?|fixtures(?:-and)?-results"
+    r"|schedule-and-results|odds|quotes?(?:/[^/]+)?|(?:tags?|topics?|hubs?|authors?|sections?|collections?"
+    r"|categor(?:y|ies)"
+    r"|channel|thema|themen|tema|temas|sujet|dossier|rubrik|etiqueta|argomento)(?:/[^/]+)?|search|feeds?|rss|atom"
+    r"|current"
+    r"|now|today|archives?|home|index|default|main|sitemap|statistics|stats|results|dashboards?(?:/[^/]+)?|status"
+    r"|timeline"
+    r"|changelog|release-notes|history|weather(?:/[^/]+){0,3}|live-?scores?|headlines|newswire"
+    r"|trending|popular|most-read|whats-new|updates)(?:\.\w{2,5})?$"
+)
+"""Lists, boards, live reports and wikis on any site: their content changes, and their date with it."""
+_FRONT = re.compile(
+    r"(?:/[a-z]{2}(?:-[a-z]{2})?)?(?:/(?:news|blog|blogs|politics|business|world|sports?|markets?|economy|finance|tech"
+    r"|technology|science|health|opinion|nachrichten|politik|wirtschaft|actualites?|noticias|economia|notizie|nieuws"
+    r"|nyheter"
+    r"|novosti|haberler|berita|tin-tuc|press|press-releases|media)){0,2}"
+)
+"""The front page of a site or of one of its sections."""
+_WIKI_PARAMS = frozenset(("title", "action", "curid", "oldid", "diff"))
+_LIST_PARAMS = frozenset(("page", "paged", "offset", "s", "q", "query", "search", "sort", "filter"))
+_WRAPPED = re.compile(r"^/(?:[\w-]+/){0,3}(?:https?:|www\.)", re.IGNORECASE)
+_WRAPPING_PARAMS = frozenset(("url", "u", "uri", "link", "target", "src", "q", "page", "site", "address", "dest"))
+_STORED_COPY = re.compile(r"/web/\d{4,14}")
+
+
+def is_living(url: str) -> bool:
+    """Whether a page is continually rewritten under the same address, or is a mirror of such a page."""
+    addresses = _readable(url)
+    if REWRITTEN.over_any(addresses) is not None:
+        return True
+    if not addresses or not url.lower().startswith("http"):
+        return False
+    own = addresses[0]
+    if MIRRORS.over(own) is not None or _wraps(own):
+        # What counts is the page behind; without one in the address, nobody can tell what is shown.
+        behind = [place for place in addresses[1:] if place.host != own.host]
+        newest = own.host == "web.archive.org" and not _STORED_COPY.match(own.path)
+        return newest or not behind or any(map(_is_rewritten, behind))
+    return _is_rewritten(own)
+
+
+def _wraps(own: Address) -> bool:
+    """Whether an address shows the page of another address that it contains."""
+    if _WRAPPED.match(own.path):
+        return True
+    return any(
+        name in _WRAPPING_PARAMS and value.startswith(("http://", "https://", "http%")) for name, value in own.params
+    )
+
+
+def _is_rewritten(address: Address) -> bool:
+    labels = address.host.split(".")
+    if "wiki" in labels[:-1] or labels[0] in ("live", "status"):
+        return True
+    names = {name for name, _ in address.params}
+    if names & _WIKI_PARAMS and address.path.endswith(".php"):
+        return True
+    if _FRONT.fullmatch(address.path) or _LIVING_PATH.search(address.path) is not None:
+        return True
+    if names & _LIST_PARAMS and address.path.count("/") <= 1:
+        return True
+    return PROFILES.over(address) is not None and _PROFILE.fullmatch(address.path) is not None
+
+
+_PROFILE = re.compile(
+    r"/(?:@?[\w.-]+|(?:r|u|user|c|channel|in|company|groups|hashtag)/[\w.-]+)(?:/(?:about|posts|videos|new|top|hot"
+    r"|best|likes))?"
+)
+
+
+def is_encyclopedia(url: str) -> bool:
+    """Whether an address belongs to an encyclopedia, which is read by revision."""
+    return ENCYCLOPEDIC.over_any(_readable(url)[:1]) is not None
+
+
+def _readable(url: str) -> tuple[Address, ...]:
+    try:
+        return places_in(url)
+    except UnreadableAddress:
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockedAddress:
+    """Why an address is closed."""
+
+    reason: str
+    unless_stored: bool = False
+    """Whether a version stored before the cutoff may be read, because only today's page holds the answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocklist:
+    """The addresses closed to one question in a backtest."""
+
+    live: AddressPatterns = NOWHERE
+    named: AddressPatterns = NOWHERE
+    fronts: frozenset[Address] = frozenset()
+    """Front pages of large publishers: only these are closed, not the pages below them."""
+
+    @classmethod
+    def of(cls, question: Question) -> "Blocklist":
+        """Return the blocklist that follows from a question's source and its own text."""
+        labels = [target.label for target in question.targets]
+        words = (question.text, question.criteria, question.background, question.url, *labels)
+        named: list[Address] = []
+        for url in chain.from_iterable(map(urls_in, words)):
+            with suppress(UnreadableAddress):
+                place = address_of(url)
+                named += [place] if place is not None else []
+        fronts = [place for place in named if not place.path and FRONT_PAGES.over(place) is not None]
+        return cls(
+            live=LIVE.get(question.source, NOWHERE),
+            named=AddressPatterns(place for place in named if place not in fronts),
+            fronts=frozenset(fronts),
+        )
+
+    def check(self, url: str, *, arrived: bool = False) -> BlockedAddress | None:
+        """Return why the address is closed, or None.
+
+        A redirector is closed, because it does not say where it leads, unless its target was reached (`arrived`).
+        """
+        try:
+            found = places_in(url)
+        except UnreadableAddress as error:
+            return BlockedAddress(reason=f"the address cannot be trusted: {error}")
+        for closed, why, unless_stored in (
+            (closed_platforms(), "is a forecasting platform", False),
+            (NOWHERE if arrived else REDIRECTORS, "does not say where it leads", False),
+            (self.live, "shows the newest figures of the data in question", True),
+            (self.named, "is named by the question", True),
+        ):
+            if (place := closed.over_any(found)) is not None:
+                return BlockedAddress(reason=f"{place.host}{place.path} {why}", unless_stored=unless_stored)
+        front = next((place for place in found if place in self.fronts), None)
+        return BlockedAddress(reason=f"{front.host} is named by the question", unless_stored=True) if front else None

@@ -18,11 +18,11 @@ from foretell.data.untrusted import for_prompt
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked
-from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.blocklist import is_encyclopedia
+from foretell.tools.addresses import UnreadableAddress, address_of, is_encyclopedia
 from foretell.tools.dates.ages import without_age
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakVerdict
-from foretell.tools.names import (
+from foretell.tools.rules import FenceRules, clamp_text
+from foretell.tools.tool import (
     FETCH_PRICES,
     FETCH_SERIES,
     FETCH_WIKIPEDIA,
@@ -30,9 +30,13 @@ from foretell.tools.names import (
     PREFIXES,
     SUMMARIZE_RESULTS,
     WEB_SEARCH,
+    LeakRefused,
+    Refusal,
+    SourceItem,
+    Tool,
+    ToolFailed,
+    ToolMaterial,
 )
-from foretell.tools.rules import FenceRules, clamp_text
-from foretell.tools.tool import LeakRefused, Refusal, SourceItem, Tool, ToolFailed, ToolMaterial
 
 # What a model was allowed to see, by the id under which it may be cited and read further.
 

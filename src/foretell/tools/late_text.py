@@ -16,8 +16,7 @@ from foretell.data.datasets.question_set import LateText
 from foretell.data.untrusted import for_terminal, reworded
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
-from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.blocklist import closed_platforms
+from foretell.tools.addresses import UnreadableAddress, address_of, closed_platforms
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, unfolded

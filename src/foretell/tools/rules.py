@@ -11,11 +11,9 @@ from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, ignore_event
-from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.blocklist import BlockedAddress, Blocklist, is_encyclopedia
+from foretell.tools.addresses import BlockedAddress, Blocklist, UnreadableAddress, address_of, is_encyclopedia
 from foretell.tools.dates.refusal import date_refusal
-from foretell.tools.names import FETCH_WIKIPEDIA
-from foretell.tools.tool import Refusal, SourceItem
+from foretell.tools.tool import FETCH_WIKIPEDIA, Refusal, SourceItem
 
 # The data layer: numbers are cut at the cutoff point by point, whatever their source promised.
 

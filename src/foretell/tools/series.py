@@ -1,4 +1,4 @@
-"""The history of the series that decides a question, up to the cutoff, with the estimate of a statistical model."""
+"""Series and market prices up to the cutoff: what decides a question, and what its market believed."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,19 +8,28 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from foretell.data.http import SourceError
+from foretell.data.markets.prices import MarketRef, PricePoint, PriceSource, PricesUnavailable, market_ref
 from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, SeriesRef
+from foretell.questions.question import Question, SeriesRef, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
-from foretell.tools.names import FETCH_SERIES
-from foretell.tools.rules import clamp_series
-from foretell.tools.tool import LeakRefused, Refusal, SourceItem, ToolFailed, ToolMaterial, required_text
+from foretell.tools.rules import clamp_prices, clamp_series
+from foretell.tools.tool import (
+    FETCH_PRICES,
+    FETCH_SERIES,
+    LeakRefused,
+    Refusal,
+    SourceItem,
+    ToolFailed,
+    ToolMaterial,
+    required_text,
+)
 
 STRIDES = ((60, 1), (300, 5), (1_300, 21), (10_000, 125))
 """How observations are thinned: the newest 60 are all shown, of the 300 before them every fifth, and so on."""
-SPEC = ToolSpec(
+SERIES_SPEC = ToolSpec(
     name=FETCH_SERIES,
     description=(
         "Get the history of the very series that decides this question, up to the cutoff: the reference value to "
@@ -101,7 +110,7 @@ class FetchSeries:
     allow_revised: bool = False
     emit: EmitEvent = ignore_event
 
-    spec = SPEC
+    spec = SERIES_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """Return one item of dated rows."""
@@ -203,3 +212,69 @@ class FetchWeather:
         text = "\n".join([*lines, "day, value", *rows])
         item = SourceItem(title=f"{quantity} at {place}", text=text, clamped=True)
         return ToolMaterial(heading=f"The weather at {place}:", items=(item,))
+
+
+# Prices of a question's market in the weeks before the cutoff.
+
+PRICE_DAYS = 60
+MOST_PRICED_TARGETS = 12
+PRICES_SPEC = ToolSpec(
+    name=FETCH_PRICES,
+    description=(
+        "Get the prices at which this question's own market traded in the 60 days before the cutoff, as probabilities "
+        "of yes. No arguments."
+    ),
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+
+async def known_prices(
+    source: PriceSource, ref: MarketRef, as_of: AsOf, days: int, emit: EmitEvent
+) -> list[PricePoint]:
+    """Return a market's prices in the days before the cutoff, oldest first; raise `ToolFailed` if they cannot be read.
+
+    Contains times and prices only, because all other fields of a market reflect today's state.
+    """
+    try:
+        points = await source.prices(ref, as_of, days)
+    except (PricesUnavailable, SourceError) as error:
+        raise ToolFailed(f"The prices could not be read: {error}") from error
+    known, late = clamp_prices(points, as_of)
+    if late:
+        name = f"{ref.platform}/{ref.id}"
+        emit(LeakBlocked(layer="data", reason=f"{late} prices of {name} after the cutoff", title=name))
+    return known
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchPrices:
+    """Reads the prices of one question's market."""
+
+    question: Question
+    sources: Mapping[str, PriceSource]
+    """Price sources by platform."""
+    emit: EmitEvent = ignore_event
+
+    spec = PRICES_SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        """Return one item of dated prices per target."""
+        found = [await self._item(target, as_of) for target in self.question.targets[:MOST_PRICED_TARGETS]]
+        items = tuple(item for item in found if item is not None)
+        if not items:
+            raise ToolFailed("No price of this question's market was known at the cutoff; search for reports instead.")
+        return ToolMaterial(heading="Prices of the question's market, as probabilities of yes:", items=items)
+
+    async def _item(self, target: Target, as_of: AsOf) -> SourceItem | None:
+        ref = market_ref(self.question, target)
+        source = self.sources.get(ref.platform) if ref is not None else None
+        if ref is None or source is None:
+            raise ToolFailed("This question has no market whose prices can be read; search for reports instead.")
+        try:
+            known = await known_prices(source, ref, as_of, PRICE_DAYS, self.emit)
+        except ToolFailed:
+            if len(self.question.targets) > 1:
+                return None
+            raise
+        text = "\n".join(["moment, price", *(f"{point.at:%Y-%m-%dT%H:%MZ}, {point.p:.3f}" for point in known)])
+        return SourceItem(title=target.label or target.id, text=text, clamped=True) if known else None

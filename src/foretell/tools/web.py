@@ -1,26 +1,33 @@
-"""Web tools: search, opening pages, and reading admitted results in full with the help of a fast model."""
+"""Web tools: search, opening pages, reading admitted results with the help of a fast model, and Wikipedia."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
 from foretell.data.http import SourceError
 from foretell.data.pages import PageHistory, PageSource, PageUnavailable
 from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit, SearchHits
+from foretell.data.wikipedia import ArticleRevision, Wikipedia, article_headings, wikitext_to_text
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.models.waiting import MORE_TIME, WorkClock
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
+from foretell.tools.addresses import UnreadableAddress, plain_host
 from foretell.tools.fence import AdmittedSource, SourceStore, marked
-from foretell.tools.names import LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
 from foretell.tools.tool import (
+    FETCH_WIKIPEDIA,
+    LOOKUP_URL,
+    SUMMARIZE_RESULTS,
+    WEB_SEARCH,
     LeakRefused,
     Refusal,
     SourceItem,
     ToolFailed,
     ToolMaterial,
+    optional_text,
     required_text,
     required_texts,
 )
@@ -213,3 +220,82 @@ class SummarizeResults:
         if not reply.text.strip():
             raise ToolFailed("The assistant found nothing to report; go on with the excerpts.")
         return reply.text.strip()
+
+
+# Wikipedia articles as they stood at the cutoff, from their wikitext.
+
+WIKIPEDIA_SITE = "en.wikipedia.org"
+MAX_HEADINGS = 60
+WIKIPEDIA_SPEC = ToolSpec(
+    name=FETCH_WIKIPEDIA,
+    description=(
+        "Read an English Wikipedia article as it stands today. Without a section you get the introduction and the "
+        "table of contents; name a section from it to read that part, tables included."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "url": {"type": "string", "description": "Its address, instead of the title."},
+            "section": {"type": "string", "description": "Number or heading from the table of contents."},
+        },
+        "additionalProperties": False,
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchWikipedia:
+    """Reads revisions. Templates stay unexpanded, because they would be filled with today's values."""
+
+    wikipedia: Wikipedia
+
+    spec = WIKIPEDIA_SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        """Return the introduction with the table of contents, or one section."""
+        title = _title(arguments)
+        try:
+            revision = await self.wikipedia.revision(title, as_of)
+        except (PageUnavailable, SourceError) as error:
+            raise ToolFailed(f"The article could not be read: {error}") from error
+        item = SourceItem(
+            title=revision.title,
+            text=_section(revision, optional_text(arguments, "section")),
+            url=f"https://{WIKIPEDIA_SITE}/wiki/{quote(revision.title.replace(' ', '_'), safe='/:(),')}",
+            published=revision.at,
+            dating="published",
+            captured=revision.at,
+        )
+        return ToolMaterial(heading=f"Wikipedia, version of {revision.at:%Y-%m-%d %H:%M} UTC:", items=(item,))
+
+
+def _title(arguments: Mapping[str, Any]) -> str:
+    given = optional_text(arguments, "title") or optional_text(arguments, "url")
+    if given is None:
+        raise ToolFailed("Name the article: give its title or its url.")
+    if "://" not in given:
+        return given.replace("_", " ")
+    parts = urlsplit(given)
+    try:
+        host = plain_host(parts.hostname or "")
+    except UnreadableAddress:
+        host = ""
+    if host != WIKIPEDIA_SITE or not parts.path.startswith("/wiki/"):
+        raise ToolFailed(
+            f"Only articles of {WIKIPEDIA_SITE} can be read here; give a title or https://{WIKIPEDIA_SITE}/wiki/…."
+        )
+    return unquote(parts.path.removeprefix("/wiki/")).replace("_", " ")
+
+
+def _section(revision: ArticleRevision, which: str | None) -> str:
+    """Return a section by number or heading; without one, the introduction and the table of contents."""
+    headings = article_headings(revision.wikitext)
+    listed = [f"{one.number} {one.heading}" for one in headings[:MAX_HEADINGS]]
+    wanted = which.casefold().strip() if which is not None else ""
+    for one in headings:
+        names = (one.number, one.heading.casefold(), f"{one.number} {one.heading}".casefold())
+        if which is None or wanted in names:
+            text = wikitext_to_text(revision.wikitext[one.start : one.end])
+            return text if which is not None else "\n".join([f"{text}\n\nSections:", *listed])
+    raise ToolFailed(f"The article has no section {which!r}; it has: {', '.join(listed)}.")

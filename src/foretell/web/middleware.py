@@ -25,8 +25,7 @@ from foretell.data.connections import (
     has_two_lengths,
     send_in_time,
 )
-from foretell.questions.errors import InputError, plain_problem
-from foretell.questions.storage_errors import StorageError
+from foretell.questions.errors import InputError, StorageError, plain_problem
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
 from foretell.web.static_files import sheet_hashes

@@ -11,8 +11,8 @@ import stamina
 from click.testing import CliRunner, Result
 
 from foretell.cli import cli, operation_command
-from foretell.data import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.datasets import DownloadCache, ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
+from foretell.data import AsyncHttpClient, DownloadCache, HttpLimits, SourceError
+from foretell.data.datasets import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
 from foretell.questions import InputError, instant
 from foretell.runs import prepare_run, spec_from_mapping
 

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from foretell.data.datasets import ContextSource, QuestionSet, home_folder, union
+from foretell.data import home_folder
+from foretell.data.datasets import ContextSource, QuestionSet, union
 from foretell.questions import Question, Resolution, Target, instant
 
 DUE = instant("2026-01-18")

@@ -21,7 +21,7 @@ from foretell.forecasters.tree import (
     relink,
     write_tree,
 )
-from foretell.forecasters.tree.stored_trees import stored_trees
+from foretell.forecasters.tree.forecaster import stored_trees
 from foretell.questions import AsOf, Forecast, InputError, Question, Target, instant
 
 OPEN = Clamp(low=0, high=1)

@@ -3,9 +3,7 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.data.datasets.cache": "DownloadCache home_folder",
     "foretell.data.datasets.claims": "read_claims",
-    "foretell.data.datasets.dataset": "DatasetRequest",
     "foretell.data.datasets.demo": "DEMO",
     "foretell.data.datasets.forecastbench": (
         "read_question_set read_resolution_set read_round read_rounds read_submission resolution_revisions subtype_of"
@@ -20,7 +18,8 @@ HOMES = {
     "foretell.data.datasets.prophet_arena": "download_events read_arena_file read_events_csv read_events_jsonl",
     "foretell.data.datasets.question_files": "read_questions",
     "foretell.data.datasets.question_set": (
-        "ContextSource LateText OutcomeKey QuestionSet SetFilter asked_key quarantine_note questions_digest union"
+        "ContextSource DatasetRequest LateText OutcomeKey QuestionSet SetFilter asked_key quarantine_note "
+        "questions_digest union"
     ),
     "foretell.data.datasets.rows": "Row csv_rows read_text",
     "foretell.data.datasets.tranches": "TranchePlan build_tranche",

@@ -1,10 +1,7 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.data.datasets.cache import DownloadCache as DownloadCache
-from foretell.data.datasets.cache import home_folder as home_folder
 from foretell.data.datasets.claims import read_claims as read_claims
-from foretell.data.datasets.dataset import DatasetRequest as DatasetRequest
 from foretell.data.datasets.demo import DEMO as DEMO
 from foretell.data.datasets.forecastbench import read_question_set as read_question_set
 from foretell.data.datasets.forecastbench import read_resolution_set as read_resolution_set
@@ -32,6 +29,7 @@ from foretell.data.datasets.prophet_arena import read_events_csv as read_events_
 from foretell.data.datasets.prophet_arena import read_events_jsonl as read_events_jsonl
 from foretell.data.datasets.question_files import read_questions as read_questions
 from foretell.data.datasets.question_set import ContextSource as ContextSource
+from foretell.data.datasets.question_set import DatasetRequest as DatasetRequest
 from foretell.data.datasets.question_set import LateText as LateText
 from foretell.data.datasets.question_set import OutcomeKey as OutcomeKey
 from foretell.data.datasets.question_set import QuestionSet as QuestionSet

@@ -4,8 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal, get_args
 
-from foretell.data.datasets.dataset import FileFormat
-from foretell.data.datasets.question_set import QuestionSet, QuestionSetBuilder, asked_key
+from foretell.data.datasets.question_set import FileFormat, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import first_fields, jsonl_rows
 from foretell.questions.as_of import instant
 from foretell.questions.errors import known_names

@@ -8,8 +8,14 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from foretell.data.datasets.dataset import Dataset, DatasetRequest
-from foretell.data.datasets.question_set import QuestionSet, QuestionSetBuilder, asked_key, union
+from foretell.data.datasets.question_set import (
+    Dataset,
+    DatasetRequest,
+    QuestionSet,
+    QuestionSetBuilder,
+    asked_key,
+    union,
+)
 from foretell.data.series.local import PackagedSeries
 from foretell.data.series.series import Series
 from foretell.questions.as_of import instant

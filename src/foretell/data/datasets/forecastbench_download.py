@@ -9,8 +9,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache, home_folder
-from foretell.data.datasets.dataset import Dataset, DatasetRequest, Online
 from foretell.data.datasets.forecastbench import (
     question_file,
     read_resolution_set,
@@ -18,7 +16,8 @@ from foretell.data.datasets.forecastbench import (
     resolution_file,
     resolution_revisions,
 )
-from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.datasets.question_set import Dataset, DatasetRequest, Online, QuestionSet, union
+from foretell.data.files import DownloadCache, home_folder
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import instant

@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
-from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.forecastbench import (
     YES,
     dated_targets,
@@ -15,7 +14,16 @@ from foretell.data.datasets.forecastbench import (
     series_of,
     stated,
 )
-from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, QuestionSetBuilder, asked_key, outcome_key
+from foretell.data.datasets.question_set import (
+    Dataset,
+    DatasetRequest,
+    FileFormat,
+    OutcomeKey,
+    QuestionSet,
+    QuestionSetBuilder,
+    asked_key,
+    outcome_key,
+)
 from foretell.data.datasets.rows import Row, open_table
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from foretell.data.datasets.dataset import FileFormat
-from foretell.data.datasets.question_set import AskedKey, QuestionSet, QuestionSetBuilder, asked_key
+from foretell.data.datasets.question_set import AskedKey, FileFormat, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, first_fields, jsonl_rows
 from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf, instant

@@ -17,10 +17,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache, home_folder
-from foretell.data.datasets.dataset import DatasetRequest, FileFormat
-from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
+from foretell.data.datasets.question_set import (
+    ContextSource,
+    DatasetRequest,
+    FileFormat,
+    QuestionSet,
+    QuestionSetBuilder,
+    asked_key,
+)
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.data.files import DownloadCache, home_folder
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.data.untrusted import for_file_name
 from foretell.questions.errors import InputError

@@ -8,8 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from foretell.data.datasets.dataset import FileFormat
-from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
+from foretell.data.datasets.question_set import AskedKey, FileFormat, QuestionSet, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows, read_json, read_text, record
 from foretell.questions.codec import from_dict, parse_yaml
 from foretell.questions.errors import InputError, known_names

@@ -3,8 +3,8 @@
 from foretell.interface import offer
 
 HOMES = {
+    "foretell.data.corpus": "CorpusSearch",
     "foretell.data.search.engine": "CannotSearch Dating SearchEngine SearchHit",
-    "foretell.data.search.local": "CorpusSearch",
     "foretell.data.search.news": "ASKNEWS_URL AskNewsSearch GDELT_URL GdeltSearch",
     "foretell.data.search.web": (
         "BraveSearch ExaSearch PerplexitySearch SerperSearch TavilySearch brave_hits exa_hits tavily_hits"

@@ -1,11 +1,11 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
+from foretell.data.corpus import CorpusSearch as CorpusSearch
 from foretell.data.search.engine import CannotSearch as CannotSearch
 from foretell.data.search.engine import Dating as Dating
 from foretell.data.search.engine import SearchEngine as SearchEngine
 from foretell.data.search.engine import SearchHit as SearchHit
-from foretell.data.search.local import CorpusSearch as CorpusSearch
 from foretell.data.search.news import ASKNEWS_URL as ASKNEWS_URL
 from foretell.data.search.news import AskNewsSearch as AskNewsSearch
 from foretell.data.search.news import GDELT_URL as GDELT_URL

@@ -27,7 +27,7 @@ from foretell.models.structured_output import (
     schema_errors,
     without_repeats,
 )
-from foretell.tools.names import SUBMIT
+from foretell.tools.tool import SUBMIT
 
 # What a model is offered at a step: tools with the belief as an argument, or one schema that holds both.
 # The belief is defined once, in the last tool: sent with each, it was three quarters of the prompt.

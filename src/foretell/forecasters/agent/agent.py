@@ -15,7 +15,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
 from foretell.tools.fence import SourceStore
-from foretell.tools.names import ANY_SOURCE, FIXED, offered_tools
+from foretell.tools.tool import ANY_SOURCE, FIXED, offered_tools
 
 # A belief as text for people: the answer, the case for and against with its sources, and what stayed open.
 

@@ -41,7 +41,7 @@ from foretell.models.waiting import MORE_SECONDS, USUAL_SECONDS, WorkClock
 from foretell.questions.forecast import Ending, Numeric
 from foretell.questions.trace import BeliefRevised, EmitEvent, ToolUsed
 from foretell.tools.fence import FencedTools, Observation, marked
-from foretell.tools.names import SUBMIT
+from foretell.tools.tool import SUBMIT
 
 LONGEST_ECHO = 2000
 LONGEST_FOUND = 12_000

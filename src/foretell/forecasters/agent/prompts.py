@@ -17,7 +17,7 @@ from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context, prompt_template
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Exclusivity, Question, Target
-from foretell.tools.names import SUBMIT, tool_hint
+from foretell.tools.tool import SUBMIT, tool_hint
 
 NOT_GIVEN = "None were given; take the question's words in their plain sense."
 HEADS: Mapping[Exclusivity, str] = {

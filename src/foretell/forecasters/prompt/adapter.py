@@ -18,9 +18,8 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.tools.fence import FencedTools
-from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, ToolMaterial, required_text
+from foretell.tools.tool import WEB_SEARCH, SourceItem, ToolMaterial, required_text
 
 # The sources of a context as the only thing that can be searched: for forecasters whose parts do not all read it.
 

@@ -31,9 +31,8 @@ from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.journal import material_from_json, material_to_json
 from foretell.tools.late_text import tells_late
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter
-from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
-from foretell.tools.tool import LeakRefused, SourceItem, ToolFailed, ToolMaterial
+from foretell.tools.tool import WEB_SEARCH, LeakRefused, SourceItem, ToolFailed, ToolMaterial
 from foretell.tools.web import SEARCH_SPEC, WebSearch
 
 # Merging the results of several searches: each page once, copies of one report once, the best placed first.

@@ -17,9 +17,8 @@ from foretell.questions.codec import from_dict, parse_json, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.tools.late_text import tells_late
-from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
-from foretell.tools.tool import Refusal, SourceItem
+from foretell.tools.tool import WEB_SEARCH, Refusal, SourceItem
 
 SCHEMA = "foretell/context/1"
 MOST_SOURCES = 10

@@ -20,7 +20,7 @@ HOMES = {
         "TEXT_FORMATS bayes_net claim_marks link_in_numbers link_in_words outline stale_parts to_bif to_dot "
         "to_mermaid to_problog tree_failures"
     ),
-    "foretell.forecasters.tree.forecaster": "TreeForecaster claim_of_target",
+    "foretell.forecasters.tree.forecaster": "StoredTreesForecaster TreeForecaster claim_of_target relink",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",
     "foretell.forecasters.tree.grounders.deep_research": (
         "DeepResearchGrounder SearchAndFetch SearchServer open_search_server"
@@ -43,7 +43,6 @@ HOMES = {
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
     "foretell.forecasters.tree.settings": "GroundSettings THOUGHT_KINDS ThoughtKind ThoughtSettings TreeSettings",
-    "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
     "foretell.forecasters.tree.text": "InvalidTree TreeProblem format_probability one_line",
     "foretell.forecasters.tree.thoughts": "ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (

@@ -46,8 +46,10 @@ from foretell.forecasters.tree.exports import to_dot as to_dot
 from foretell.forecasters.tree.exports import to_mermaid as to_mermaid
 from foretell.forecasters.tree.exports import to_problog as to_problog
 from foretell.forecasters.tree.exports import tree_failures as tree_failures
+from foretell.forecasters.tree.forecaster import StoredTreesForecaster as StoredTreesForecaster
 from foretell.forecasters.tree.forecaster import TreeForecaster as TreeForecaster
 from foretell.forecasters.tree.forecaster import claim_of_target as claim_of_target
+from foretell.forecasters.tree.forecaster import relink as relink
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder as AdaptiveGrounder
 from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder as DeepResearchGrounder
 from foretell.forecasters.tree.grounders.deep_research import SearchAndFetch as SearchAndFetch
@@ -106,8 +108,6 @@ from foretell.forecasters.tree.settings import THOUGHT_KINDS as THOUGHT_KINDS
 from foretell.forecasters.tree.settings import ThoughtKind as ThoughtKind
 from foretell.forecasters.tree.settings import ThoughtSettings as ThoughtSettings
 from foretell.forecasters.tree.settings import TreeSettings as TreeSettings
-from foretell.forecasters.tree.stored_trees import StoredTreesForecaster as StoredTreesForecaster
-from foretell.forecasters.tree.stored_trees import relink as relink
 from foretell.forecasters.tree.text import InvalidTree as InvalidTree
 from foretell.forecasters.tree.text import TreeProblem as TreeProblem
 from foretell.forecasters.tree.text import format_probability as format_probability

@@ -8,8 +8,7 @@ from pathlib import Path
 from foretell.models.database.interface import Database, Statements
 from foretell.models.database.liveness import SessionLiveness
 from foretell.models.database.sqlite import MEMORY, DiskFlush, SqliteDatabase
-from foretell.questions.errors import InputError, MissingExtra
-from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
+from foretell.questions.errors import DAMAGED_HINT, DamagedFile, InputError, MissingExtra, storage_error
 
 __all__ = ["Database", "DiskFlush", "SessionLiveness", "Statements", "is_database_url", "open_database"]
 log = logging.getLogger(__name__)

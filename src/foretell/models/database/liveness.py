@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from foretell.models.database.interface import SqlRow
 from foretell.questions.clock_jump import steady_seconds
-from foretell.questions.storage_errors import storage_error
+from foretell.questions.errors import storage_error
 
 if TYPE_CHECKING:
     from foretell.models.database.postgres import Connection, PostgresDatabase

@@ -26,7 +26,7 @@ from foretell.models.database.interface import (
 )
 from foretell.models.database.liveness import FileLiveness
 from foretell.questions.clock_jump import steady_seconds
-from foretell.questions.storage_errors import FULL_HINT, DiskFull, NoRoom, StorageError, storage_error
+from foretell.questions.errors import FULL_HINT, DiskFull, NoRoom, StorageError, storage_error
 
 log = logging.getLogger(__name__)
 

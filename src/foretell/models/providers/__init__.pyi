@@ -7,7 +7,7 @@ from foretell.models.providers.client import HttpModel as HttpModel
 from foretell.models.providers.function import model_name as model_name
 from foretell.models.providers.gemini import GeminiWire as GeminiWire
 from foretell.models.providers.messages import MessagesWire as MessagesWire
-from foretell.models.providers.research import ResearchingModel as ResearchingModel
+from foretell.models.providers.responses import ResearchingModel as ResearchingModel
 from foretell.models.providers.responses import ResponsesWire as ResponsesWire
 from foretell.models.providers.scripted import ScriptCue as ScriptCue
 from foretell.models.providers.scripted import ScriptedModel as ScriptedModel

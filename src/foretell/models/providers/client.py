@@ -35,8 +35,7 @@ from foretell.models.providers.wire import (
     tidied,
     whole_characters,
 )
-from foretell.models.sending import NotSent, check_sending, sending_for_all
-from foretell.models.waiting import WaitingReply
+from foretell.models.waiting import NotSent, WaitingReply, check_sending, sending_for_all
 from foretell.questions.errors import MissingExtra
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from foretell.models.model import (
     TokenCount,
     ToolCall,
 )
-from foretell.questions.redaction import redacted
-from foretell.questions.retry_after import read_seconds, retry_after
+from foretell.questions.server_replies import read_seconds, redacted, retry_after
 
 Json = dict[str, Any]
 

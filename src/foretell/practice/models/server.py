@@ -1,15 +1,216 @@
-"""A model server on a local port: every provider's format, answered by a script."""
+"""A model server on a local port: every provider's format, batches and deep research, answered by a script."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from email import message_from_bytes
+from email.policy import HTTP
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
-from foretell.practice.models.batches import PracticeBatches
-from foretell.practice.models.deep_research import PracticeDeepResearch
-from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of
-from foretell.practice.models.improvise import improvise
+from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of, response_body
+from foretell.practice.models.improvise import chance, improvise
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
+
+# Batch APIs of OpenAI, Anthropic and Google; a batch is complete by the time a client polls it.
+
+AnswerOne = Callable[[str, dict[str, Any]], ServerResponse]
+"""Answers one request of a batch, given the path it would have been posted to and its body."""
+
+
+class PracticeBatches:
+    """Accepts batches and answers each of their requests like a single request."""
+
+    def __init__(self, answer: AnswerOne) -> None:
+        self._answer = answer
+        self._files: dict[str, bytes] = {}
+        self._batches: dict[str, Any] = {}
+
+    def respond(self, request: ServerRequest) -> ServerResponse | None:
+        """Answer a request to a batch API; None if it is for something else."""
+        path = request.path.removeprefix("/v1beta").removeprefix("/v1").strip("/")
+        try:
+            return self._look(path.split("/")) if request.method == "GET" else self._take(path.split("/"), request)
+        except (KeyError, TypeError, ValueError) as error:
+            return json_response({"error": {"message": f"not understood: {error!r}"}}, 400)
+
+    def _take(self, path: list[str], request: ServerRequest) -> ServerResponse | None:
+        match path:
+            case ["files"]:
+                return json_response({"id": self._keep_file(_uploaded(request)), "object": "file"})
+            case ["batches"]:
+                id = self._openai(request.json())
+                return json_response({"id": id, "object": "batch", "status": "validating"})
+            case ["messages", "batches"]:
+                id = self._anthropic(request.json()["requests"])
+                return json_response({"id": id, "type": "message_batch", "processing_status": "in_progress"})
+            case ["models", name] if name.endswith(":batchGenerateContent"):
+                requests = request.json()["batch"]["inputConfig"]["requests"]["requests"]
+                return json_response({"name": f"batches/{self._google(name.partition(':')[0], requests)}"})
+            case _:
+                return None
+
+    def _look(self, path: list[str]) -> ServerResponse | None:
+        match path:
+            case ["batches", id]:
+                return json_response(self._batches[id])
+            case ["files", id, "content"] | ["messages", "batches", id, "results"]:
+                return ServerResponse(body=self._files[id])
+            case ["messages", "batches", id]:
+                return json_response({"id": id, "type": "message_batch", "processing_status": "ended"})
+            case _:
+                return None
+
+    def _keep_file(self, body: bytes) -> str:
+        id = f"file-{len(self._files) + 1}"
+        self._files[id] = body
+        return id
+
+    def _openai(self, made: Mapping[str, Any]) -> str:
+        lines = [json.loads(line) for line in self._files[made["input_file_id"]].splitlines() if line.strip()]
+        answers: list[dict[str, Any]] = []
+        for line in lines:
+            answer = self._answer(line["url"], line["body"])
+            response = {"status_code": answer.status, "body": json.loads(answer.body)}
+            answers.append({"custom_id": line["custom_id"], "response": response, "error": None})
+        id = f"batch_{len(self._batches) + 1}"
+        self._batches[id] = {
+            "id": id,
+            "object": "batch",
+            "status": "completed",
+            "output_file_id": self._keep_file(_lines(answers)),
+            "error_file_id": None,
+        }
+        return id
+
+    def _anthropic(self, requests: list[Mapping[str, Any]]) -> str:
+        answers: list[dict[str, Any]] = []
+        for one in requests:
+            answer = self._answer("/v1/messages", one["params"])
+            body = json.loads(answer.body)
+            ended = {"type": "succeeded", "message": body}
+            answers.append(
+                {
+                    "custom_id": one["custom_id"],
+                    "result": ended if answer.status == 200 else {"type": "errored", "error": body},
+                }
+            )
+        return self._keep_file(_lines(answers))
+
+    def _google(self, model: str, requests: list[Mapping[str, Any]]) -> str:
+        answers: list[dict[str, Any]] = []
+        for one in requests:
+            answer = self._answer(f"/v1beta/models/{model}:generateContent", one["request"])
+            body = json.loads(answer.body)
+            ended = {"response": body} if answer.status == 200 else {"error": {"code": 3, **body["error"]}}
+            answers.append({"metadata": one["metadata"], **ended})
+        id = f"batch_{len(self._batches) + 1}"
+        self._batches[id] = {
+            "name": f"batches/{id}",
+            "done": True,
+            "metadata": {"state": "BATCH_STATE_SUCCEEDED"},
+            "response": {"inlinedResponses": {"inlinedResponses": answers}},
+        }
+        return id
+
+
+def _lines(answers: list[dict[str, Any]]) -> bytes:
+    return b"\n".join(json.dumps(answer).encode() for answer in answers)
+
+
+def _uploaded(request: ServerRequest) -> bytes:
+    """Return the file in an uploaded form."""
+    head = f"Content-Type: {request.headers['content-type']}\n\n".encode()
+    form = message_from_bytes(head + request.body, policy=HTTP)
+    for part in form.iter_parts():
+        if part.get_filename() is not None:
+            return cast("bytes", part.get_payload(decode=True))
+    raise ValueError("the form holds no file")
+
+
+# Deep research in OpenAI's Responses format: a model that itself calls the MCP server named in the request.
+
+TOKENS = 5000, 700
+"""Input and output tokens of every research task."""
+
+
+class PracticeDeepResearch:
+    """Runs research in the background: one search for the words of the claim, then one fetch of the first result."""
+
+    def __init__(self) -> None:
+        self.states_p = True
+        """Whether reports end with a probability."""
+        self.requests: list[Mapping[str, Any]] = []
+        """Bodies of all requests."""
+        self.read: list[str] = []
+        """Everything that the MCP server returned."""
+        self._tasks: dict[str, asyncio.Task[dict[str, Any]]] = {}
+
+    def begin(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a research task; the response contains its id."""
+        self.requests.append(body)
+        id = f"resp_{len(self.requests)}"
+        self._tasks[id] = asyncio.create_task(self._research(id, body))
+        return {"id": id, "status": "queued", "output": []}
+
+    def state(self, id: str) -> dict[str, Any]:
+        """Return the state of a research task, with its report once it is finished."""
+        task = self._tasks[id]
+        return task.result() if task.done() else {"id": id, "status": "in_progress", "output": []}
+
+    def cancel(self) -> None:
+        """Cancel all research tasks."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _research(self, id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        words = body["input"][-1]["content"]
+        claim = words.partition("# Claim\n\n")[2].partition("\n")[0]
+        try:
+            calls = await self._look_up(body["tools"][0], claim)
+        except Exception as error:  # whatever went wrong between the two is the research's failure
+            return {"id": id, "status": "failed", "error": {"message": repr(error)}, "output": []}
+        addresses = [row["url"] for call in calls if call["name"] == "search" for row in _rows(call["output"])]
+        end = {"p": chance(claim), "key_factor": "What was read.", "sources": addresses[:2]}
+        report = f"Read {len(calls)} times about: {claim}"
+        text = f"{report}\n\n```json\n{json.dumps(end)}\n```" if self.states_p else report
+        message = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+        return response_body(id, body["model"], [{"type": "reasoning", "summary": []}, *calls, message], TOKENS)
+
+    async def _look_up(self, served: Mapping[str, Any], claim: str) -> list[dict[str, Any]]:
+        """Search once and fetch the first result, over MCP."""
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
+        headers = {"Authorization": f"Bearer {served['authorization']}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            Client(streamable_http_client(served["server_url"], http_client=http)) as client,
+        ):
+            known = {tool.name for tool in (await client.list_tools()).tools}
+            if known != {"search", "fetch"}:
+                raise ValueError(f"deep research needs the tools search and fetch, not {sorted(known)}")
+            calls = [await self._call(client, "search", {"query": claim})]
+            if rows := _rows(calls[0]["output"]):
+                calls.append(await self._call(client, "fetch", {"id": rows[0]["id"]}))
+            return calls
+
+    async def _call(self, client: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        text = (await client.call_tool(name, arguments)).content[0].text
+        self.read.append(text)
+        id = f"mcp_{len(self.read)}"
+        return {"type": "mcp_call", "id": id, "name": name, "arguments": json.dumps(arguments), "output": text}
+
+
+def _rows(output: str) -> list[dict[str, Any]]:
+    try:
+        return json.loads(output)["results"]
+    except (ValueError, KeyError):
+        return []
+
+
+# The server.
 
 Script = Callable[[ModelQuery], ScriptedReply]
 

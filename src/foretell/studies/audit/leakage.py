@@ -27,8 +27,8 @@ from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import Comparison
 from foretell.models.canonical import unpack_reply
-from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
+from foretell.models.names import check_knowledge_cutoff
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast

@@ -35,9 +35,16 @@ from foretell.studies.inputs import StudyProgress
 from foretell.tools.dates.ages import without_age
 from foretell.tools.fence import READ_LIMIT, SHOWN_LIMIT, SNIPPET_LIMIT, unmarked
 from foretell.tools.journal import JournaledTool, journal_scope
-from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, PREFIXES, SUMMARIZE_RESULTS
 from foretell.tools.rules import clamp_text
-from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
+from foretell.tools.tool import (
+    FETCH_PRICES,
+    FETCH_SERIES,
+    PREFIXES,
+    SUMMARIZE_RESULTS,
+    SourceItem,
+    ToolFailed,
+    ToolMaterial,
+)
 
 QuestionKey = tuple[str, str]
 """One asking of a question: its id and due time, as stored."""

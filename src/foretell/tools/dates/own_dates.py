@@ -2,10 +2,18 @@
 
 import re
 
-from foretell.tools.dates.day_results import gives_a_figure, gives_a_score, heads_what_follows, is_rated
-from foretell.tools.dates.machine_dates import has_seconds, heads_a_mail, is_keyed, names_a_build, names_a_file
-from foretell.tools.dates.places import LONGEST_LEAD, WORDS, DatePlace
-from foretell.tools.dates.report_heads import dates_a_deed, heads_a_report, is_noted, is_posted, is_signed
+from foretell.tools.dates.places import LONGEST_LEAD, WORDS, DatePlace, looks_ahead
+from foretell.tools.dates.report_heads import (
+    dates_a_deed,
+    gives_a_figure,
+    gives_a_score,
+    heads_a_report,
+    heads_what_follows,
+    is_noted,
+    is_posted,
+    is_rated,
+    is_signed,
+)
 from foretell.tools.dates.stamp_words import (
     begins_with_stamp_word,
     has_stamp_word_after,
@@ -14,7 +22,94 @@ from foretell.tools.dates.stamp_words import (
     is_labelled,
 )
 from foretell.tools.dates.tenses import is_edge, is_plan, is_told_as_done
-from foretell.tools.dates.words import SCHEDULED
+from foretell.tools.dates.words import PLAN_KEY, SCHEDULED
+
+# Dates written by programs: fields of page data, times with seconds, file names, emails and builds.
+
+_SECONDS_AFTER = re.compile(
+    r"^(?:t|\s|,\s?|:|\st)\s?\d{2}:\d{2}(?::\d{2}|z|[+-]\d{2}:\d{2}(?! ?(?:utc|gmt|uhr|[a-z]{2,3}t)\b))|^t\d{4,6}"
+)
+_MAIL_DATE = re.compile(r"^date: (?:[a-z]{3}, )?$")
+_BUILD = re.compile(r"\b(?:build|rev|snapshot|nightly)[ .:#-]{1,2}$")
+_SENTENCE_LEAD = 16
+_SECONDS_BEFORE = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?z?[ ,]{1,2}$")
+_CLOCK_WITHIN = re.compile(r"\d{2}:\d{2}:\d{2}|\d{14}")
+_KEY = re.compile(r"[\"'<\s]?(?P<key>[a-z@][a-z_:.@/-]{0,40})[\"']?\s?(?P<sign>[:=>])\s?[\"'(]{0,2}$")
+_STAMP_KEY = re.compile(
+    r"date(?!s)|datum|fecha|data$|creat|modif|updat|publi|lastmod|observ|snapshot|as_?of|retriev|fetch|access|crawl"
+    r"|stamp"
+    r"|^ts$|time$|^day$|^[xt]$|saved|built|build|revis|version|sent|receiv|filed|decided|signed|record|taken|aired"
+    r"|resolved|settled|closed|ended|finish|complet|died|death|scan|print|tdrc|tdor|posted|seen|_at$|_on$|issued"
+)
+_STAMP_META = re.compile(r"=.?[\w:.-]{0,40}(?:modif|publi|updat|creat|\bdate\b|issued)[\w:.-]{0,20}[\"'\s]")
+_EVENT_NEAR = re.compile(
+    r"\bvenue|\bwhere\b|\blocation\b|\btime:|\btickets?|\bplace:|\bort:|\blieu\b|\blugar\b|\bdoors\b|event"
+)
+_FILE_BEFORE = re.compile(r"(?:^|[\s\"'(/:=])[\w.%+-]{0,80}$")
+_FILE_AFTER = re.compile(
+    r"^(?: (?:at|um|a|в|om|kl) \d\d[.:]\d\d(?:[.:]\d\d)?)?[\w%+-]{0,30}(?:\.tar)?\.(?:"
+    r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
+    r"|txt|md|log|parquet|eml)\b"
+)
+_ANY_FILE_BEFORE, _ANY_FILE_AFTER = re.compile(r"[a-z]\w{0,60}[_-]$"), re.compile(r"^[\w-]{0,30}\.[a-z]\w{1,4}\b")
+_SIZE_AFTER = re.compile(r"^\s+\d\d:\d\d(?::\d\d)?\s+\d[\d.,]*\s?[kmg]?b?\s*$")
+"""A time and a size, as in a directory listing."""
+_HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
+_HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
+
+
+def is_keyed(place: DatePlace) -> bool:
+    """Whether the date is the value of a field that says when something was done."""
+    if place.segment.startswith("<meta") and _STAMP_META.search(place.segment):
+        return True
+    key = _KEY.search(place.segment) if any(map(place.segment[-4:].__contains__, ":=>")) else None
+    if key is None or _STAMP_KEY.search(key["key"]) is None or PLAN_KEY.search(place.segment):
+        return False
+    word = key["key"].strip(" \"'<")
+    if looks_ahead(place.segment[: key.start()][-20:]):
+        return False
+    if word in ("date", "datum", "data", "fecha", "time") and key["sign"] == ":" and '"' not in place.segment:
+        if len(WORDS.findall(place.before)) > 2:
+            return False
+        near = place.low[max(0, place.line_start - 200) : place.line_end + 200]
+        return not (_EVENT_NEAR.search(near) or SCHEDULED.search(place.before) or place.under_a_plan)
+    return not place.under_a_plan
+
+
+def has_seconds(place: DatePlace) -> bool:
+    """Whether the date has seconds or a time zone, as programs write it, and is not the time of a plan."""
+    clocked = (
+        _SECONDS_AFTER.match(place.after)
+        or _SECONDS_BEFORE.search(place.before)
+        or _CLOCK_WITHIN.search(place.low, place.found.start, place.found.end)
+    )
+    if not clocked:
+        return False
+    key = f"{place.before[-_SENTENCE_LEAD:]} {place.segment}"
+    return not (PLAN_KEY.search(key) or looks_ahead(place.segment) or place.under_a_plan)
+
+
+def names_a_file(place: DatePlace) -> bool:
+    """Whether the date is part of a file name, or next to the hash of a commit."""
+    if _HASH_AFTER.match(place.after) or _HASH_BEFORE.search(place.before):
+        return True
+    if _SIZE_AFTER.match(place.after) or (_ANY_FILE_AFTER.match(place.after) and _ANY_FILE_BEFORE.search(place.before)):
+        return True
+    named = _FILE_AFTER.match(place.after) and _FILE_BEFORE.search(place.before)
+    return bool(named) and not place.planned
+
+
+def heads_a_mail(place: DatePlace) -> bool:
+    """Whether the line is the date line of an email."""
+    return bool(_MAIL_DATE.match(place.before) and _SECONDS_AFTER.match(place.after))
+
+
+def names_a_build(place: DatePlace) -> bool:
+    """Whether the date is a build number."""
+    return _BUILD.search(place.before) is not None
+
+
+# The decision.
 
 _FEWEST_WORDS, _SHORT_SENTENCE = 2, 4
 """Word counts beside a date: below the first there is no sentence; below the second a word of plans decides."""

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 
 from foretell.questions.as_of import AsOf, instant
-from foretell.tools.blocklist import is_living
+from foretell.tools.addresses import is_living
 from foretell.tools.dates.addresses import late_address, late_link
 from foretell.tools.dates.ages import age_stamp, without_age
 from foretell.tools.dates.find import Order
 from foretell.tools.dates.lines import late_line
+from foretell.tools.dates.partial_dates import late_year, late_yearless_day
 from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.records import late_column, late_entry, late_row, late_title, told_state
 from foretell.tools.dates.stamps import late_stamp
-from foretell.tools.dates.yearless import late_yearless_day
-from foretell.tools.dates.years import late_year
 from foretell.tools.tool import SourceItem
 
 OLDEST_YEAR = 1990

@@ -28,10 +28,8 @@ from foretell.tools.dates.words import PLAN_KEY
 from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.journal import stored_result
 from foretell.tools.late_text import tells_late
-from foretell.tools.names import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
-from foretell.tools.prices import known_prices
-from foretell.tools.series import WithProvenance, known_ahead, known_series
-from foretell.tools.tool import ToolFailed
+from foretell.tools.series import WithProvenance, known_ahead, known_prices, known_series
+from foretell.tools.tool import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH, ToolFailed
 
 ParameterKind = Literal["text", "number", "date"]
 

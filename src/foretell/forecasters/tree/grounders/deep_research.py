@@ -28,8 +28,7 @@ from foretell.models.structured_output import UnusableReply, closed_object, read
 from foretell.questions.errors import MissingExtra
 from foretell.questions.trace import ToolUsed, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
-from foretell.tools.names import LOOKUP_URL, WEB_SEARCH
-from foretell.tools.tool import ToolFailed, required_text
+from foretell.tools.tool import LOOKUP_URL, WEB_SEARCH, ToolFailed, required_text
 
 if TYPE_CHECKING:
     from foretell.data.connections import BoundedTools
