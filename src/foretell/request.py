@@ -15,7 +15,7 @@ from datetime import date
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -35,6 +35,41 @@ class OperationRequest(BaseModel):
         str_strip_whitespace=True,
         allow_inf_nan=False,
     )
+
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {}
+    """Condition → the fields that have no effect unless it holds. Setting one of them all the same is refused, because
+    nothing that a user sets may be silently ignored. A condition is the name of another field or "field=value", or
+    several of them separated by " or "."""
+
+    @model_validator(mode="after")
+    def _refuse_unused(self) -> Self:
+        known = type(self).model_fields
+        for condition, names in self.ONLY_WITH.items():
+            unused = [] if self._holds(condition) else [name for name in names.split() if self._is_set(name)]
+            if unused:
+                needed = condition
+                for part in condition.split(" or "):
+                    other, equals, value = part.partition("=")
+                    positional = hints(known[other]).get("argument")
+                    spelled = other.upper() if positional else flags(other, known[other])[-1]
+                    needed = needed.replace(part, f"{spelled}{equals and ' '}{value}")
+                column = flags(unused[0], known[unused[0]])[-1]
+                raise InputError(f"has no effect without {needed}", column=column, hint="add that, or leave this out")
+        return self
+
+    def _is_set(self, name: str) -> bool:
+        """Whether the user set a field, to something other than its default and not through the environment."""
+        info = type(self).model_fields[name]
+        given = name in self.model_fields_set and getattr(self, name) != info.get_default()
+        return given and not os.environ.get(hints(info).get("env", ""), "").strip()
+
+    def _holds(self, condition: str) -> bool:
+        for part in condition.split(" or "):
+            name, equals, wanted = part.partition("=")
+            value = getattr(self, name)
+            if value == wanted if equals else value not in (None, False, (), ""):
+                return True
+        return False
 
     @model_validator(mode="before")
     @classmethod
@@ -187,11 +222,11 @@ COMMAND_OR_FLAG = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-
 
 
 @contextmanager
-def errors_name_fields(request: type[OperationRequest]) -> Generator[None]:
+def errors_name_fields(request: type[OperationRequest] | None = None) -> Generator[None]:
     """Name the fields of a request in the errors raised inside, for callers that do not type commands.
 
     Errors name options as the command line spells them, because a flag can be told from any other word. A whole
-    command, such as `foretell doctor --repair`, stays as it is.
+    command, such as `foretell doctor --repair`, stays as it is. Without a request, `--drop-unknown` is `drop_unknown`.
 
     >>> class Asked(OperationRequest):
     ...     network: bool = setting(True, "Use the network.")
@@ -201,7 +236,8 @@ def errors_name_fields(request: type[OperationRequest]) -> Generator[None]:
     Traceback (most recent call last):
     foretell.questions.errors.InputError: field runs: not with `network=False` (foretell data pull --latest)
     """
-    names = {flag: name for name, info in request.model_fields.items() for flag in flags(name, info)}
+    fields = request.model_fields if request else {}
+    names = {flag: name for name, info in fields.items() for flag in flags(name, info)}
 
     def field(flag: str) -> str:
         positive = names.get(flag.replace("--no-", "--", 1))
@@ -219,7 +255,7 @@ def errors_name_fields(request: type[OperationRequest]) -> Generator[None]:
         error.hint = error.hint and respelled(error.hint)
         if error.column and error.column.startswith("--"):
             error.column = ".".join([field(error.column.split()[0]), *error.column.split()[1:]])
-        elif error.column and error.column.lower() in request.model_fields:
+        elif error.column and error.column.lower() in fields:
             error.column = error.column.lower()
         raise
 

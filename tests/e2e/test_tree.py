@@ -286,6 +286,11 @@ def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):
         assert tree.nodes[id].grounding.notebook == f"with_books_notebooks/{id}.ipynb"
         book = json.loads((house.folder / tree.nodes[id].grounding.notebook).read_text())
         assert book["nbformat"] == 4
+    # The tree in the home has notebooks of its own.
+    (listed,) = json.loads(house.foretell("tree", "list", "--json").stdout)["trees"]
+    assert listed["claim"] == CLAIM
+    own = read_tree(house.home / "trees" / f"{listed['name']}.json")
+    assert all((house.home / "trees" / own.nodes[id].grounding.notebook).is_file() for id in leaves(own))
 
 
 def test_each_leaf_to_the_grounder_that_suits_it(house: Any):

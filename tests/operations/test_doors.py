@@ -1,5 +1,6 @@
 """The same request through command line, Python, web and MCP gives the same answer; every way in offers all of it."""
 
+import asyncio
 import dataclasses
 import json
 import re
@@ -15,16 +16,17 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web is one of the ways in")
 pytest.importorskip("mcp", reason="MCP is one of the ways in")
+from click.testing import CliRunner
 from fastapi.testclient import TestClient
 from tests.operations.doors import TOKEN, Doors
 from tests.runs.test_taught import keep
 
 import foretell
 from fakes.models import BackgroundModels
-from foretell.cli import operation_command
+from foretell.cli import cli, operation_command
 from foretell.data import Corpus, CorpusDocument
 from foretell.forecasters.agent import AgentOptions
-from foretell.mcp import TOOLS, WITHHELD, ServerPermissions
+from foretell.mcp import TOOLS, WITHHELD, ServerPermissions, run_tool
 from foretell.models import Budget
 from foretell.models.providers import HttpModel
 from foretell.operations import (
@@ -128,6 +130,73 @@ def test_outcomes_of_which_none_may_come_true(doors: Doors) -> None:
     assert (separate.none, separate.question.exclusivity) == (None, "independent")
 
 
+UNUSED = [
+    (["ask", "Who?", "--search", "brave"], "--search: has no effect without --model (add that, or leave this out)"),
+    (["ask", "Rain?", "--steps", "4"], "--steps: has no effect without --model"),
+    (["ask", "Rain?", "--late-text", "keep"], "--late-text: has no effect without --as-of"),
+    (["ask", "Rain?", "--exclusivity", "independent"], "--exclusivity: has no effect without --option"),
+    (["ask", "Who?", "--option", "a", "--option", "b", "--price", "0.2"], "--price: is for a question with the answer"),
+    (["ask", "Rain?", "--model", "openai:a", "--no-network"], "--no-network: has no effect with --model"),
+    (["submit", "r", "--to", "metaculus", "--agent", "a"], "--agent: has no effect without --to prophet-arena"),
+    (
+        ["submit", "r", "--to", "forecastbench", "--comment"],
+        "--comment: has no effect without --to metaculus or --to pro",
+    ),
+    (["tournament", "forecastbench", "--trials", "3"], "--trials: has no effect without --model or --spec"),
+    (["calibrate", "ensemble", "-f", "f", "-o", "o", "--method", "skill", "--steps", "3"], "without --method greedy"),
+    (["data", "pull", "prophet-arena", "--latest"], "--latest: has no effect without SOURCE forecastbench"),
+    (
+        ["tree", "export", "t.json", "--to", "dot", "--scaling", "softmax"],
+        "--scaling: has no effect without --to problog",
+    ),
+    (["tree", "grow", "It.", "--deep-model", "openai:a"], "--deep-model: has no effect without --grounder deep"),
+    (["plan", "a", "b", "--gain", "1", "--sd", "0.1"], "--sd: is the spread, so a pilot has no effect"),
+    (["score", "-f", "numbers.csv", "-o", "o.csv", "--by", "source"], "--by: has no effect on forecasts of a number"),
+    (["tournament", "metaculus", "m", "--spec", "questions.yaml"], "field questions: come from the tournament"),
+    (["tournament", "metaculus", "m", "--spec", "mode.yaml"], "field mode: a tournament is always live"),
+]
+
+
+@pytest.mark.parametrize(("words", "problem"), UNUSED, ids=[problem for _, problem in UNUSED])
+def test_no_option_is_silently_ignored(
+    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.csv").write_text("forecaster,question,level,value\nA,q,0.5,3\n")
+    (tmp_path / "o.csv").write_text("question,value\nq,3\n")
+    (tmp_path / "questions.yaml").write_text("questions: demo\n")
+    (tmp_path / "mode.yaml").write_text("mode: backtest\n")
+    environment = {"FORETELL_HOME": str(tmp_path), "METACULUS_TOKEN": "canary"}
+    unset = dict.fromkeys(("FORETELL_SEARCH", "FORETELL_MODEL", "FORETELL_NETWORK"), "")
+    done = CliRunner().invoke(cli, words, env={**environment, **unset})
+    assert isinstance(done.exception, InputError)
+    assert problem in str(done.exception)
+
+
+def test_an_option_without_effect_is_named_through_every_door(doors: Doors) -> None:
+    fields = {"question": QUESTION, "search": ["local"], "model": "none"}
+    with pytest.raises(InputError, match="field search: has no effect without `model`"):
+        doors.by_python(AskRequest, fields)
+    with TestClient(create_app(doors.settings("web"), token=TOKEN), base_url="http://127.0.0.1") as client:
+        answer = client.post("/api/ask", json=fields, headers={"authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code in (400, 422)
+    assert "has no effect without" in answer.text
+    told, worked = asyncio.run(run_tool(ServerPermissions(settings=doors.settings("mcp")), "ask", fields))
+    assert not worked
+    assert "search: has no effect without `model`" in told["problem"]
+
+
+def test_python_errors_name_parameters() -> None:
+    rows = [{"forecaster": name, "question": "q", "target": "yes", "p": 0.3} for name in ("A", "B")]
+    other = [{"question": "other", "target": "yes", "outcome": 1}]
+    for call in (lambda: foretell.score(rows, other), lambda: foretell.compare(rows, other, "A", "B")):
+        with pytest.raises(InputError, match="drop such forecasts with `drop_unknown`"):
+            call()
+    known = [*other, {"question": "q", "target": "yes", "outcome": 0}]
+    more = [*rows, {"forecaster": "A", "question": "gone", "target": "yes", "p": 0.3}]
+    assert foretell.score(more, known, drop_unknown=True).scores
+
+
 def test_a_tree(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {"claim": "The harbour bridge is approved.", "leaves": 4, "rule": "average", "grounder": "plain", **MODEL}
     p = same(doors.all(TreeRequest, **fields))["p"]
@@ -216,7 +285,7 @@ def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.
     fields = {"question": QUESTION, "as_of": "2026-07-01", "variant": "zero-shot"}
     assert AskRequest.read(fields).search == ("local",)
     assert AskRequest.read({**fields, "search": ["none"]}).search == ()
-    assert AskRequest.read({**fields, "model": "none"}).model is None
+    assert AskRequest.read({"question": QUESTION, "model": "none"}).model is None
     assert same(doors.all(AskRequest, **fields))["run"]
 
 

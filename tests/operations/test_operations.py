@@ -222,7 +222,7 @@ def test_questions_are_sorted_by_topic(tmp_path: Path):
     found = asyncio.run(check_questions(request))
     assert [row["topic"] for row in found.rows()] == ["Geopolitics & Conflict", "Financial Markets"]
     assert "2 questions" in str(found)
-    with pytest.raises(InputError, match="add --topics"):
+    with pytest.raises(InputError, match="--model: has no effect without --topics"):
         asyncio.run(check_questions(QuestionsRequest.read({"dataset": str(file), "model": "openai:x"})))
 
 
@@ -473,8 +473,10 @@ def test_python_calls_read_as_in_any_library() -> None:
     assert "    closes: When the answer will be known." in (foretell.ask.__doc__ or "")
     with pytest.raises(TypeError, match=r"ask\(\) got an unexpected keyword argument 'modle'; did you mean 'model'"):
         foretell.ask("Will it rain?", modle="none")  # pyright: ignore[reportCallIssue]
-    answer = foretell.ask("Will it rain?", closes=date(2099, 1, 1), price=0.4, model="none", search="local")
+    answer = foretell.ask("Will it rain?", closes=date(2099, 1, 1), price=0.4, model="none")
     assert repr(answer) == str(answer)
+    with pytest.raises(InputError, match="field search: has no effect without `model`"):
+        foretell.ask("Will it rain?", model="none", search="local")
     with pytest.raises(InputError, match="field model: should be a valid string or callable"):
         foretell.ask("Will it rain?", model=3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="'Will it rain\\?' is not a Question"):

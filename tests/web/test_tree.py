@@ -96,6 +96,25 @@ def test_what_would_change_the_answer_follows_the_what_if(trees: Path, site: Any
     assert page.evaluate("document.activeElement.dataset.set") == wanted[0].id
 
 
+def test_the_panel_counts_with_the_what_if(trees: Path, site: Any, page: Any):
+    tree = read_tree_file(trees / "nvda.json").tree
+    leaf = next(bar.id for bar in tornado(tree) if bar.id in tree.nodes)
+    page.goto(f"{site.url}/trees/view/nvda")
+    page.locator(f'[data-claim="{leaf}"] .id').click()
+    counts, reads = page.locator("#panel [data-part=counts]"), page.locator("#panel [data-part=reads]")
+    expect(counts).not_to_contain_text("what-if")
+    for p in (0.9, 0.1):
+        _set(page, leaf, p)
+        expect(reads).to_contain_text(f"{100 * p:.0f} %")
+        expect(counts).to_contain_text("in this what-if")
+        expect(counts.locator("strong").last).to_have_text(page.locator("#answer").inner_text())
+    _set(page, leaf, 0.3)
+    page.locator("#panel [data-part=counts] a").first.click()  # Another claim, in the same what-if.
+    expect(page.locator("#panel [data-part=below]")).to_contain_text("30 %")
+    page.locator("#reset").click()
+    expect(page.locator("#panel [data-part=below]")).not_to_contain_text("30 %")
+
+
 def test_holding_a_claim_equals_python(trees: Path, site: Any, page: Any):
     tree = read_tree_file(trees / "nvda.json").tree
     page.goto(f"{site.url}/trees/view/nvda")

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
+from foretell.operations.requests.asking import NO_CHOICE
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError, known_names, plain_problem
@@ -208,6 +209,8 @@ class McpTool:
             if name in given and name in fields:
                 raise InputError("this server does not offer it", column=name)
         defaults = {name: one for name, one in permissions.defaults().items() if name in fields}
+        if given.get("model", defaults.get("model")) == NO_CHOICE:
+            defaults.pop("search", None)  # Without a model nothing is searched.
         try:
             return self.request.model_validate({**defaults, **given})
         except ValidationError as error:

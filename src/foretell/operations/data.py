@@ -458,8 +458,6 @@ def _moment(written: str) -> datetime:
 
 async def check_questions(request: QuestionsRequest, settings: Settings | None = None) -> QuestionsResult:
     """Check a question set, and sort it by topic if requested."""
-    if request.model is not None and not request.topics:
-        raise InputError("a model has nothing to do here", column="--model", hint="add --topics")
     found = await read_set(request.dataset, request.wanted(), settings or load_settings(), request.as_of)
     if not found.questions:
         raise InputError(f"{request.dataset} has no such question", hint="; ".join(found.notes[:3]) or None)

@@ -589,6 +589,8 @@ PERFECT_INDEX = 100.0
 def _spread(request: PlanRequest, settings: Settings | None) -> tuple[float, float, float, str]:
     """Standard deviation, design effect and Brier index to plan with, and where they come from."""
     if request.sd is not None:
+        if request.pilot or request.forecasts is not None or request.runs:
+            raise InputError("is the spread, so a pilot has no effect", column="--sd", hint="leave one of them out")
         return request.sd, 1.0, USUAL_INDEX, "as given; targets are assumed independent"
     if len(request.pilot) != 2 or (request.forecasts is None and not request.runs):
         hint = "give --sd, or two forecasters FIRST SECOND with -f and -o, or with --run"

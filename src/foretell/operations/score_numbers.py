@@ -28,6 +28,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import NumericRange
 from foretell.report.terminal import TextColumn, show_text
+from foretell.request import flags
 from foretell.scoring.table_input import (
     ColumnRule,
     InputTable,
@@ -135,6 +136,13 @@ def is_number_table(source: TableSource) -> bool:
     return "p" not in columns and "value" in columns and bool({"level", "sample"} & columns)
 
 
+FOR_PROBABILITIES = (
+    *("combine", "weights", "by", "metric", "reference", "cluster"),
+    *("missing", "gamma", "fee", "metrics", "anchors", "costs"),
+)
+"""Options of `score` that only forecasts of probabilities have a use for."""
+
+
 def score_numbers(request: ScoreRequest) -> NumberScores | None:
     """CRPS and coverage of quantiles or samples; None if the forecasts are probabilities.
 
@@ -143,6 +151,11 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
     """
     if not is_number_table(request.forecasts):
         return None
+    for name in FOR_PROBABILITIES:
+        info = ScoreRequest.model_fields[name]
+        if getattr(request, name) != info.get_default():
+            hint = "leave it out"
+            raise InputError("has no effect on forecasts of a number", column=flags(name, info)[-1], hint=hint)
     with (
         open_duckdb() as con,
         open_table(request.forecasts, "forecasts", con) as forecasts,

@@ -98,8 +98,13 @@ def tournament_spec(request: TournamentFields, settings: Settings, questions: st
     written: Any = {} if request.spec is None else parse_yaml(read_text(request.spec))
     if not isinstance(written, dict):
         raise InputError("is not a run's spec", path=request.spec)
+    given = cast("Row", written)
+    if "questions" in given:
+        raise InputError("come from the tournament", path=request.spec, column="questions", hint="leave them out")
+    if given.get("mode", "live") != "live":
+        raise InputError("a tournament is always live", path=request.spec, column="mode", hint="leave it out")
     try:
-        spec = spec_from_mapping(cast("Row", written) | {"questions": questions, "mode": "live"})
+        spec = spec_from_mapping(given | {"questions": questions, "mode": "live"})
     except InputError as error:
         raise error.at(path=request.spec) from None
     if spec.clairvoyant:

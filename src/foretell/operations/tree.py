@@ -222,19 +222,33 @@ async def grow(
     prepared = prepare_tree(request, settings)
     for notice in prepared.notices:
         tell(notice)
-    file = next((path for path in request.out if path.suffix == ".json"), None)
-    output = TreeOutput(file=file, watch=watch)
+    output = TreeOutput(watch=watch)
     await execute_run(prepared, settings, trees=output)
     with closing(RunStore(settings.store)) as store:
         result = stored_tree(store, prepared.spec, prepared.questions[0], settings)
-    path = file or result.path
-    write_tree(path, result.tree)  # Also where the same request was answered before, into another file.
-    for other in request.out:
-        if other != path:
-            text = format_tree(TreeFile(tree=result.tree), _format_of(other), report_facts(path))
-            write_atomically(other, text.encode())
-    files = tuple(dict.fromkeys((path, *request.out)))
-    return replace(result, path=path, files=files, cautions=(*result.cautions, *output.warnings))
+    write_tree(result.path, result.tree)  # Also if it was deleted since the same request was answered before.
+    for path in request.out:
+        if _format_of(path) == "json":
+            _copy_tree(result, path)
+        else:
+            text = format_tree(TreeFile(tree=result.tree), _format_of(path), report_facts(result.path))
+            write_atomically(path, text.encode())
+    return replace(result, files=(result.path, *request.out), cautions=(*result.cautions, *output.warnings))
+
+
+def _copy_tree(result: TreeResult, path: Path) -> None:
+    """Write a grown tree to another file, with its notebooks beside it."""
+    nodes = dict(result.tree.nodes)
+    for id, node in nodes.items():
+        notebook = result.path.parent / node.grounding.notebook if node.grounding and node.grounding.notebook else None
+        if notebook is not None and notebook.is_file():
+            assert node.grounding is not None
+            copied = Path(f"{path.stem}_notebooks", notebook.name)
+            (path.parent / copied).parent.mkdir(parents=True, exist_ok=True)
+            for file in filter(Path.is_file, (notebook, data_path(notebook))):
+                shutil.copy(file, (path.parent / copied).with_name(file.name))
+            nodes[id] = replace(node, grounding=replace(node.grounding, notebook=copied.as_posix()))
+    write_tree(path, replace(result.tree, nodes=nodes))
 
 
 grow_tree = operation(TreeRequest)(grow)

@@ -16,6 +16,7 @@ from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
+from foretell.request import errors_name_fields
 from foretell.runs.event_loop import run_sync
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
@@ -121,7 +122,8 @@ def backtest(
     chosen = [as_forecaster(one) for one in several]
     resolutions: tuple[Resolution, ...] = ()
     if isinstance(questions, str | Path):
-        questions = open_benchmark(str(questions), wanted=SetFilter(late_text=late_text))
+        with errors_name_fields():
+            questions = open_benchmark(str(questions), wanted=SetFilter(late_text=late_text))
     if isinstance(questions, Benchmark):
         asked, late = questions.questions.questions, questions.questions.quarantined
         resolutions, past = questions.questions.resolutions, past or questions.past

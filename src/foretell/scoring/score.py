@@ -1,7 +1,7 @@
 """From a joined table to a scoreboard: every metric with its interval, every difference, and completion rates."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
+from foretell.request import errors_name_fields
 from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
@@ -64,6 +65,7 @@ class ScoringOptions:
     resampling: Resampling = SCORE_RESAMPLING
 
 
+@errors_name_fields()
 def score(
     forecasts: TableSource,
     outcomes: TableSource | None = None,
@@ -77,16 +79,24 @@ def score(
     Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
     a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
     for a run, for a backtest of a named question set, and if the forecasts have a column `outcome`. `options` are
-    the fields of `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
+    the fields of `ReadOptions` and `ScoringOptions`: `score(f, o, by=("source",), drop_unknown=True)`.
 
     >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
     >>> round(board.scores[0].metrics["brier"].estimate, 3)
     0.04
     """
     forecasts, outcomes, found = _sources(forecasts, outcomes)
-    table = read_table(forecasts, outcomes, reading or found)
+    reading, options = _split_options(reading or found, options)
+    table = read_table(forecasts, outcomes, reading)
     lists = {name: (value,) for name in ("by", "metrics") if isinstance(value := options.get(name), str)}
     return score_table(table, replace(scoring or ScoringOptions(), **options | lists))
+
+
+def _split_options(reading: ReadOptions | None, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:
+    """Apply the options that say how to read tables, and return the others."""
+    names = {one.name for one in fields(ReadOptions)} & options.keys()
+    changed = replace(reading or ReadOptions(), **{name: options[name] for name in names})
+    return changed, {name: value for name, value in options.items() if name not in names}
 
 
 def _sources(
@@ -317,6 +327,7 @@ class PairComparison:
         return rows_as_html(self.rows())
 
 
+@errors_name_fields()
 def compare(
     forecasts: TableSource,
     outcomes: TableSource | None,
@@ -328,7 +339,7 @@ def compare(
 ) -> PairComparison:
     """Whether the first forecaster is better than the second, and by more than noise, on the targets both answered.
 
-    `options` are the fields of `ScoringOptions`, as in `score`.
+    `options` are the fields of `ReadOptions` and `ScoringOptions`, as in `score`.
 
     >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
     ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]
@@ -336,9 +347,10 @@ def compare(
     >>> round(compare(rows, happened, "bold", "shy", metric="brier").differences[0].comparison.diff, 2)
     -0.15
     """
-    scoring = replace(ScoringOptions(anchors=False), **options)
     forecasts, outcomes, found = _sources(forecasts, outcomes)
-    return compare_pair(read_table(forecasts, outcomes, reading or found), first, second, scoring)
+    reading, options = _split_options(reading or found, options)
+    scoring = replace(ScoringOptions(anchors=False), **options)
+    return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
 
 
 def compare_pair(

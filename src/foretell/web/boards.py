@@ -41,6 +41,7 @@ LARGE = 100_000
 T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 _FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
+_SPECS_SQL = "select name, spec from entry where arena = ? order by id"
 _RESULTS_SQL = "select count(*), coalesce(max(told_at), '') from outcome where arena = ?"
 
 
@@ -113,8 +114,8 @@ def _in_time(job: Future[BoardPage]) -> BoardPage | None:
         return None
 
 
-def _body(key: _BoardKey, view: BoardView) -> str:
-    """Render a board; its links keep the filters and choices of the page."""
+def _body(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> str:
+    """Render a board, with how each entry forecasts; its links keep the filters and choices of the page."""
     arena, filters, choice = key
     chosen = {
         one.name: value
@@ -127,7 +128,7 @@ def _body(key: _BoardKey, view: BoardView) -> str:
         asked = urlencode(chosen | query, doseq=True)
         return link_to(kind, *ids) + (f"?{asked}" if asked else "")
 
-    return render("arena_board.html", view, arena=arena, more=more)
+    return render("arena_board.html", view, arena=arena, more=more, methods=methods)
 
 
 class KeptResults:
@@ -256,7 +257,7 @@ class LeaderboardCache:
         arena, filters, choice = key
         chosen = self._chosen(arena, filters)
         view = first_view(chosen)
-        body = _body(key, first_board_view(view, chosen.entries, choice))
+        body = _body(key, first_board_view(view, chosen.entries, choice), self._methods(arena))
         headline, finding = arena_headline(view), arena_finding(view)
         made = BoardPage(headline=headline, finding=finding, body=body, note=RANKING_ONLY, state=state)
         self._keep_page(key, made)
@@ -269,13 +270,21 @@ class LeaderboardCache:
         view = board_view(report, choice)
         parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
         headline, finding = arena_headline(report.view), arena_finding(report.view)
-        made = BoardPage(headline=headline, finding=finding, body=_body(key, view), parts=parts, state=state)
+        body = _body(key, view, self._methods(arena))
+        made = BoardPage(headline=headline, finding=finding, body=body, parts=parts, state=state)
         self._keep_page(key, made)
         if (filters, choice) == (ArenaFilters(), BoardChoice()):
             kept = {"version": page_version(), **vars(made)}
             with suppress(OSError):
                 write_atomically(self._page_file(arena), json.dumps(kept).encode())
         return made
+
+    def _methods(self, arena: str) -> dict[str, str]:
+        """Return the forecaster of each entry, and its model without the address of a server."""
+        specs = {name: json.loads(spec) for name, spec in self._database.read(_SPECS_SQL, (arena,))}
+        models = {name: str((spec.get("models") or {}).get("agent", "")) for name, spec in specs.items()}
+        told = {name: (str(spec.get("forecaster", "")), models[name].partition("@")[0]) for name, spec in specs.items()}
+        return {name: " · ".join(filter(None, parts)) for name, parts in told.items()}
 
     def _page_file(self, arena: str) -> Path:
         mark = hashlib.sha256(f"{self._database.place}\0{arena}".encode()).hexdigest()[:16]

@@ -1,9 +1,11 @@
 """The request to ask a question, and the fields that all requests that use models share."""
 
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from math import inf
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -11,6 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from foretell.data.datasets.question_set import LateText
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
+from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
@@ -144,6 +147,14 @@ class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # py
     foretell ask "Will it snow in Oslo before Christmas?" --closes 2026-12-24 --model openai:NAME --search brave
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {
+        "model": (
+            "roles search model_price temperature effort max_tokens tier reply_seconds seed trials combine "
+            + " ".join(one.name for one in fields(AgentOptions))
+        ),
+        "as_of": "late_text",
+        "options": "exclusivity",
+    }
     question: str = setting(
         help="The question, worded so that anyone could check the answer.", argument=True, min_length=1, max_length=5000
     )
@@ -193,6 +204,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # py
 
     @model_validator(mode="after")
     def _several_options(self) -> Any:
+        if self.options and self.price is not None:
+            raise InputError("is for a question with the answer yes or no", column="--price", hint="leave it out")
+        if not self.network and self.model is not None and not os.environ.get("FORETELL_NETWORK"):
+            problem = "has no effect with --model: a model and its search engines decide what they contact"
+            raise InputError(problem, column="--no-network", hint="leave one of them out")
         if len(self.options) == 1 and self.exclusivity == "exactly one":
             raise ValueError("one of how many? name at least two outcomes, or ask a question with the answer yes or no")
         return self

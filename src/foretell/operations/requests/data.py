@@ -1,8 +1,9 @@
 """Requests about questions and data: backtests, question sets, data sets of your own, prompts, the corpus."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from foretell.data.datasets.question_set import LateText, SetFilter, SetStatus
 from foretell.questions.errors import InputError
@@ -93,6 +94,7 @@ class QuestionsRequest(ListingFields):
     foretell questions kalshi:KXFED --closes-before 2027-01-01
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"topics": "model"}
     dataset: str = setting(help=SET_HELP, argument=True)
     as_of: str | None = setting(None, "Date for rows without one (default: now).", metavar="DATE")
     topics: bool = setting(False, "Sort every question into one of ten topics.")
@@ -123,6 +125,10 @@ class DataPullRequest(OperationRequest):
     Intact files are not downloaded again; outcomes are updated.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {
+        "source=prophet-arena": "dataset",
+        "source=forecastbench": "rounds latest prices url",
+    }
     source: Literal["forecastbench", "prophet-arena"] = setting(help="The source.", argument=True)
     dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -65,6 +65,7 @@ class ShowRequest(OperationRequest):
     Chromium on this machine.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"question": "as_of"}
     run: str = RUN
     question: str | None = setting(None, "One question, with every step.", argument=True, max_length=2000)
     as_of: str | None = setting(

@@ -1,7 +1,8 @@
 """Requests that score and compare forecasts, and those that learn from outcomes how to correct them."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
 
@@ -258,6 +259,7 @@ class EnsembleRequest(_PastRequest):
       foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"method=greedy": "steps replacement"}
     method: Literal["greedy", "skill", "pooled", "best", "equal"] = setting(
         "greedy", "Add the best step by step, weight by past skill, stack log-odds, take the best so far, or use "
         "equal weights.",

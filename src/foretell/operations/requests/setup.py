@@ -1,7 +1,8 @@
 """Requests to set up and try foretell: servers, settings files, the demo, models, services, the doctor."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from foretell.request import OperationRequest, setting
 
@@ -31,6 +32,7 @@ class ServeRequest(OperationRequest):
     contains the access token. Everything is also available as JSON, see /openapi.json.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"example": "home"}
     host: str = setting("127.0.0.1", "Address to listen on. With any other address, every request needs the token.")
     port: int = setting(8400, "Port to listen on; 0 picks a free one.", ge=0, le=65535)
     token: str | None = setting(
@@ -70,6 +72,7 @@ class McpRequest(OperationRequest):
     FORETELL_MCP_TOKEN; without one, a token is generated and printed.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"http": "port"}
     allow_spending: float | None = setting(
         None, "Hard limit in dollars for all calls together.", metavar="DOLLARS", ge=0
     )
@@ -97,6 +100,10 @@ class InitBotRequest(OperationRequest):
       foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {
+        "platform=forecastbench": "organization bucket",
+        "platform=metaculus or platform=prophet_arena": "tournament",
+    }
     folder: Path = setting(Path(), "Folder for the bot (default: the current one).", argument=True, metavar="[FOLDER]")
     platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
         "metaculus", "The platform.", flag="--for"

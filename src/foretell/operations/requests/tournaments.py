@@ -1,7 +1,8 @@
 """Requests to submit forecasts: exports, tournaments, the ledger, and the live arena."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -63,6 +64,12 @@ class SubmitRequest(ForecastBenchTeamFields):
     --bucket and FORECASTBENCH_TOKEN it is uploaded to your team's folder; without them, you upload it.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {
+        "to=forecastbench": " ".join([*ForecastBenchTeamFields.model_fields, "bucket"]),
+        "to=metaculus": "post clip",
+        "to=prophet-arena": "agent window",
+        "to=metaculus or to=prophet-arena": "comment",
+    }
     source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
     to: Literal["forecastbench", "metaculus", "prophet-arena"] = setting(help="The platform.")
     degraded: bool = _DEGRADED
@@ -177,6 +184,10 @@ class ForecastBenchRoundRequest(TournamentFields):
     such as `gcloud auth print-access-token` prints. Without --bucket, you are told where the file is.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {
+        "model or spec": "search trials model_price stop_before",
+        "bucket or practice": "overwrite",
+    }
     round: str = setting(
         "latest", "Due date of the round, or latest.", argument=True, metavar="[DATE|latest]", max_length=20
     )

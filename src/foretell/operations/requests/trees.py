@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, field_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -41,6 +41,7 @@ class TreeRequest(ResearchRequest):
     foretell tree "The ECB cuts its deposit rate by 31 March 2027." --closes 2027-03-31 --model openai:NAME
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"grounder=deep or grounder=auto": "deep_model"}
     claim: str = setting(help="A claim that will turn out true or false.", argument=True, min_length=1, max_length=5000)
     grounder: str = _GROUNDER
     rule: str = _RULE
@@ -76,7 +77,8 @@ class TreeRequest(ResearchRequest):
     unsandboxed: bool = _UNSANDBOXED
     out: tuple[Path, ...] = setting(
         (),
-        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated.",
+        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated. "
+        "The tree itself is stored in the home.",
         metavar="FILE",
     )
 
@@ -137,6 +139,7 @@ class TreeExportRequest(TreeFileRequest):
     changes numbers.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"to=problog or to=bif": "scaling"}
     to: Literal["problog", "bif", "dot", "mermaid", "markdown", "html", "json"] = setting(help="The format.")
     out: Path | None = setting(None, "File to write to; without it, standard output.", flag="-o/--out", metavar="FILE")
     scaling: Scaling | None = setting(
@@ -165,6 +168,7 @@ class TreeNotebookRequest(TreeFileRequest):
     differs, or if a notebook or its data is missing.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"verify": "unsandboxed"}
     claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
     folder: Path | None = setting(None, "Copy the notebooks and their data into this folder.", metavar="FOLDER")
     verify: bool = setting(False, "Run every cell again and compare.")
@@ -287,6 +291,7 @@ class TreeGroundRequest(_TreeResearchRequest):
     uncertainty. Numbers above are recomputed; claims judged as a whole from the old reports are marked stale.
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"grounder=deep or grounder=auto": "deep_model"}
     claims: tuple[ShortText, ...] = setting((), "Ids of the leaves.", argument=True, metavar="[CLAIM]...")
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
@@ -304,6 +309,7 @@ class TreeExpandRequest(_TreeResearchRequest):
     foretell tree expand t.json P1.2 --leaves 5 --model openai:NAME --search brave
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"grounder=deep or grounder=auto": "deep_model"}
     claim: str = setting(help="Id of the leaf.", argument=True, min_length=1, max_length=200)
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
@@ -345,6 +351,7 @@ class TreeDiffRequest(OperationRequest):
 class TreeHistoryRequest(OperationRequest):
     """List the versions of the tree in TREE: who changed what, when and why. With --restore, go back to one."""
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"restore": "who why"}
     tree: TreePath = _TREE
     restore: int | None = setting(None, "Make this version the newest one.", ge=1)
     who: str | None = _WHO

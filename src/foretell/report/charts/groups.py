@@ -26,6 +26,7 @@ from foretell.report.charts.svg import (
     figure,
     line,
     mark,
+    polygon,
     polyline,
     rect,
     responsive,
@@ -37,9 +38,12 @@ from foretell.report.charts.svg import (
 from foretell.report.markup import Markup, element, join, shorten
 from foretell.report.numbers import bracket, column_name, estimate, number, percent, signed
 from foretell.scoring.breakdown import UNKNOWN, Breakdown
+from foretell.scoring.table import CROWD
 
 MOST = 12
 """Maximum number of forecasters in one chart."""
+FEW_LINES = 3
+"""Maximum number of lines that are drawn with whiskers, if the market is among them."""
 ROW, HEAD, FOOT = 15.0, 22.0, 20.0
 """Heights in a panel: of a forecaster's row, of the heading above and of the axis below."""
 
@@ -84,10 +88,14 @@ class _ByGroup:
 
     def lines(self, width: float) -> Chart:
         """Draw ordered groups: a line for each forecaster, with its name at the end."""
-        found, top = self.found, 34.0
+        found = self.found
+        # Whiskers of many lines would hide each other: then only the market has its interval, as a band.
+        banded = CROWD if CROWD in self.names and len(self.names) > FEW_LINES else None
+        top = 44.0 if banded else 34.0
         room = min(150.0, max(60.0, max(len(name) for name in self.names) * LETTER), width * 0.3)
         left, right, bottom = 46.0, width - room - 22, top + 210.0
-        y, step = covering(self.values, bottom, top), (right - left) / len(found.groups)
+        values = [v for name in self.names for _, one in _known(found, name) for v in _shown(one, name, banded)]
+        y, step = covering(values if banded else self.values, bottom, top), (right - left) / len(found.groups)
         middle = [left + (g + 0.5) * step for g in range(len(found.groups))]
         parts: list[Markup] = []
         every = max(1, math.ceil(len(found.groups) * (max(map(len, found.groups)) * LETTER + 8) / (right - left)))
@@ -95,15 +103,22 @@ class _ByGroup:
             parts.append(text(middle[g], bottom + 15, found.groups[g], "s m"))
             parts.append(text(middle[g], bottom + 28, f"n {found.n[g]:,}", "xs m k"))
         ends: list[EndLabel] = []
+        if banded:
+            inside = [
+                (middle[g], y(one.low), y(one.high)) for g, one in _known(found, banded) if math.isfinite(one.low)
+            ]
+            edge = [(x, low) for x, low, _ in inside] + [(x, high) for x, _, high in reversed(inside)]
+            parts += [polygon(edge, f"f-{self.styles[banded].colour} band")] if len(inside) > 1 else []
         for s, name in enumerate(self.names):
             style = self.styles[name]
-            shift = (s - (len(self.names) - 1) / 2) * min(9.0, step / (len(self.names) + 1))
+            shift = 0.0 if banded else (s - (len(self.names) - 1) / 2) * min(9.0, step / (len(self.names) + 1))
             known = _known(found, name)
             run = [(middle[g] + shift, y(one.estimate)) for g, one in known if found.groups[g] != UNKNOWN]
             parts += [polyline(run, f"{style.stroke} soft bold")] if len(run) > 1 else []
             for g, one in known:
                 x = middle[g] + shift
-                whisker = line(x, y(one.low), x, y(one.high), f"l-{style.colour}") if math.isfinite(one.low) else None
+                drawn = math.isfinite(one.low) and not banded
+                whisker = line(x, y(one.low), x, y(one.high), f"l-{style.colour}") if drawn else None
                 dot = mark(x, y(one.estimate), style, tip=self._tip(name, g, one), together=f"g{g}")
                 parts.append(_drawn(whisker, dot, found, name, g))
             if run:
@@ -114,6 +129,7 @@ class _ByGroup:
             bottom + 36,
             f"{self.title}: {', '.join(self.names)}",
             text(4, 16, self.title, "h"),
+            *([text(4, 29, "band: 95 % interval of the market", "xs k")] if banded else []),
             y_axis(y, left, right),
             *zero,
             *parts,
@@ -178,6 +194,11 @@ class _ByGroup:
             for name in self.names
             for g, one in _known(self.found, name)
         ]
+
+
+def _shown(one: Interval, name: str, banded: str | None) -> tuple[float, ...]:
+    """Return the values that are drawn of a score: all of the market's, the estimates of the others."""
+    return (one.estimate, one.low, one.high) if name == banded and math.isfinite(one.low) else (one.estimate,)
 
 
 def _known(found: Breakdown, name: str) -> list[tuple[int, Interval]]:

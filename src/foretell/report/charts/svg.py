@@ -400,6 +400,11 @@ def polyline(points: Sequence[tuple[float, float]], style: str) -> Markup:
     return element("path", d="M" + "L".join(_at(x, y) for x, y in points), class_=style + " no")
 
 
+def polygon(points: Sequence[tuple[float, float]], style: str) -> Markup:
+    """Draw a filled area."""
+    return element("path", d="M" + "L".join(_at(x, y) for x, y in points) + "Z", class_=style)
+
+
 def rect(x: float, y: float, width: float, height: float, style: str, *, tip: str | None = None) -> Markup:
     """Draw a rectangle, optionally with a tooltip."""
     children = () if tip is None else (element("title", tip),)

@@ -14,6 +14,7 @@ from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.requests.scoring import ScoreRequest
+from foretell.operations.runs import question_set
 from foretell.operations.score import ScoreResult, score
 from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
@@ -321,8 +322,21 @@ def show_comparison(
         "first": first,
         "second": second,
         "offered": _comparable(here, choices["choices"], (first, second)) if nothing else {},
+        "sets": [] if study or arena else _same_sets(here, choices["choices"]),
+        "arenas": [] if study or arena else [row["name"] for row in arena_rows(here.store) if row["settled"]],
     }
     return html_page(request, "compare.html", study, **more)
+
+
+def _same_sets(here: WebState, choices: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return the question sets that several runs answered, each with these runs."""
+    names, groups = {one["id"]: one["name"] for one in choices}, dict[str, dict[str, Any]]()
+    for run, spec in here.store.specs():
+        digest = str(spec.get("questions", {}).get("digest", ""))
+        if digest and run in names:
+            group = groups.setdefault(digest, {"title": question_set(spec), "runs": {}})
+            group["runs"][run] = names[run]
+    return [group for group in groups.values() if len(group["runs"]) > 1]
 
 
 def _comparable(

@@ -17,7 +17,8 @@ router = APIRouter()
 MOST, LOOKED_AT = 20, 500
 """Maximum number of results of each kind, and of questions searched for them."""
 _QUESTIONS_SQL = """
-select run, body from question where lower(body) like ? escape '\\' order by run desc, due desc limit ?"""
+select question.run, run.name, body from question join run on run.id = question.run
+where lower(body) like ? escape '\\' order by question.run desc, due desc limit ?"""
 
 
 @json_and_page(router, "/api/find", "/find", "find.html", tags=["home"])
@@ -42,9 +43,9 @@ def find(
 def _questions(here: WebState, low: str) -> list[dict[str, Any]]:
     pattern = low.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     found: dict[str, dict[str, Any]] = {}
-    for run, body in here.store.database.read(_QUESTIONS_SQL, (f"%{pattern}%", LOOKED_AT)):
+    for run, name, body in here.store.database.read(_QUESTIONS_SQL, (f"%{pattern}%", LOOKED_AT)):
         question = from_json(body, Question)
         if low in question.text.casefold():
-            row = {"run": run, "id": question.id, "due": question.due.isoformat(), "text": question.text}
-            found.setdefault(question.text, row)
+            row = {"run": run, "called": name or f"run {run[:8]}", "id": question.id, "due": question.due.isoformat()}
+            found.setdefault(question.text, {**row, "text": question.text})
     return list(found.values())[:MOST]

@@ -33,7 +33,7 @@ from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin, parents_of
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
-from foretell.forecasters.tree.what_if import apply_scenario
+from foretell.forecasters.tree.what_if import apply_scenario, resynthesize
 from foretell.operations.requests.trees import (
     TREE_FORMATS,
     TreeListRequest,
@@ -373,18 +373,31 @@ def _scenario(tree: Tree, circuit: Circuit, scenario: Scenario) -> dict[str, Any
 @json_and_page(
     router, "/api/tree/claim/{claim}/{name:path}", "/trees/claim/{claim}/{name:path}", "claim.html", **NO_TREE
 )
-def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
-    """One claim with its evidence, its effect on the answer, and who changed it."""
-    tree, grounding = file.tree, node.grounding or Grounding()
+def read_claim(
+    here: CurrentState,
+    file: KnownTree,
+    node: KnownClaim,
+    name: str,
+    set: Annotated[tuple[str, ...], Query(max_length=2000)] = (),
+) -> dict[str, Any]:
+    """One claim with its evidence, its effect on the answer, and who changed it.
+
+    With `set` (`set=P2.1=0.3`, repeated), the numbers are those of that what-if; nothing is stored.
+    """
+    edits = tuple(SetP(id=id, p=p) for id, p in numbers_by_name(set).items())
+    tree = resynthesize(file.tree, edits) if edits else file.tree
+    grounding = node.grounding or Grounding()
     versions = [one for one in read_history(tree_path(here.settings, name)) if node.id in one.changed]
     return {
         "tree": name,
         "id": node.id,
         "claim": node.claim,
-        "p": node.p,
+        "p": tree.nodes[node.id].p,
+        "before": node.p,
+        "what_if": len(edits),
         "pinned": node.pinned is not None,
         "how": link_in_words(node),
-        "numbers": link_in_numbers(tree, node),
+        "numbers": link_in_numbers(tree, tree.nodes[node.id]),
         "causality": node.causality,
         "key_factor": node.key_factor or grounding.key_factor,
         "report": node.report,
@@ -404,7 +417,7 @@ def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str)
         "parents": [other.id for other in tree.nodes.values() if node.id in other.children],
         "above": _way_up(tree, node.id),
         "slope": next((one.slope for one in sensitivities(tree) if one.id == node.id), None),
-        "stale_parts": len(stale_parts(tree)),
+        "stale_parts": len(stale_parts(file.tree)),
         "versions": [
             {"version": one.version, "at": one.at.isoformat(), "who": one.who, "why": one.why}
             for one in reversed(versions[-VERSIONS_SHOWN:])

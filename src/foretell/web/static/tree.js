@@ -1,7 +1,7 @@
 // What-if in the page: the operations of the tree are run here, the same list that Python runs.
 import { run } from './circuit.js';
 import { TreeCanvas, shape } from './tree_canvas.js';
-import { openPanel } from './tree_panel.js';
+import { openPanel, recount } from './tree_panel.js';
 
 const circuit = JSON.parse(document.getElementById('circuit').textContent);
 const part = (id) => document.getElementById(id);
@@ -43,7 +43,7 @@ function update() {
   tell();
   later(redraw);
   clearTimeout(resting);
-  resting = setTimeout(() => { slopes(); keepInAddress(); }, 150);
+  resting = setTimeout(() => { slopes(); keepInAddress(); recount(changes()); }, 150);
 }
 
 const redraw = () => graph.draw();
@@ -362,6 +362,7 @@ function pick(id) {
   if (!card || 'still' in canvas.dataset) return;
   for (const one of find('.claim.picked')) one.classList.remove('picked');
   card.classList.add('picked');
+  recount(changes());
   openPanel(card.querySelector('.id').href);
 }
 

@@ -1,27 +1,60 @@
 // The panel beside the tree: pages about a claim, their forms and what they lead to, shown without leaving the tree.
 const panel = document.getElementById('panel');
 const LOOK = 700; // milliseconds between two looks at work that goes on
-let turn = 0;
+const LONGEST = 16_000; // characters of a what-if that a server takes in an address
+let turn = 0, whatIf = '';
 
 export async function openPanel(address) {
-  await show(fetch(address, { headers: { Accept: 'text/html' } }));
+  await show(asked(address));
 }
 
-async function show(asked) {
-  const mine = ++turn;
-  const answer = await asked.catch(() => null);
-  const page = answer && new DOMParser().parseFromString(await answer.text(), 'text/html');
+// A claim is asked for with the numbers of the what-if that is on the screen.
+function asked(address) {
+  const at = new URL(address, location.href);
+  if (at.pathname.startsWith('/trees/claim/')) at.search = whatIf.length <= LONGEST ? whatIf : '';
+  return fetch(at, { headers: { Accept: 'text/html' } });
+}
+
+const read = async (answer) => new DOMParser().parseFromString(await answer.text(), 'text/html');
+
+export function recount(sets) {
+  const query = sets.map(([id, p]) => `set=${encodeURIComponent(`${id}=${p}`)}`).join('&');
+  if (query === whatIf) return;
+  whatIf = query;
+  refresh();
+}
+
+// Other numbers for the claim in the panel: only they are replaced, so that nothing typed there is lost.
+async function refresh() {
+  const [mine, query] = [turn, whatIf];
+  if (!panel.querySelector('[data-part]')) return;
+  const answer = await asked(panel.dataset.at).catch(() => null);
+  const page = answer?.ok ? await read(answer) : null;
+  if (mine !== turn || query !== whatIf || !page) return;
+  for (const part of page.querySelectorAll('[data-part]')) panel.querySelector(`[data-part=${part.dataset.part}]`)?.replaceChildren(...lowered(part).childNodes);
+}
+
+async function show(asking) {
+  const mine = ++turn, query = whatIf;
+  const answer = await asking.catch(() => null);
+  const page = answer && await read(answer);
   if (mine !== turn) return;
   const found = page?.querySelector('[data-panel]') ?? page?.querySelector('main');
   if (!found) { panel.textContent = 'The server did not answer. Nothing is known to have happened; read the page again.'; return; }
   for (const one of found.querySelectorAll('noscript')) one.remove(); // Parsed apart, what is for browsers without scripts is there.
-  for (const [from, to] of [['h3', 'h4'], ['h2', 'h3'], ['h1', 'h2']]) for (const head of found.querySelectorAll(from)) renamed(head, to);
-  panel.replaceChildren(...found.childNodes);
+  panel.replaceChildren(...lowered(found).childNodes);
   panel.dataset.at = answer.url;
   prepare();
+  if (query !== whatIf) refresh();
   const box = panel.getBoundingClientRect();
   if (box.top > innerHeight - 80 || box.bottom < 80) panel.scrollIntoView({ block: 'start' });
   if (found.dataset.panel === 'going') setTimeout(() => { if (mine === turn) openPanel(answer.url); }, LOOK);
+}
+
+// Headings one level lower, as parts of another page.
+function lowered(found) {
+  for (const [from, to] of [['h3', 'h4'], ['h2', 'h3'], ['h1', 'h2']]) for (const head of found.querySelectorAll(from)) renamed(head, to);
+  return found;
 }
 
 function renamed(head, name) {
