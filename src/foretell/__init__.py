@@ -12,7 +12,7 @@ HOMES = {
     "foretell.operations.requests.asking": "AskRequest",
     "foretell.operations.requests.runs": "RunRequest ShowRequest",
     "foretell.operations.requests.trees": "TreeRequest WhatIfRequest",
-    "foretell.operations.run": "ReplayResult RunResult ShowResult replay resume_run run show",
+    "foretell.operations.run": "ReplayResult RunResult ShowResult replay resume_run run run_again show",
     "foretell.operations.runs": "RunsResult StoppedRun list_runs stop_run",
     "foretell.operations.studies": "study",
     "foretell.operations.tournament": "TournamentResult",

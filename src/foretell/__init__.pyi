@@ -116,6 +116,7 @@ __all__ = [
     "resume_run",
     "resynthesize_tree",
     "run",
+    "run_again",
     "score",
     "score_arena",
     "score_table",
@@ -706,11 +707,12 @@ def list_runs(
     model: str = "",
     questions: str = "",
     archived: bool = False,
+    sort: Literal["date", "score", "cost", "name"] = "date",
     limit: int | None = None,
     offset: int = 0,
     settings: Settings | None = None,
 ) -> RunsResult:
-    """List the runs on this machine, newest first.
+    """List the runs on this machine.
 
     Args:
         find: Only runs whose name, note, tag, model or questions contain this text.
@@ -719,6 +721,7 @@ def list_runs(
         model: Only runs that use this model or, without a model, this forecaster.
         questions: Only runs on this question set.
         archived: Include archived runs.
+        sort: Order: date (newest first), score (best first), cost (highest first) or name (A to Z).
         limit: Maximum number of runs.
         offset: Skip this many.
     """
@@ -759,9 +762,9 @@ def resume_run(
     run: str,
     *,
     set: Mapping[str, str] = ...,
-    reason: str = "",
     concurrency: int = 50,
     where: Literal["auto", "here", "workers", "both"] = "auto",
+    reason: str = "",
     settings: Settings | None = None,
 ) -> RunResult:
     """Continue a stored run: answer open and failed cells without paying for anything twice.
@@ -769,9 +772,9 @@ def resume_run(
     Args:
         run: Name or id of the run; the beginning of the id is enough.
         set: Change a setting, such as budget.run=20; null removes it.
-        reason: Retry only what failed for this reason, as the run's page names it.
         concurrency: How many questions to work on at the same time.
         where: Where to run, as in `foretell run`.
+        reason: Retry only what failed for this reason, as the run's page names it.
     """
 
 def resynthesize_tree(
@@ -860,6 +863,23 @@ def run(
         where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
         extend: Add new questions to the existing run of this spec, instead of starting another.
         folder: Also write tables of forecasts and outcomes into this folder.
+    """
+
+def run_again(
+    run: str,
+    *,
+    set: Mapping[str, str] = ...,
+    concurrency: int = 50,
+    where: Literal["auto", "here", "workers", "both"] = "auto",
+    settings: Settings | None = None,
+) -> RunResult:
+    """Run a stored run again as a new run, with the next free seed.
+
+    Args:
+        run: Name or id of the run; the beginning of the id is enough.
+        set: Change a setting, such as budget.run=20; null removes it.
+        concurrency: How many questions to work on at the same time.
+        where: Where to run, as in `foretell run`.
     """
 
 def show(

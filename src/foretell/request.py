@@ -218,45 +218,81 @@ def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
     return tuple(spelled.split("/"))
 
 
+def title_of(name: str, info: FieldInfo) -> str:
+    """Return the label of a field in forms.
+
+    >>> title_of("as_of", setting(None, "Ask as of then."))
+    'As of'
+    """
+    return info.title or name.replace("_", " ").capitalize()
+
+
 COMMAND_OR_FLAG = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-z][a-z-]*")
 
 
-@contextmanager
-def errors_name_fields(request: type[OperationRequest] | None = None) -> Generator[None]:
-    """Name the fields of a request in the errors raised inside, for callers that do not type commands.
+def name_fields(text: str, request: type[OperationRequest], *, titles: bool = False) -> str:
+    """Replace the flags in a text by the names of the request's fields or, with `titles`, by their labels in forms.
 
-    Errors name options as the command line spells them, because a flag can be told from any other word. A whole
-    command, such as `foretell doctor --repair`, stays as it is. Without a request, `--drop-unknown` is `drop_unknown`.
+    A whole command, such as `foretell doctor --repair`, stays as it is.
 
     >>> class Asked(OperationRequest):
     ...     network: bool = setting(True, "Use the network.")
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
-    >>> with errors_name_fields(Asked):
-    ...     raise InputError("not with --no-network", column="--run", hint="foretell data pull --latest")
-    Traceback (most recent call last):
-    foretell.questions.errors.InputError: field runs: not with `network=False` (foretell data pull --latest)
+    >>> name_fields("--run needs the network, so not with --no-network", Asked)
+    '`runs` needs the network, so not with `network=False`'
+    >>> name_fields("--run needs the network, so not with --no-network", Asked, titles=True)
+    '“Runs” needs the network, so not with “Network” set to no'
     """
-    fields = request.model_fields if request else {}
-    names = {flag: name for name, info in fields.items() for flag in flags(name, info)}
 
-    def field(flag: str) -> str:
-        positive = names.get(flag.replace("--no-", "--", 1))
-        if flag not in names and positive is not None:
-            return f"{positive}=False"
-        return names.get(flag, flag.removeprefix("--").replace("-", "_"))
+    def respelled(found: re.Match[str]) -> str:
+        if not found[0].startswith("-"):
+            return found[0]
+        name, negated = _field_of(found[0], request)
+        if titles and name in request.model_fields:
+            return f"“{title_of(name, request.model_fields[name])}”{' set to no' if negated else ''}"
+        return f"`{name}=False`" if negated else f"`{name}`"
 
-    def respelled(text: str) -> str:
-        return COMMAND_OR_FLAG.sub(lambda found: f"`{field(found[0])}`" if found[0][0] == "-" else found[0], text)
+    return COMMAND_OR_FLAG.sub(respelled, text)
 
+
+def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
+    """Return the field that a flag sets, and whether the flag negates it, as --no-network does."""
+    names = {spelled: name for name, info in request.model_fields.items() for spelled in flags(name, info)}
+    positive = names.get(flag.replace("--no-", "--", 1)) if flag not in names else None
+    return positive or names.get(flag, flag.removeprefix("--").replace("-", "_")), positive is not None
+
+
+@contextmanager
+def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, titles: bool = False) -> Generator[None]:
+    """Name the fields of a request in the errors raised inside, for callers that do not type commands.
+
+    Errors name options as the command line spells them, because a flag can be told from any other word. With `titles`,
+    fields go by their label in forms. Without a request, `--drop-unknown` is `drop_unknown`.
+
+    >>> class Asked(OperationRequest):
+    ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
+    >>> with errors_name_fields(Asked):
+    ...     raise InputError("is empty", column="--run", hint="foretell data pull --latest")
+    Traceback (most recent call last):
+    foretell.questions.errors.InputError: field runs: is empty (foretell data pull --latest)
+    >>> with errors_name_fields(Asked, titles=True):
+    ...     raise InputError("is empty", column="--run")
+    Traceback (most recent call last):
+    foretell.questions.errors.InputError: Runs: is empty
+    """
     try:
         yield
     except InputError as error:
-        error.problem = respelled(error.problem)
-        error.hint = error.hint and respelled(error.hint)
+        error.problem = name_fields(error.problem, request, titles=titles)
+        error.hint = error.hint and name_fields(error.hint, request, titles=titles)
         if error.column and error.column.startswith("--"):
-            error.column = ".".join([field(error.column.split()[0]), *error.column.split()[1:]])
-        elif error.column and error.column.lower() in fields:
+            flag, *rest = error.column.split()
+            error.column = ".".join([_field_of(flag, request)[0], *rest])
+        elif error.column and error.column.lower() in request.model_fields:
             error.column = error.column.lower()
+        if titles and error.column in request.model_fields:
+            title = title_of(error.column, request.model_fields[error.column])
+            error.problem, error.column = f"{title}: {error.problem}", None
         raise
 
 

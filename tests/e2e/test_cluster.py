@@ -17,7 +17,8 @@ from fakes.postgres import LocalPostgres
 from fakes.processes import ForkedCommand
 from fakes.stored_run import run_id_of
 from foretell.models import Journal
-from foretell.runs import RunStore
+from foretell.questions import Failure
+from foretell.runs import RunStore, cells_of
 
 Build = Callable[..., Any]
 
@@ -293,6 +294,39 @@ def test_workers_come_and_go(site: Site):
     site.ended(site.worker("--idle", "5", here=50))
     assert f"{CELLS} cells, 0 failed" in site.ended(running)
     assert len(site.answers()) == CELLS
+
+
+def test_what_failed_for_one_reason_is_retried_alone(place: Path | str, provider: BackgroundModels, build_house: Build):
+    """In one process with a file, and by a worker of its own with PostgreSQL; nothing is paid for twice."""
+    provider.reset()
+    shared = isinstance(place, str)
+    house = build_house(provider.url, count=3).with_environment(**({"FORETELL_DATABASE_URL": place} if shared else {}))
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    worker = house.start("worker", "--concurrency", "2", streams=streams) if shared else None
+    try:
+        run = house.run(house.spec(trials=2, combine="judged"))
+        once = provider.stats()["billed"]
+        with closing(RunStore(place if shared else house.home / "runs.db")) as store:
+            cells = list(cells_of(run, store.questions(run), 2))
+            before = essence(list(store.answers(run)))
+            for cell, error in zip(cells, ("timed out after 3 s", "timed out after 12 s", "no price"), strict=False):
+                made = {"question_id": cell.question.id, "forecaster": "agent", "as_of": cell.question.as_of}
+                assert store.finish_cell(cell.key, Failure(**made, trial=cell.trial, error=error))
+            strange = house.foretell("runs", "resume", run, "--reason", "bad weather")
+            assert (strange.returncode, "nothing failed for that reason" in strange.stderr) == (2, True)
+            told = house.foretell("runs", "resume", run, "--reason", "timed out after 3 s")
+            assert (told.returncode, "2 cells, 0 failed" in told.stdout) == (0, True), told.stdout + told.stderr
+            row = store.run(run)
+            assert row is not None
+            assert (row.done, row.failed) == (8, 1)
+            assert [answer.error for answer in store.answers(run) if isinstance(answer, Failure)] == ["no price"]
+            assert house.foretell("runs", "resume", run).returncode == 0
+            assert essence(list(store.answers(run))) == before
+        assert provider.stats()["billed"] == once
+    finally:
+        if worker is not None:
+            worker.send_signal(signal.SIGTERM)
+            worker.communicate(timeout=PATIENCE)
 
 
 def test_a_run_started_twice_that_also_works_pays_once(site: Site):

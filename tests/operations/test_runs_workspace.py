@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from foretell import resume_run, run, score
+from foretell import resume_run, run, run_again, score
 from foretell.models.database import SqliteDatabase
 from foretell.operations import (
     OPERATIONS,
@@ -25,8 +25,8 @@ from foretell.operations import (
     stop_run,
     tag_run,
 )
-from foretell.questions import InputError
-from foretell.runs import RunStore, Settings
+from foretell.questions import InputError, ModelCalled
+from foretell.runs import CellKey, RunStore, Settings
 from foretell.scoring import score_run
 
 ROWS = [
@@ -125,6 +125,43 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
     assert ([row.id for row in listed.stored], listed.archived) == ([other], 1)
     assert "1 archived" in str(listed)
     assert {row.id for row in list_runs(archived=True, settings=settings).stored} == {id, other}
+
+
+def test_runs_are_listed_in_the_wanted_order(settings: Settings):
+    first, second, third = made(settings, p=0.9), made(settings, p=0.2), made(settings, p=0.5)
+    rename_run(second, "beta", settings=settings)
+    rename_run(third, "Alpha", settings=settings)
+    with closing(RunStore(settings.store)) as store:
+        key = CellKey(run=second, question="rain", due="2026-01-05", trial=0)
+        store.add_events([(key, ModelCalled(role="agent", model="openai:x", key="00", dollars=0.3))])
+
+    def ids(**wanted: Any) -> list[str]:
+        return [row.id for row in list_runs(settings=settings, **wanted).stored]
+
+    assert ids() == ids(sort="date") == [third, second, first]
+    assert ids(sort="score") == [second, third, first]
+    assert ids(sort="cost")[0] == second
+    assert ids(sort="name") == [third, second, first], "without a name last"
+    assert ids(sort="name", limit=1, offset=1) == [second]
+
+
+def test_a_run_is_repeated_as_a_new_one_and_the_old_one_stays(settings: Settings):
+    id = made(settings)
+    rename_run(id, "autumn", settings=settings)
+    tag_run(id, ("cheap",), settings=settings)
+    write(Path("questions.csv"), [{"id": "fog", "text": "Fog?", "due": "2026-01-05", "by": "2026-01-10"}])
+    second = run_again("autumn", settings=settings)
+    third = run_again("autumn", settings=settings)
+    assert (second.progress.done, third.progress.done) == (4, 4), "the questions as they were"
+    found = {one.id: one.row for one in list_runs(settings=settings).stored}
+    assert [found[one].spec["seed"] for one in (id, second.run, third.run)] == [0, 1, 2]
+    assert [found[one].name for one in (id, second.run, third.run)] == ["autumn", "autumn (2)", "autumn (3)"]
+    assert {row.tags for row in found.values()} == {("cheap",)}
+    changed = run_again("autumn", set={"options.p": "0.7"}, settings=settings).run
+    (row,) = [one.row for one in list_runs(settings=settings).stored if one.id == changed]
+    assert (row.spec["seed"], row.spec["options"], row.done) == (0, {"p": 0.7}, 4)
+    with pytest.raises(InputError, match="other questions are another run"):
+        run_again("autumn", set={"questions.limit": "1"}, settings=settings)
 
 
 def test_a_run_is_removed_only_when_that_is_meant(settings: Settings):

@@ -70,8 +70,9 @@ def test_several_outcomes_and_a_price(client: TestClient) -> None:
     ("given", "told"),
     [
         ({"question": TEXT, "closes": "soon"}, "not an ISO date"),
-        ({"question": TEXT, "closes": "2001-01-01"}, "not after the day of asking"),
-        ({"question": TEXT, "price": "7"}, "price"),
+        ({"question": TEXT, "closes": "2001-01-01"}, "Answer known by: 2001-01-01 is not after the day of asking"),
+        ({"question": TEXT, "as_of": "2199-01-01"}, "2199-01-01 is in the future: “As of” must be a past day"),
+        ({"question": TEXT, "price": "7"}, "Market price (0 to 1): must be at most 1, not 7"),
         ({"question": TEXT, "options": "a\na"}, "named twice"),
         ({"question": "x" * 6000}, "5000"),
     ],
@@ -81,6 +82,23 @@ def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given:
     assert answer.status_code == 422
     assert told in answer.text
     assert 'id="ask"' in answer.text
+
+
+def test_errors_name_the_fields_of_the_form_and_for_programs_those_of_the_request(
+    keyed_app: FastAPI, token: str
+) -> None:
+    wish = {"question": TEXT, "model": "openai:x", "number": "yes"}
+    with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
+        client.get("/login", params={"token": token})
+        csrf = re.findall(r'name="csrf" value="([^"]+)"', client.get("/ask").text)[0]
+        shown = client.post("/ask", data={**wish, "csrf": csrf}).text
+        said = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"}).json()["detail"]
+        closes = {"question": TEXT, "model": "openai:x", "closes": "2001-01-01"}
+        late = client.post("/api/ask", json=closes, headers={"Authorization": f"Bearer {token}"}).json()
+    assert "“Lowest value” and a larger “Highest value”" in shown
+    assert "--low" not in shown
+    assert "contains it: `low` and a larger `high`" in said
+    assert (late["field"], "--closes" in late["detail"]) == ("closes", False)
 
 
 @pytest.mark.parametrize(

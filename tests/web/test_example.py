@@ -128,8 +128,8 @@ def test_what_people_want_takes_few_clicks(page: Any, example_app: FastAPI, serv
 
     visitor = start()  # Ask with a key.
     page.get_by_label("Question", exact=True).fill("Will it snow in Oslo by Christmas 2026?")
-    visitor.click(page.get_by_role("button", name="Ask", exact=True))
     expect(page.locator("#estimate")).to_contain_text("Costs nothing")
+    expect(page.get_by_label("openai:practice")).to_be_checked()
     expect(page.get_by_label("brave", exact=True)).to_be_checked()
     visitor.click(page.get_by_role("button", name="Research it"))
     expect(page.locator("#probability")).to_contain_text("%")

@@ -1,9 +1,13 @@
 import html
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs import RunStore, Settings
@@ -74,6 +78,25 @@ def test_in_a_browser(page: Any, site: Any) -> None:
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_the_home_page_asks_with_what_is_set_up_and_shows_the_price_first(
+    page: Any, serve: Callable[[FastAPI], Any], settings: Settings, token: str
+) -> None:
+    site = serve(create_app(replace(settings, keys={"OPENAI_API_KEY": "sk-canary-0123456789"}), token=token))
+    page.goto(site.url)
+    expect(page.get_by_role("button", name="Ask", exact=True)).to_be_visible()
+    expect(page.locator("#estimate")).to_have_count(0)  # A stranger spends nothing.
+    page.goto(site.login)
+    page.get_by_label("Question", exact=True).fill("Will it snow?")
+    page.get_by_label("Name of another model").fill("openai:gpt-5.4")
+    expect(page.locator("#estimate")).to_contain_text("About $")
+    before = page.locator("#estimate").inner_text()
+    page.get_by_label("Another number of trials").fill("7")
+    expect(page.locator("#estimate")).not_to_have_text(before)
+    expect(page.locator("#command")).to_contain_text("--trials 7")
+    page.get_by_role("button", name="Outside view only, free").click()
+    expect(page.locator("#probability")).to_contain_text("%")
 
 
 def test_a_file_that_is_damaged_meanwhile_is_named_and_no_fault_of_the_request(

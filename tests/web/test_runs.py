@@ -2,13 +2,16 @@ import html
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from fakes.stored_run import BEGAN, StoredRunBuilder
+from foretell import run as run_spec
 from foretell.operations import ListingFields
 from foretell.questions import Failure, Resolution
 from foretell.runs import RunOutcomes, RunStore, Settings, cells_of, prepare_run, spec_from_mapping
@@ -258,6 +261,75 @@ def test_runs_are_filtered_by_model_and_question_set_in_the_address(client: Test
     assert "No run matches" in client.get("/runs?model=knn&questions=nothing").text
     ids = re.findall(r' id="([^"]+)"', client.get("/runs").text)
     assert len(ids) == len(set(ids))
+
+
+def test_runs_are_sorted_in_the_address(client: TestClient, store: RunStore) -> None:
+    cheap, dear = StoredRunBuilder(questions=1).keep(store), StoredRunBuilder(questions=3).keep(store)
+    store.label(cheap, name="a")
+    store.label(dear, name="b")
+    for order, first in (("cost", dear), ("name", cheap)):
+        assert client.get(f"/api/runs?sort={order}").json()["runs"][0]["id"] == first
+        shown = client.get(f"/runs?sort={order}").text
+        assert f'<option value="{order}" selected>' in shown
+        assert shown.index(f'href="/runs/{first}"') < shown.index(f'href="/runs/{dear if first == cheap else cheap}"')
+    assert client.get("/runs?sort=colour").status_code == 422
+
+
+def test_a_running_run_shows_how_far_it_is_and_its_row_follows(page: Any, site: Any, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=2, trials=2)
+    run = made.begin(store)
+    first, *rest = cells_of(run, made.asked(), made.trials)
+    made.finish(store, first.key)
+    working = "insert into tick (name, due, owner) values (?, ?, ?)"
+    store.database.write(working, (f"run {run}", "", store.database.life.id))
+    page.goto(f"{site.url}/runs")
+    row = page.locator(f"#run-{run}")
+    expect(row).to_contain_text("1 of 4")
+    expect(row).to_contain_text("of $5")
+    row.get_by_role("checkbox").check()
+    made.finish(store, rest[0].key)
+    expect(row).to_contain_text("2 of 4 ·")
+    expect(row).to_contain_text("left")
+    expect(row.get_by_role("checkbox")).to_be_checked()
+    for cell in rest[1:]:
+        made.finish(store, cell.key)
+    store.database.write("delete from tick where name = ?", (f"run {run}",))
+    expect(row).to_contain_text("Done")
+
+
+def test_answers_are_filtered_by_category(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=2)
+    run = made.spec.id
+    store.begin(run, made.spec.to_json(), BEGAN)
+    rain, snow = made.asked()
+    kept = (replace(rain, category="Weather"), replace(snow, category="Ski & snow"))
+    store.keep_questions(run, kept)
+    for cell in cells_of(run, kept, made.trials):
+        made.finish(store, cell.key)
+    shown = client.get(f"/runs/{run}").text
+    assert '<option value="Ski &amp; snow">' in shown
+    chosen = {"category": "Ski & snow"}
+    assert [one["text"] for one in client.get(f"/api/runs/{run}", params=chosen).json()["questions"]] == [snow.text]
+    assert rain.text not in client.get(f"/runs/{run}", params=chosen).text
+    table = client.get(f"/api/runs/{run}/answers.csv", params=chosen).text
+    assert snow.text in table
+    assert rain.text not in table
+
+
+def test_a_run_is_run_again_in_two_clicks(
+    page: Any, site: Any, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("id,text,due,by\nq,Will it?,2026-01-05,2026-01-20", encoding="utf-8")
+    first = run_spec({"questions": "mine.csv", "forecaster": "always"}, settings=settings).run
+    page.goto(site.login)
+    page.goto(f"{site.url}/runs/{first}")
+    page.get_by_text("Run again", exact=True).click()
+    expect(page.locator(".menu form")).to_contain_text("It costs nothing.")
+    page.get_by_role("button", name="Start a new run").click()
+    page.wait_for_url(lambda url: "/runs/" in url and not url.endswith(first))
+    expect(page.locator("#progress")).to_contain_text("Finished: 1 forecast, 0 failures")
+    assert page.request.get(f"{site.url}/api/runs").json()["total"] == 2
 
 
 def test_what_failed_for_one_reason_is_retried_alone(

@@ -9,7 +9,7 @@ from typing import Protocol
 from foretell.arena.spec import ArenaSpec
 from foretell.arena.store import ArenaEntryRow, ArenaStore
 from foretell.data.markets.listing import EventSource
-from foretell.data.markets.prices import PriceSource
+from foretell.data.markets.market import PriceSource
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.prompt.builder import ContextBuild
 from foretell.models.journal import RunMoney

@@ -12,7 +12,7 @@ from statistics import stdev
 
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent
-from foretell.data.markets.prices import PricePoint, PriceSource, PricesUnavailable, market_ref
+from foretell.data.markets.market import PricePoint, PriceSource, PricesUnavailable, market_ref
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Target
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
-from foretell.operations.requests.runs import RunRequest, RunsResumeRequest
+from foretell.operations.requests.runs import RunRequest, StoredRunRequest
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.requests.tournaments import (
     ForecastBenchRoundRequest,
@@ -46,6 +46,7 @@ TreeChange = TypeVar(
     TreeHistoryRequest,
 )
 Visit = TypeVar("Visit", bound=TournamentFields)
+StoredRun = TypeVar("StoredRun", bound=StoredRunRequest)
 MAX_FILE_BYTES = 64_000_000
 """Maximum size of a file that may be read, in bytes."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -169,8 +170,8 @@ class ServerPermissions:
             questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
         return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
 
-    def check_resume(self, request: RunsResumeRequest) -> RunsResumeRequest:
-        """Return the request to resume a stored run if the run is permitted with the requested changes."""
+    def check_stored_run(self, request: StoredRun) -> StoredRun:
+        """Return the request to continue a run or to run it again, if it is permitted with the requested changes."""
         self._check_sizes(request)
         with closing(RunStore(self.settings.store)) as store:
             row = find_run_row(store, request.run)

@@ -390,7 +390,15 @@ TOOLS = (
         "runs resume",
         "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "
         '{"budget.run": "5"}. Nothing is paid twice. Takes minutes and money.',
-        ServerPermissions.check_resume,
+        ServerPermissions.check_stored_run,
+        spends=True,
+    ),
+    _tool(
+        "run_again",
+        "runs again",
+        "Repeat a run as a new one: the same questions and settings with the next free seed, so models are asked "
+        "anew; `set` changes a setting. The old run stays. Takes minutes and money.",
+        ServerPermissions.check_stored_run,
         spends=True,
     ),
     _tool(

@@ -1,7 +1,7 @@
 """What a forecast would have earned at market prices (Prophet Arena, appendices C.3 and D.2).
 
-A bettor has $1 per market. Yes and No contracts pay $1 if they come true and cost their ask (see `stakes` for prices,
-fees and the choice of bets). Rows without a price have NaN payoffs, and every summary leaves them out.
+A bettor has $1 per market. Yes and No contracts pay $1 if they come true and cost their ask. Rows without a price have
+NaN payoffs, and every summary leaves them out.
 """
 
 from collections.abc import Callable

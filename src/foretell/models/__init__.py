@@ -14,15 +14,15 @@ HOMES = {
     "foretell.models.limits": "LimitedModel ModelLimits parse_limits",
     "foretell.models.model": (
         "AssistantMessage BudgetExceeded ContextTooLong EFFORTS FinishReason KeyRefused Message Model ModelBusy "
-        "ModelError ModelRefused ModelSettings NotInJournal OutOfCredit Reply ReplyLost ReplyTooLong Request "
-        "RequestInFlight ServiceTier SettingRefused SystemMessage TokenCount ToolCall ToolResult ToolSpec UserMessage"
+        "ModelError ModelRefused ModelSettings NotInJournal OutOfCredit Provider ProviderClient ProviderConfig Reply "
+        "ReplyLost ReplyTooLong Request RequestInFlight ServiceTier SettingRefused SystemMessage TokenCount ToolCall "
+        "ToolResult ToolSpec UserMessage"
     ),
     "foretell.models.names": (
         "MODEL_ROLES ModelName ModelRole ModelRoles check_knowledge_cutoff default_effort default_efforts is_loopback "
         "knowledge_cutoff"
     ),
     "foretell.models.prices": "FREE_OF_CHARGE PriceList TokenPrice read_price",
-    "foretell.models.provider": "Provider ProviderClient ProviderConfig",
     "foretell.models.router": "ModelRouter open_provider",
     "foretell.models.structured_output": (
         "NoJsonFound NoUsableAnswer UnusableReply ask_typed ask_until_usable closed_object object_in read_json "

@@ -41,6 +41,9 @@ from foretell.models.model import ModelRefused as ModelRefused
 from foretell.models.model import ModelSettings as ModelSettings
 from foretell.models.model import NotInJournal as NotInJournal
 from foretell.models.model import OutOfCredit as OutOfCredit
+from foretell.models.model import Provider as Provider
+from foretell.models.model import ProviderClient as ProviderClient
+from foretell.models.model import ProviderConfig as ProviderConfig
 from foretell.models.model import Reply as Reply
 from foretell.models.model import ReplyLost as ReplyLost
 from foretell.models.model import ReplyTooLong as ReplyTooLong
@@ -67,9 +70,6 @@ from foretell.models.prices import FREE_OF_CHARGE as FREE_OF_CHARGE
 from foretell.models.prices import PriceList as PriceList
 from foretell.models.prices import TokenPrice as TokenPrice
 from foretell.models.prices import read_price as read_price
-from foretell.models.provider import Provider as Provider
-from foretell.models.provider import ProviderClient as ProviderClient
-from foretell.models.provider import ProviderConfig as ProviderConfig
 from foretell.models.router import ModelRouter as ModelRouter
 from foretell.models.router import open_provider as open_provider
 from foretell.models.structured_output import NoJsonFound as NoJsonFound

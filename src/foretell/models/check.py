@@ -24,10 +24,10 @@ from foretell.models.model import (
     ToolResult,
     ToolSpec,
     UserMessage,
+    load_provider,
 )
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
-from foretell.models.provider import load_provider
 from foretell.models.waiting import WorkClock
 
 LOOK_UP = ToolSpec(

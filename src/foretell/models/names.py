@@ -9,8 +9,7 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from foretell.models.facts import facts_of
-from foretell.models.model import EFFORTS, Message, ModelSettings, ReasoningEffort, Request
-from foretell.models.provider import Provider, load_provider
+from foretell.models.model import EFFORTS, Message, ModelSettings, Provider, ReasoningEffort, Request, load_provider
 from foretell.plugins import BUILT_IN, added, exists, load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError

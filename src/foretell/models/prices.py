@@ -7,9 +7,8 @@ from math import inf
 from typing import Any
 
 from foretell.models.facts import facts_of
-from foretell.models.model import Reply, Request, TokenCount
+from foretell.models.model import Reply, Request, TokenCount, load_provider
 from foretell.models.names import ModelName
-from foretell.models.provider import load_provider
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,9 @@ from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.facts import ModelFacts, facts_of
 from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
 from foretell.models.limits import ModelLimits, limit_model
-from foretell.models.model import Model, Reply, Request
+from foretell.models.model import Model, ProviderClient, ProviderConfig, Reply, Request, load_provider
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
-from foretell.models.provider import ProviderClient, ProviderConfig, load_provider
 from foretell.questions.errors import InputError, MissingExtra
 
 __all__ = ["ModelRouter", "ProviderClient", "api_key_for", "open_provider"]

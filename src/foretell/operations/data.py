@@ -215,30 +215,30 @@ def build_tranche(request: TrancheRequest) -> BuiltSet:
 
 def build_claims(request: ClaimsRequest) -> BuiltSet:
     """Claims that a publication later found true or false."""
-    from foretell.data.datasets.claims import read_claims
+    from foretell.data.datasets.analytica import read_claims
 
     return _written(read_claims(request.source, request.split), request.folder)
 
 
 def build_options(request: OptionTasksRequest) -> BuiltSet:
     """Tasks in which one of several options pays most."""
-    from foretell.data.datasets.payoff_tasks import read_options
+    from foretell.data.datasets.analytica import read_options
 
     return _written(read_options(request.source), request.folder)
 
 
 async def build_financial(request: FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
     """Tasks made from price series."""
-    from foretell.data.datasets import payoff_tasks
+    from foretell.data.datasets import analytica
 
     try:
         cutoffs = [date.fromisoformat(day) for day in request.cutoffs]
     except ValueError as error:
         raise InputError(str(error), column="--cutoff") from None
-    kind = payoff_tasks.LONG_SHORT if request.kind == "long-short" else payoff_tasks.HIGHER_LOWER
-    plan = payoff_tasks.FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
+    kind = analytica.LONG_SHORT if request.kind == "long-short" else analytica.HIGHER_LOWER
+    plan = analytica.FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
     series = await _price_series(request, settings or load_settings())
-    tasks = payoff_tasks.build_financial_tasks(series, cutoffs, kind, plan)
+    tasks = analytica.build_financial_tasks(series, cutoffs, kind, plan)
     built = _written(tasks, request.folder)
     if not tasks.discarded:
         return built

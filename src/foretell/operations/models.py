@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from foretell.models.check import CapabilityCheck
 from foretell.models.facts import FactTable, ModelFacts, facts_of, forget_facts, known_facts, parse_facts
 from foretell.models.journal import Journal
-from foretell.models.model import ModelSettings
+from foretell.models.model import ModelSettings, load_provider
 from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
-from foretell.models.provider import load_provider
 from foretell.models.providers.client import HttpModel
 from foretell.models.router import open_provider
 from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 # The list.
+
+NO_MODEL_LISTED = (
+    "No model to list. Set the key of a provider, such as OPENAI_API_KEY, or use a model on this machine: "
+    "--model compat:NAME@http://localhost:11434/v1 or --model local:PATH.gguf."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +73,9 @@ class ModelsResult(Result):
             usable = "yes" if row["usable"] else "no"
             spent = ("unknown" if row["dollars"] is None else dollars(row["dollars"])) if row["calls"] else "-"
             rows.append((row["model"], usable, price, row["cutoff"] or "-", chosen, thinks, spent))
+        if not rows:
+            show_text(console, f"{NO_MODEL_LISTED}\n")
+            return
         used = any(row["calls"] for row in self.models)
         shown = columns if used else columns[:-1]
         show_text(console, f"{text_table(shown, [row[: len(shown)] for row in rows], console.width)}\n")

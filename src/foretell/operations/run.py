@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ from foretell.models.journal import Journal, RunMoney
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests.data import BacktestRequest
-from foretell.operations.requests.runs import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
+from foretell.operations.requests.runs import (
+    ReplayRequest,
+    RunRequest,
+    RunsAgainRequest,
+    RunsResumeRequest,
+    ShowRequest,
+    StoredRunRequest,
+)
 from foretell.operations.result import Result
 from foretell.operations.runs import failures_by_reason, money_of, money_text, run_to_dict
 from foretell.operations.table import operation
@@ -57,6 +65,8 @@ from foretell.scoring.table import BASE_RATE, CROWD
 
 MOST_REASONS = 5
 """How many kinds of failures are listed."""
+MAX_NAME = 70
+"""How much of a run's name the name of its repetition keeps."""
 
 # Running a spec.
 
@@ -151,7 +161,7 @@ async def run_spec(
 async def _carried_out(
     prepared: PreparedRun,
     settings: Settings,
-    request: RunRequest | RunsResumeRequest,
+    request: RunRequest | StoredRunRequest,
     *,
     watch: WatchProgress,
     tell: Callable[[str], None],
@@ -170,7 +180,7 @@ async def _carried_out(
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
-        notes=(*prepared.notes, *_unconfirmed_calls(settings)),
+        notes=(*prepared.notes, *progress.unread, *_unconfirmed_calls(settings)),
     )
 
 
@@ -306,6 +316,59 @@ async def resume_stored_run(
 
 
 resume_run = operation(RunsResumeRequest)(resume_stored_run)
+
+
+def prepare_again(
+    store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None
+) -> PreparedRun:
+    """A new run with the settings of a stored one and the next seed that no run of them has used.
+
+    A backtest asks the stored questions; a live run asks what its question set lists now.
+    """
+    row = store.run(run)
+    assert row is not None
+    spec = changed_spec(row, changes or {})
+    if spec.mode == "backtest":
+        prepared = replace(stored_run(store, run), spec=spec)
+    elif spec.questions.typed:
+        raise InputError("it answered a question as of the day it was asked", hint="ask the question again")
+    else:
+        prepared = prepare_run(spec.with_digest(""), folders=folders_of(row.folder))
+    spec = prepared.spec
+    while store.run(spec.id) is not None:
+        spec = replace(spec, seed=spec.seed + 1)
+    check_run(spec, settings)
+    return replace(prepared, spec=spec)
+
+
+def label_again(store: RunStore, old: str, new: str) -> None:
+    """Give a repeated run the tags of the first one, and its name with a number."""
+    row = store.run(old)
+    assert row is not None
+    taken = {one.name for one in store.runs()}
+    numbered = (f"{row.name[:MAX_NAME]} ({number})" for number in count(2))
+    name = next(name for name in numbered if name not in taken) if row.name else ""
+    store.label(new, name=name, tags=list(row.tags))
+
+
+async def repeat_run(
+    request: RunsAgainRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """Run a stored run again as a new run, with the next free seed."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        old, changes = find_run(store, request.run), {name: parse_yaml(one) for name, one in request.set.items()}
+        prepared = prepare_again(store, old, settings, changes)
+        begin_run(store, prepared.spec, datetime.now(UTC), settings.services, questions=prepared.questions)
+        label_again(store, old, prepared.spec.id)
+    return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
+
+
+run_again = operation(RunsAgainRequest)(repeat_run)
 
 
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:

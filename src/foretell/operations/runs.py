@@ -1,8 +1,9 @@
 """The runs on this machine: list them with cost, state and score; rename, tag, stop, resolve and remove them."""
 
 import json
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -133,7 +134,7 @@ class RunsResult(Result):
     """How many there are in all."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run, newest first."""
+        """One row per run."""
         return [run.to_dict() for run in self.stored]
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,10 +214,14 @@ def _next_step(run: ListedRun) -> str:
 
 @operation(RunsRequest)
 def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
-    """List the runs on this machine, newest first."""
+    """List the runs on this machine."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        found, archived = chosen_runs(store, request)
+
+        def spent(runs: Sequence[str]) -> dict[str, float]:
+            return {run: money.spent for run, money in money_of(store, settings, runs).items()}
+
+        found, archived = chosen_runs(store, request, spent)
         end = None if request.limit is None else request.offset + request.limit
         shown = found[request.offset : end]
         rows, asked = [row for row, _ in shown], store.asked()
@@ -229,13 +234,32 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
     return RunsResult(stored=listed, total=len(found), archived=archived, every=every)
 
 
-def chosen_runs(store: RunStore, request: RunsRequest) -> tuple[Sequence[tuple[RunRow, RunState]], int]:
-    """The matching runs with their states, and how many more are archived."""
+def chosen_runs(
+    store: RunStore, request: RunsRequest, spent: Callable[[Sequence[str]], Mapping[str, float]]
+) -> tuple[Sequence[tuple[RunRow, RunState]], int]:
+    """The matching runs with their states, and how many more are archived.
+
+    Args:
+        store: The store of runs.
+        request: Which runs, and in which order.
+        spent: Returns the dollars that runs have cost.
+    """
     asked = store.asked()
     fitting = [row for row in store.runs() if _fits(row, request)]
     shown = [row for row in fitting if request.archived or not row.archived]
     states: list[tuple[RunRow, RunState]] = [(row, store.state(row, asked.get(row.id, 0))) for row in shown]
     found = [one for one in states if request.state in (None, one[1])]
+    match request.sort:
+        case "date":
+            pass  # They come newest first.
+        case "name":
+            found.sort(key=lambda one: (not one[0].name, one[0].name.casefold()))
+        case "cost":
+            dollars = spent([row.id for row, _ in found])
+            found.sort(key=lambda one: -dollars[one[0].id])
+        case "score":
+            scores = StoredScores(store).of([row for row, _ in found])
+            found.sort(key=lambda one: -(scores[one[0].id].get("bi") or {"estimate": -math.inf})["estimate"])
     return found, 0 if request.archived else sum(row.archived for row in fitting)
 
 
@@ -518,7 +542,7 @@ def _set_outcomes(store: RunStore, run: str, problems: list[str]) -> Sequence[Re
 async def _market_outcomes(questions: Sequence[Question], settings: Settings, problems: list[str]) -> list[Resolution]:
     """The outcomes that markets have published."""
     from foretell.data.http import AsyncHttpClient
-    from foretell.data.markets.prices import market_ref
+    from foretell.data.markets.market import market_ref
     from foretell.runs.services import open_markets
 
     now = datetime.now(UTC)

@@ -425,7 +425,7 @@ class _MarketChecks:
         return f"{len(events)} open events, {skipped} could not be read"
 
     async def history(self) -> str:
-        from foretell.data.markets.prices import PricesUnavailable, market_ref
+        from foretell.data.markets.market import PricesUnavailable, market_ref
 
         as_of = AsOf(at=datetime.now(UTC), mode="live")
         refs = [market_ref(question, question.targets[0]) for question in self.questions]

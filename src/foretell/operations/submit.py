@@ -11,8 +11,8 @@ from typing import Any, cast
 from foretell.data.datasets.forecastbench_download import read_pulled
 from foretell.data.files import DownloadCache, write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.market import market_ref
 from foretell.data.markets.metaculus import MetaculusClient
-from foretell.data.markets.prices import market_ref
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.operations.requests.tournaments import (
     ExportRequest,

@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
-from foretell.practice.models.improvise import unit
 from foretell.practice.models.scripts import (
     BELIEF,
     agent_question,
@@ -19,7 +18,7 @@ from foretell.practice.models.scripts import (
     conversation_seed,
     replies_so_far,
 )
-from foretell.practice.models.server import ReplyRefused
+from foretell.practice.models.server import ReplyRefused, unit
 from foretell.practice.web import SampleWebPage
 
 RESEARCHER, HASTY = "example-researcher", "example-hasty"

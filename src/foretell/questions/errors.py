@@ -163,13 +163,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # SQLite tells a full disk from other failures only where the system says ENOSPC; a quota or a limit is a failed write.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# Tables are ours, and so is what is in them: where SQLite misses a column, or text is no UTF-8 or JSON any more, a page
-# was damaged that looks sound.
+# We wrote the tables and everything in them. If SQLite misses a column, or text is not UTF-8 or JSON any more, a page
+# is damaged although it looks sound.
 _DAMAGED_WORDS = ("Could not decode to UTF-8", "malformed JSON", "no such column")
 
 
 def storage_error(error: BaseException, path: str | Path | None = None) -> StorageError | None:
-    """The same problem as one line for a person; None where it is not a disk's or a database's.
+    """Turn an error of a disk or a database into one that says what to do; None if it comes from neither.
 
     >>> print(storage_error(OSError(28, "No space left on device"), "a.db"))
     a.db: the disk is full (free some space; foretell doctor shows how much there is)
@@ -211,7 +211,7 @@ def _from_system(error: OSError, path: str | Path | None) -> StorageError | None
 
 
 def storage_error_in(error: BaseException) -> StorageError | None:
-    """The first such problem in an error that may be a group of many."""
+    """Return the first storage problem in an error, which may be a group of errors."""
     if isinstance(error, BaseExceptionGroup):
         found = (storage_error_in(one) for one in error.exceptions)
         return next((one for one in found if one is not None), None)

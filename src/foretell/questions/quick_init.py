@@ -1,4 +1,4 @@
-"""Frozen values that are made at every call of a model, at half of what making them costs otherwise."""
+"""A faster `__init__` for frozen dataclasses of which every model call creates several."""
 
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def quick_init(kind: type[T]) -> type[T]:
-    """A frozen dataclass with keyword fields, whose `__init__` puts them in their places without asking one by one.
+    """Give a frozen dataclass with keyword fields an `__init__` that stores them directly, in half the time.
 
     >>> from dataclasses import dataclass
     >>> @quick_init

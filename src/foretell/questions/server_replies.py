@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a server asked us to wait: in milliseconds, in seconds, or as a date by its own clock.
+    """Return how many seconds a server asks us to wait: given in milliseconds, in seconds, or as a date by its clock.
 
     >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "250"}), retry_after({})
     (1.5, 0.25, None)
@@ -32,7 +32,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def read_seconds(text: str) -> float | None:
-    """A time that can be waited; None where the text is not a number.
+    """Parse seconds to wait, at least 0; None if the text is not a finite number.
 
     >>> read_seconds("-1"), read_seconds("inf"), read_seconds("soon")
     (0.0, None, None)
@@ -62,14 +62,14 @@ def _forms(secret: str) -> tuple[tuple[str, ...], frozenset[str]]:
     coded = [code(b" " * lead + plain).decode() for code in (b64encode, urlsafe_b64encode) for lead in range(3)]
     forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escape(secret), plain.hex()}
     long = len(secret) >= 2 * PART
-    # Of base64 the first and last letters depend on what stands around.
+    # The first and last letters of base64 depend on the text around the key.
     parts = {form[at : at + PART] for form in forms for at in range(len(form) - PART + 1)}
     parts |= {form[at : at + PART] for form in coded for at in range(4, len(form) - PART - 3)}
     return tuple(sorted(forms, key=len, reverse=True)), frozenset(parts if long else ())
 
 
 def redacted(text: str, secrets: Iterable[str], mark: str = HIDDEN) -> str:
-    """The text with every secret hidden, also where it stands encoded, or in part.
+    """Return the text with every secret hidden, also if it appears encoded or in part.
 
     >>> redacted("https://example.org/?key=a%2Fb was refused", ["a/b"])
     'https://example.org/?key=••• was refused'

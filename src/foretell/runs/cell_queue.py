@@ -366,6 +366,15 @@ RECHECK_SHARE = 20
 """For a large run the check takes longer, and this multiple of its duration passes before the next."""
 
 
+_CELLS_SQL = """
+select run, question, due, trial, forecast is not null, degraded from cell where run = ? and trial >= ? and trial < ?"""
+
+
+def _trials_of(cells: Sequence[RunCell]) -> range:
+    trials = [cell.trial for cell in cells]
+    return range(min(trials), max(trials) + 1)
+
+
 @dataclass(kw_only=True)
 class RunFollower:
     """Follows the cells of one run until all have ended."""
@@ -378,12 +387,17 @@ class RunFollower:
     progress: RunProgress = field(default_factory=lambda: RunProgress(total=0))
     _seen: int = -1
     _next_look: float = 0.0
+    _others: tuple[int, int, int] = (0, 0, 0)
+    """Forecasts, failures and degraded forecasts of the run in cells that are not followed."""
 
     async def until_ended(self, cells: Sequence[RunCell]) -> RunProgress:
         """Queue the open cells and wait until workers have answered them."""
+        if not cells:
+            return self.progress
         if self._seen < 0:
             self._seen = await self.store.aside(self.store.last_event)
         before = replace(self.progress)
+        self._others = await self.store.aside(self._tally_of_others, cells)
         left, check = await self._enqueue(cells)
         self.progress.total += len(cells)
         self.progress.skipped += len(cells) - len(left)
@@ -410,9 +424,8 @@ class RunFollower:
 
     async def _look(self, cells: Sequence[RunCell], before: RunProgress) -> int:
         """Update the progress and return how many cells have ended."""
-        run, trials = cells[0].run, [cell.trial for cell in cells]
-        span = range(min(trials), max(trials) + 1)
-        found, failed, degraded = await self.store.aside(self.store.tally, run, span)
+        run, tally = cells[0].run, await self.store.aside(self.store.tally, cells[0].run, _trials_of(cells))
+        found, failed, degraded = (count - other for count, other in zip(tally, self._others, strict=True))
         for number, call in await self.store.aside(self.store.model_calls, run, self._seen):
             self._seen = number
             self.progress.calls += 1
@@ -429,6 +442,12 @@ class RunFollower:
 
     def _hopeless(self, run: str) -> str:
         return why_hopeless(self.store.answers(run))
+
+    def _tally_of_others(self, cells: Sequence[RunCell]) -> tuple[int, int, int]:
+        followed, span = {cell.key.row() for cell in cells}, _trials_of(cells)
+        rows = self.store.database.read(_CELLS_SQL, (cells[0].run, span.start, span.stop))
+        others = [(done, bad) for *key, done, bad in rows if tuple(key) not in followed]
+        return sum(done for done, _ in others), sum(not done for done, _ in others), sum(bad for _, bad in others)
 
     async def _look_at_money(self, run: str) -> None:
         if self.journal is None or time.monotonic() < self._next_look:

@@ -11,7 +11,7 @@ import numpy as np
 
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.prices import market_ref
+from foretell.data.markets.market import market_ref
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable
 from foretell.data.untrusted import question_for_prompt
 from foretell.forecasters.base_rates.past import Past

@@ -203,8 +203,8 @@ async def _deep_research(
 
 
 def _wire(written: str, settings: Settings, server: "SearchServer") -> "ProviderClient":
+    from foretell.models.model import load_provider
     from foretell.models.names import ModelName
-    from foretell.models.provider import load_provider
     from foretell.models.providers.responses import ResearchingModel
     from foretell.models.router import api_key_for, open_provider
 

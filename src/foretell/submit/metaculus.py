@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.market import MarketRef, market_ref, split_part
 from foretell.data.markets.metaculus import CONTINUOUS, HOST, OF_POST, MetaculusClient, numeric_range, questions_of
-from foretell.data.markets.prices import MarketRef, market_ref, split_part
 from foretell.data.payload import Payload
 from foretell.questions.forecast import Categorical, Forecast, Numeric
 from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 
-from foretell.data.markets.prices import PricePoint
+from foretell.data.markets.market import PricePoint
 from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question

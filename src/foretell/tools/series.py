@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from foretell.data.http import SourceError
-from foretell.data.markets.prices import MarketRef, PricePoint, PriceSource, PricesUnavailable, market_ref
+from foretell.data.markets.market import MarketRef, PricePoint, PriceSource, PricesUnavailable, market_ref
 from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object

@@ -34,6 +34,9 @@ EVENTS_PER_PAGE = 50
 _EVENTS_SQL = """
 select event, category, status, closes_at, settled from listed where {where}
 order by coalesce(closes_at, '') desc, event limit ? offset ?"""
+_TOLD_SQL = """
+select event, target, outcome from outcome where arena = ? and event in ({these}) and outcome is not null
+order by event, target"""
 _ENTRY_SQL = """
 select e.run, e.spec, e.since, t.forecasts, t.dollars, t.seconds from entry e left join tally t on t.entry = e.id
 where e.arena = ? and e.name = ? order by e.id desc"""
@@ -51,6 +54,8 @@ class ListedEventView:
     category: str
     status: str
     closes_at: str | None
+    result: str = ""
+    """What came true, by the labels of the outcomes; empty if nothing has resolved."""
 
 
 def listed_events(
@@ -79,6 +84,7 @@ def listed_events(
         rows = [row for row in rows if all(word in f"{called.get(row[0], '')} {row[0]}".casefold() for word in words)]
         total, rows = len(rows), rows[offset : offset + EVENTS_PER_PAGE]
     shown = event_titles(book, [row[0] for row in rows])
+    results = _results(book, [row[0] for row in rows])
     found = [
         ListedEventView(
             id=id,
@@ -86,10 +92,28 @@ def listed_events(
             category=category,
             status="settled" if settled else status,
             closes_at=closes,
+            result=results.get(id, ""),
         )
         for id, category, status, closes, settled in rows
     ]
     return found, total
+
+
+def _results(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:
+    """Return what came true in each of the events with outcomes: labels, or Yes or No if there is only one."""
+    told: dict[str, dict[str, float]] = {}
+    these = ", ".join("?" * len(ids))
+    for event, target, outcome in book.db.read(_TOLD_SQL.format(these=these), (book.arena, *ids)) if ids else ():
+        told.setdefault(event, {})[target] = outcome
+    labels = event_labels(book, told)
+    return {event: _came_true(outcomes, labels) for event, outcomes in told.items()}
+
+
+def _came_true(outcomes: Mapping[str, float], labels: Mapping[str, str]) -> str:
+    if len(outcomes) == 1:
+        (outcome,) = outcomes.values()
+        return {0.0: "No", 1.0: "Yes"}.get(outcome, "")
+    return ", ".join(labels.get(target, target) for target, outcome in outcomes.items() if outcome == 1.0) or "none"
 
 
 def event_labels(book: ArenaStore, ids: Iterable[str]) -> dict[str, str]:

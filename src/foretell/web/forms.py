@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from foretell.request import OperationRequest, environment_values, hints, is_list, plain_type
+from foretell.request import OperationRequest, environment_values, hints, is_list, name_fields, plain_type, title_of
 
 WITHHELD = ("out",)
 """Fields left out of forms, because they write files of any name on the server."""
@@ -54,8 +54,8 @@ def form_fields(
     """
     from_environment = environment_values(request)
     fields = [
-        _form_field(name, info, from_environment.get(name), tuple((choices or {}).get(name, ())))
-        for name, info in request.model_fields.items()
+        _form_field(request, name, from_environment.get(name), tuple((choices or {}).get(name, ())))
+        for name in request.model_fields
         if name not in (*WITHHELD, *leave_out)
     ]
     offered = {name: tuple(texts) for name, texts in (proposals or {}).items()}
@@ -63,13 +63,14 @@ def form_fields(
     return tuple(sorted(fields, key=lambda field: not field.required))
 
 
-def _form_field(name: str, info: FieldInfo, named: Any, choices: tuple[str, ...]) -> FormField:
+def _form_field(request: type[OperationRequest], name: str, named: Any, choices: tuple[str, ...]) -> FormField:
+    info = request.model_fields[name]
     kind, options = _kind(info, choices)
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     return FormField(
         name=name,
-        label=info.title or name.replace("_", " ").capitalize(),
-        help=info.description or "",
+        label=title_of(name, info),
+        help=name_fields(info.description or "", request, titles=True),
         kind=kind,
         group=hints(info).get("group", ""),
         required=info.is_required(),

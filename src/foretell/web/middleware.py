@@ -26,6 +26,7 @@ from foretell.data.connections import (
     send_in_time,
 )
 from foretell.questions.errors import InputError, StorageError, plain_problem
+from foretell.request import OperationRequest, name_fields
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
 from foretell.web.static_files import sheet_hashes
@@ -58,7 +59,7 @@ def _on_error(request: Request, error: Exception) -> Response:
         case RequestValidationError():
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-            message = plain_problem(first)
+            message = name_fields(plain_problem(first), OperationRequest)
             return problem_response(request, 422, f"{field}: {message}" if field else message, field or None)
         case StorageError():
             return problem_response(request, 503, str(error))

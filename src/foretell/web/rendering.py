@@ -32,6 +32,7 @@ ROUTES: Mapping[str, str] = {
     "run": "/runs/{}",
     "stop": "/runs/{}/stop",
     "resume": "/runs/{}/resume",
+    "again": "/runs/{}/again",
     "labels": "/runs/{}/labels",
     "remove": "/runs/{}/remove",
     "resolve": "/runs/{}/resolve",

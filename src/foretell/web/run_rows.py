@@ -1,6 +1,6 @@
 """Rows of the list of runs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +49,7 @@ class RunRowView(RunRow):
 
 @dataclass(frozen=True, kw_only=True)
 class RunList:
-    """A page of the list of runs, newest first."""
+    """A page of the list of runs."""
 
     runs: tuple[RunRowView, ...]
     total: int
@@ -59,10 +59,15 @@ class RunList:
 
 
 def list_runs(
-    store: RunStore, wanted: RunsRequest | None = None, *, offset: int = 0, limit: int = RUNS_PER_PAGE
+    store: RunStore,
+    wanted: RunsRequest,
+    spent: Callable[[Sequence[str]], Mapping[str, float]],
+    *,
+    offset: int,
+    limit: int,
 ) -> RunList:
-    """Return up to `limit` of the runs that match, starting at `offset`."""
-    chosen, archived = chosen_runs(store, wanted or RunsRequest())
+    """Return up to `limit` of the runs that match, starting at `offset`; `spent` returns what runs have cost."""
+    chosen, archived = chosen_runs(store, wanted, spent)
     shown = chosen[offset : offset + limit]
     scores = StoredScores(store).of([row for row, _ in shown])
     views = tuple(run_row_view(store, row, scores[row.id]) for row, _ in shown)

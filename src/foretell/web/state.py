@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -140,7 +140,7 @@ class WebState:
         """Return part of the list of runs; not cached if one is running, because its process may end without a word."""
 
         def look() -> RunList:
-            return list_runs(self.store, wanted, offset=offset, limit=limit)
+            return list_runs(self.store, wanted, self.dollars, offset=offset, limit=limit)
 
         found = self.while_unchanged(("runs", wanted.model_dump_json(), offset, limit), look)
         return look() if any(run.state == "running" for run in found.runs) else found
@@ -187,6 +187,10 @@ class WebState:
         found = self._event_totals(run)
         checks = self._checks().get(run, 0.0)
         return replace(found, spending=found.spending + Cost(dollars=checks)) if checks else found
+
+    def dollars(self, runs: Iterable[str]) -> dict[str, float]:
+        """Return what runs have cost so far."""
+        return {run: self.totals(run).spending.dollars for run in runs}
 
     def _event_totals(self, run: str) -> RunTotals:
         """Sum up the events of the run's trials, reading each event only once."""

@@ -3,7 +3,9 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.data.datasets.claims": "read_claims",
+    "foretell.data.datasets.analytica": (
+        "FinancialTaskPlan HIGHER_LOWER LONG_SHORT build_financial_tasks read_claims read_options"
+    ),
     "foretell.data.datasets.demo": "DEMO",
     "foretell.data.datasets.forecastbench": (
         "read_question_set read_resolution_set read_round read_rounds read_submission resolution_revisions subtype_of"
@@ -12,9 +14,6 @@ HOMES = {
         "FORECASTBENCH_URL ForecastBenchDownload PulledFile price_file pulled_rounds read_pulled"
     ),
     "foretell.data.datasets.forecastbench_tables": "QUESTION_COLUMNS read_question_tables",
-    "foretell.data.datasets.payoff_tasks": (
-        "FinancialTaskPlan HIGHER_LOWER LONG_SHORT build_financial_tasks read_options"
-    ),
     "foretell.data.datasets.prophet_arena": "download_events read_arena_file read_events_csv read_events_jsonl",
     "foretell.data.datasets.question_files": "read_questions",
     "foretell.data.datasets.question_set": (

@@ -1,7 +1,12 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.data.datasets.claims import read_claims as read_claims
+from foretell.data.datasets.analytica import FinancialTaskPlan as FinancialTaskPlan
+from foretell.data.datasets.analytica import HIGHER_LOWER as HIGHER_LOWER
+from foretell.data.datasets.analytica import LONG_SHORT as LONG_SHORT
+from foretell.data.datasets.analytica import build_financial_tasks as build_financial_tasks
+from foretell.data.datasets.analytica import read_claims as read_claims
+from foretell.data.datasets.analytica import read_options as read_options
 from foretell.data.datasets.demo import DEMO as DEMO
 from foretell.data.datasets.forecastbench import read_question_set as read_question_set
 from foretell.data.datasets.forecastbench import read_resolution_set as read_resolution_set
@@ -18,11 +23,6 @@ from foretell.data.datasets.forecastbench_download import pulled_rounds as pulle
 from foretell.data.datasets.forecastbench_download import read_pulled as read_pulled
 from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS as QUESTION_COLUMNS
 from foretell.data.datasets.forecastbench_tables import read_question_tables as read_question_tables
-from foretell.data.datasets.payoff_tasks import FinancialTaskPlan as FinancialTaskPlan
-from foretell.data.datasets.payoff_tasks import HIGHER_LOWER as HIGHER_LOWER
-from foretell.data.datasets.payoff_tasks import LONG_SHORT as LONG_SHORT
-from foretell.data.datasets.payoff_tasks import build_financial_tasks as build_financial_tasks
-from foretell.data.datasets.payoff_tasks import read_options as read_options
 from foretell.data.datasets.prophet_arena import download_events as download_events
 from foretell.data.datasets.prophet_arena import read_arena_file as read_arena_file
 from foretell.data.datasets.prophet_arena import read_events_csv as read_events_csv

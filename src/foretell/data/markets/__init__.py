@@ -13,12 +13,14 @@ HOMES = {
         "require_live"
     ),
     "foretell.data.markets.manifold": "ManifoldClient ManifoldEvents ManifoldPrices",
-    "foretell.data.markets.market": "Market NamedEvents events_named read_open",
+    "foretell.data.markets.market": (
+        "Market MarketRef NamedEvents PART PricePoint PriceSource PricesUnavailable daily_history events_named "
+        "market_ref read_open"
+    ),
     "foretell.data.markets.metaculus": (
         "CONTINUOUS MetaculusClient MetaculusEvents MetaculusNamed MetaculusPrices questions_of"
     ),
     "foretell.data.markets.polymarket": "PolymarketClient PolymarketEvents PolymarketHosts PolymarketPrices",
-    "foretell.data.markets.prices": "MarketRef PART PricePoint PriceSource PricesUnavailable daily_history market_ref",
     "foretell.data.markets.prophet_arena": (
         "PLATFORM ProphetArenaClient ProphetArenaListing ProphetArenaWeekly ProphetArenaWindows"
     ),

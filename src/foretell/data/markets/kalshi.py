@@ -37,8 +37,15 @@ from foretell.data.markets.listing import (
     readable,
     total,
 )
-from foretell.data.markets.market import EventQuery, Market
-from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailable, daily_history, window_start
+from foretell.data.markets.market import (
+    EventQuery,
+    Market,
+    MarketRef,
+    PricePoint,
+    PricesUnavailable,
+    daily_history,
+    window_start,
+)
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf

@@ -24,13 +24,15 @@ from foretell.data.markets.listing import (
     readable,
     recurrence_template,
 )
-from foretell.data.markets.market import EventQuery, Market, read_open
-from foretell.data.markets.prices import (
+from foretell.data.markets.market import (
     SLUG,
+    EventQuery,
+    Market,
     MarketRef,
     PricePoint,
     PricesUnavailable,
     daily_history,
+    read_open,
     slug_in_address,
     split_part,
     window_start,

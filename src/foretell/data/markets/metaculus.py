@@ -25,9 +25,9 @@ from foretell.data.markets.listing import (
     event_state,
     recurrence_template,
 )
-from foretell.data.markets.market import Market
-from foretell.data.markets.prices import (
+from foretell.data.markets.market import (
     PART,
+    Market,
     MarketRef,
     PricePoint,
     PricesUnavailable,

@@ -29,14 +29,16 @@ from foretell.data.markets.listing import (
     recurrence_template,
     total,
 )
-from foretell.data.markets.market import EventQuery, Market, read_open
-from foretell.data.markets.prices import (
+from foretell.data.markets.market import (
     PART,
     SLUG,
+    EventQuery,
+    Market,
     MarketRef,
     PricePoint,
     PricesUnavailable,
     daily_history,
+    read_open,
     slug_in_address,
     split_part,
     window_start,

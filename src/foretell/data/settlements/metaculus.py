@@ -12,8 +12,8 @@ from typing import Literal, get_args
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
+from foretell.data.markets.market import MarketRef
 from foretell.data.markets.metaculus import CHOICE, CONTINUOUS, MetaculusClient, questions_of, status_of
-from foretell.data.markets.prices import MarketRef
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 from foretell.questions.question import Question, Target

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, ignore_skipped, readable
+from foretell.data.markets.market import SLUG
 from foretell.data.markets.polymarket import (
     OVER,
     UNDER_WAY,
@@ -16,7 +17,6 @@ from foretell.data.markets.polymarket import (
     paid_in_full,
     resolution_stage,
 )
-from foretell.data.markets.prices import SLUG
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.settlements.settlement import (
     MarketSettlements,

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from foretell.data.http import NotFound
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
-from foretell.data.markets.prices import MarketRef
+from foretell.data.markets.market import MarketRef
 from foretell.data.markets.prophet_arena import PENDING, PLATFORM, ProphetArenaClient
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget

@@ -15,7 +15,7 @@ from foretell.data.markets.listing import (
     error_context,
     ignore_skipped,
 )
-from foretell.data.markets.prices import MarketRef, market_ref, split_part
+from foretell.data.markets.market import MarketRef, market_ref, split_part
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution

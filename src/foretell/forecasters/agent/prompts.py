@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from foretell.data.markets.prices import market_ref
+from foretell.data.markets.market import market_ref
 from foretell.forecasters.agent.actions import ACTION, ACTIONS, TOOL, AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import BELIEF

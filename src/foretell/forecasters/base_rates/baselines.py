@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from foretell.data.http import SourceError
-from foretell.data.markets.prices import market_ref
+from foretell.data.markets.market import market_ref
 from foretell.data.series.series import SeriesUnavailable
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, cast
 
-from foretell.models.model import Model, ModelError, Reply, Request, ToolCall
+from foretell.models.model import Model, ModelError, Provider, ProviderClient, Reply, Request, ToolCall
 from foretell.models.prices import TokenPrice
-from foretell.models.provider import Provider, ProviderClient
 from foretell.plugins import takes_arguments
 from foretell.questions.errors import InputError
 

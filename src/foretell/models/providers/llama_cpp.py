@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from foretell.models.model import Reply, Request
-from foretell.models.provider import Provider
+from foretell.models.model import Provider, Reply, Request
 from foretell.models.providers.chat import ChatWire
 from foretell.models.providers.client import HttpModel
 from foretell.questions.errors import InputError, MissingExtra

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
-from foretell.models.provider import Provider
+from foretell.models.model import ModelBusy, ModelError, ModelRefused, Provider, Reply, Request, TokenCount, ToolCall
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
 

@@ -1,6 +1,6 @@
 """Hosted services and compatible servers, one entry each."""
 
-from foretell.models.provider import Provider, ProviderConfig
+from foretell.models.model import Provider, ProviderConfig
 from foretell.models.providers.batches import AnthropicBatches, BatchFormat, GeminiBatches, OpenAIBatches
 from foretell.models.providers.chat import ChatWire
 from foretell.models.providers.client import HttpModel

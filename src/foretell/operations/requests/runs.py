@@ -13,6 +13,7 @@ from foretell.request import OperationRequest, setting
 from foretell.runs.spec import RunState
 
 RunPlace = Literal["auto", "here", "workers", "both"]
+RunOrder = Literal["date", "score", "cost", "name"]
 
 
 class RunRequest(OperationRequest):
@@ -76,7 +77,7 @@ class ShowRequest(OperationRequest):
 
 
 class RunsRequest(OperationRequest):
-    """List your runs, newest first, with progress, cost and score.
+    """List your runs with progress, cost and score.
 
     A run has a score as soon as two of its questions have resolved: its Brier index, next to those of the market price
     and the base rate on the same questions.
@@ -88,6 +89,9 @@ class RunsRequest(OperationRequest):
     model: str = setting("", "Only runs that use this model or, without a model, this forecaster.", max_length=300)
     questions: str = setting("", "Only runs on this question set.", metavar="SET", max_length=1000)
     archived: bool = setting(False, "Include archived runs.")
+    sort: RunOrder = setting(
+        "date", "Order: date (newest first), score (best first), cost (highest first) or name (A to Z)."
+    )
     limit: int | None = setting(None, "Maximum number of runs.", ge=1)
     offset: int = setting(0, "Skip this many.", ge=0)
 
@@ -133,7 +137,18 @@ class RunsStopRequest(OperationRequest):
     pause: bool = setting(False, "Record nothing for trials in progress; `foretell runs resume` continues them.")
 
 
-class RunsResumeRequest(OperationRequest):
+class StoredRunRequest(OperationRequest):
+    """Fields shared by continuing a run and running it again."""
+
+    run: str = RUN
+    set: Mapping[str, ShortText] = setting(
+        {}, "Change a setting, such as budget.run=20; null removes it.", metavar="NAME=VALUE"
+    )
+    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
+    where: RunPlace = setting("auto", "Where to run, as in `foretell run`.")
+
+
+class RunsResumeRequest(StoredRunRequest):
     """Continue RUN: answer what is missing and retry what failed. Nothing is paid for twice.
 
     Use --set to fix a setting first, such as `--set budget.run=20`, `--set models.agent=openai:gpt-5` or
@@ -141,13 +156,16 @@ class RunsResumeRequest(OperationRequest):
     settings are reused. Earlier answers are archived.
     """
 
-    run: str = RUN
-    set: Mapping[str, ShortText] = setting(
-        {}, "Change a setting, such as budget.run=20; null removes it.", metavar="NAME=VALUE"
-    )
     reason: str = setting("", "Retry only what failed for this reason, as the run's page names it.", max_length=5000)
-    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
-    where: RunPlace = setting("auto", "Where to run, as in `foretell run`.")
+
+
+class RunsAgainRequest(StoredRunRequest):
+    """Run RUN again as a new run: the same settings with the next free seed, so models are asked anew.
+
+    A backtest asks the same questions as of the same dates. A live run asks what its question set lists now. The old
+    run stays as it is; compare the two to see how much of a score is chance. Use --set to change one thing, such as
+    `--set models.agent=openai:gpt-5`: the new run then keeps the seed and reuses saved replies that fit.
+    """
 
 
 class RunsResolveRequest(OperationRequest):

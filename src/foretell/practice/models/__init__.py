@@ -4,9 +4,8 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.practice.models.formats": "ModelQuery OfferedTool ProviderFormat ScriptedCall ScriptedReply format_of",
-    "foretell.practice.models.improvise": "example",
     "foretell.practice.models.scripts": "agent_script arena_script tree_script",
-    "foretell.practice.models.server": "PracticeModels Script",
+    "foretell.practice.models.server": "PracticeModels Script example",
 }
 """Module → the names that the rest of foretell uses."""
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedCall, ScriptedReply
-from foretell.practice.models.improvise import chance, example, improvise, unit
+from foretell.practice.models.server import chance, example, improvise, unit
 
 OBJECTION = "could not be used"
 """Words that every objection to an answer contains."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from foretell.data.markets.prices import MarketRef, PriceSource
+from foretell.data.markets.market import MarketRef, PriceSource
 from foretell.data.series.series import SeriesSource
 from foretell.models.journal import Journal
 from foretell.questions.as_of import AsOf, instant

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.runs import question_set
 from foretell.operations.score import ScoreResult, score
@@ -52,7 +53,6 @@ from foretell.web.arena_pages import (
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import some
 from foretell.web.rendering import html_page, json_and_page
-from foretell.web.run_rows import list_runs
 from foretell.web.security import TokenRequired, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 
@@ -410,7 +410,7 @@ def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
         reason = "Tick two runs or more, or add a table: one alone cannot be compared."
     ids = {one: here.run(one).id for one in own.runs}
     # Only who may add tables chooses among the others, and is told the command.
-    listed = list_runs(here.store, limit=MAX_CHOICES).runs if visitor_of(request).may_write else ()
+    listed = here.run_list(RunsRequest(), limit=MAX_CHOICES).runs if visitor_of(request).may_write else ()
     named = {run.id: run.called for run in listed}
     more: dict[str, Any] = {
         "reason": reason,

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,18 +17,17 @@ from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
-from foretell.operations.runs import cell_cost
+from foretell.operations.runs import CellCosts, cell_cost
 from foretell.questions.errors import InputError
-from foretell.request import OperationRequest, environment_values
+from foretell.request import OperationRequest, environment_values, errors_name_fields
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
-from foretell.runs.settings import KEYS
+from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
 from foretell.web.formatting import dollars, duration, some
 from foretell.web.forms import body_of, form_fields, form_values
-from foretell.web.pages.home import model_keys, usable_engines
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -80,6 +79,19 @@ class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_field
     """A question for the outside view."""
 
 
+def model_keys(settings: Settings) -> dict[str, list[str]]:
+    """Return the model providers with a key, and the environment variables of the keys that are missing."""
+    services = settings.services
+    providers = [name for name in MODEL_PROVIDERS if name in services]
+    return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
+
+
+def usable_engines(settings: Settings) -> tuple[str, ...]:
+    """Return the search engines that can be used with the available keys and corpora."""
+    usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
+    return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
+
+
 @router.get("/api/ask", tags=["ask"])
 def read_ask(here: CurrentState) -> dict[str, Any]:
     """What a question can be asked with: keys, models with prices, search engines, default choices and all fields."""
@@ -104,16 +116,29 @@ def _engine_note(name: str, services: tuple[str, ...]) -> str:
 
 
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return models with a key, the default one first, each with the expected cost and duration of a trial."""
-    known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
+    """Return models with a key, the default one first, each with the expected cost and duration of a trial.
+
+    Models that are offered and their prices are at most a minute old, because looking them up takes longer than a page.
+    """
+    minute = (time.monotonic() // 60,)
+    usable = ModelsListRequest(usable=True)
+    known = here.kept(
+        ("models",), minute, lambda: [row["model"] for row in list_models(usable, here.settings).models][:MAX_MODELS]
+    )
     every = here.while_unchanged(("every run",), here.store.runs)
     rows = [row for row in every if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
     services = here.settings.services
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
-    measured = here.measured_costs()
+    names, measured = tuple(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS], here.measured_costs()
+    return here.kept(
+        ("model choices",), (*minute, names, search, measured), lambda: _priced_models(names, search, measured)
+    )
+
+
+def _priced_models(names: Sequence[str], search: tuple[str, ...], measured: CellCosts) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for name in list(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS]:
+    for name in names:
         try:
             spec = RunSpec(questions=QuestionsSpec(dataset="typed"), models={"agent": name}, search=search)
             cost = cell_cost(spec, measured)
@@ -139,8 +164,8 @@ def read_estimate(here: CurrentState, chosen: Annotated[EstimateQuery, Query()])
 def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:
     """Estimate from similar trials on this machine, or roughly from the price of the model."""
     try:
-        wish = AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given})
-        return _estimate_of(here, wish)
+        with errors_name_fields(AskRequest, titles=True):
+            return _estimate_of(here, AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given}))
     except InputError as error:
         return AskEstimate(dollars=None, seconds=0.0, text="No estimate", basis=str(error))
 
@@ -178,7 +203,8 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
     """Answer without a model: from public markets and series, or else from how similar questions ended. Free."""
-    return _outside(wording.model_dump(), here).to_dict()
+    with errors_name_fields(AskRequest):
+        return _outside(wording.model_dump(), here).to_dict()
 
 
 def _outside(given: dict[str, Any], here: WebState) -> AskResult:
@@ -189,7 +215,8 @@ def _outside(given: dict[str, Any], here: WebState) -> AskResult:
 @router.post("/api/ask", tags=["ask"], status_code=202)
 def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun:
     """Research a question in the background. Spends money. Follow its progress at /api/runs/{run}/stream."""
-    return _research(here, request)
+    with errors_name_fields(AskRequest):
+        return _research(here, request)
 
 
 def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:
@@ -221,7 +248,8 @@ def show_ask(request: Request, here: CurrentState) -> Response:
     answer, problem = None, ""
     if given.get("question"):
         try:
-            answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
+            with errors_name_fields(AskRequest, titles=True):
+                answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
         except InputError as error:
             problem = str(error)
     return _ask_page(request, here, given, problem, answer)
@@ -242,6 +270,7 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
         return RedirectResponse(link_to("ask", **lines), status_code=303)
     confirmed = bool(given.pop(UNPRICED, None))
     return await start_from_form(
+        AskRequest,
         lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | given), confirmed=confirmed),
         lambda problem: _ask_page(request, here, given, problem),
     )
@@ -250,20 +279,27 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
 def _ask_page(
     request: Request, here: WebState, given: dict[str, Any], problem: str, answer: AskResult | None = None
 ) -> Response:
-    status, view = 422 if problem else 200, read_ask(here)
-    typed = str(given.get("model", ""))
+    # Sent without a search engine, it is shown without one.
+    form = ask_form(here, {"search": [], **given} if request.method == "POST" else given)
+    unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
+    more = {"problem": problem, "answer": answer, "unpriced": unpriced, **form}
+    return html_page(request, "ask.html", more.pop("view"), status=422 if problem else 200, **more)
+
+
+def ask_form(here: WebState, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a form that asks a question offers, what is filled in, and what asking with it would cost."""
+    view = read_ask(here)
+    typed, search = str(given.get("model", "")), given.get("search", list(view["search"]))
     offered = [one["model"] for one in view["models"]]
     picked = typed if typed in offered else "" if typed else next(iter(offered), "")
-    more: dict[str, Any] = {"given": {**given, "search": given.get("search", list(view["search"]))}, "picked": picked}
-    if "question" in given and "search" not in given and request.method == "POST":
-        more["given"]["search"] = []  # Nothing was ticked, and so it stays.
     choices = {name: given[name] for name in ESTIMATE_FIELDS if name in given}
-    estimate = _estimate(here, {**choices, "model": typed or picked or NO_CHOICE, "search": more["given"]["search"]})
-    more |= {"estimate": estimate, "trial_choices": TRIAL_CHOICES}
-    unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
-    return html_page(
-        request, "ask.html", view, status=status, problem=problem, answer=answer, unpriced=unpriced, **more
-    )
+    return {
+        "view": view,
+        "given": {**given, "search": search},
+        "picked": picked,
+        "estimate": _estimate(here, {**choices, "model": typed or picked or NO_CHOICE, "search": search}),
+        "trial_choices": TRIAL_CHOICES,
+    }
 
 
 # Starting runs in the background, from requests and from forms.
@@ -310,11 +346,16 @@ async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str
 
 
 async def start_from_form(
-    start: Callable[[], StartedRun], show_again: Callable[[str], Response], *, watch: str = "question"
+    kind: type[OperationRequest],
+    start: Callable[[], StartedRun],
+    show_again: Callable[[str], Response],
+    *,
+    watch: str = "question",
 ) -> Response:
-    """Start a run and redirect to where it can be followed, or show the form again with the error."""
+    """Start a run and redirect to where it can be followed, or show the form of `kind` again with the error."""
     try:
-        begun = await run_in_threadpool(start)
+        with errors_name_fields(kind, titles=True):
+            begun = await run_in_threadpool(start)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
     address = link_to("run", begun.run)

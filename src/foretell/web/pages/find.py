@@ -10,7 +10,6 @@ from foretell.questions.question import Question
 from foretell.web.pages.arena import arena_rows
 from foretell.web.pages.trees import read_trees
 from foretell.web.rendering import json_and_page
-from foretell.web.run_rows import list_runs
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
@@ -33,7 +32,7 @@ def find(
     trees = [tree for tree in read_trees(here)["trees"] if low in f"{tree['name']} {tree.get('claim', '')}".casefold()]
     return {
         "words": sought,
-        "runs": list_runs(here.store, RunsRequest(find=sought, archived=True), limit=MOST).runs,
+        "runs": here.run_list(RunsRequest(find=sought, archived=True), limit=MOST).runs,
         "questions": _questions(here, low),
         "trees": trees[:MOST],
         "arenas": [row for row in arena_rows(here.store) if low in str(row["name"]).casefold()][:MOST],

@@ -16,7 +16,8 @@ from fastapi.responses import RedirectResponse
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.operations.doctor import MODEL_PROVIDERS, Finding, look_at_sandbox, look_at_setup
+from foretell.operations.doctor import Finding, look_at_sandbox, look_at_setup
+from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
@@ -26,35 +27,23 @@ from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, sco
 from foretell.report.charts.svg import Chart
 from foretell.report.document import study_parts
 from foretell.report.study import StudyResult
-from foretell.runs.services import SEARCH_ENGINES
-from foretell.runs.settings import KEYS, Settings
+from foretell.request import environment_values
+from foretell.runs.settings import Settings
 from foretell.scoring.arena_view import scores_over_time
 from foretell.studies.inputs import study_questions
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import percent, some
 from foretell.web.pages.arena import arena_rows
+from foretell.web.pages.ask import ask_form, model_keys, usable_engines
 from foretell.web.pages.question import read_question
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.run_rows import RunRowView
-from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of
+from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 NEWEST_RUNS = 8
 NO_STUDY: dict[int | str, dict[str, Any]] = {404: {"description": "No such study was kept."}}
-
-
-def model_keys(settings: Settings) -> dict[str, list[str]]:
-    """Return the model providers with a key, and the environment variables of the keys that are missing."""
-    services = settings.services
-    providers = [name for name in MODEL_PROVIDERS if name in services]
-    return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
-
-
-def usable_engines(settings: Settings) -> tuple[str, ...]:
-    """Return the search engines that can be used with the available keys and corpora."""
-    usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
-    return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
 
 
 @router.get("/api/home", tags=["home"])
@@ -107,7 +96,8 @@ def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, An
     """Show the home page, with thumbnails of what can be opened."""
     kinds = tuple((one["kind"], one["text"]) for one in view["highlights"])
     pictures = here.while_unchanged(("pictures", kinds), lambda: [_picture(here, one) for one in view["highlights"]])
-    return html_page(request, "home.html", view, pictures=pictures)
+    asks = visitor_of(request).may_write and (view["providers"] or environment_values(AskRequest).get("model"))
+    return html_page(request, "home.html", view, pictures=pictures, ask=ask_form(here, {}) if asks else None)
 
 
 def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:

@@ -25,7 +25,9 @@ from foretell.operations.requests.data import SET_HELP, ListingFields, Questions
 from foretell.operations.requests.runs import (
     GridsRequest,
     ReplayRequest,
+    RunOrder,
     RunRequest,
+    RunsAgainRequest,
     RunsRemoveRequest,
     RunsRenameRequest,
     RunsRequest,
@@ -49,10 +51,11 @@ from foretell.questions import trace as kinds
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.report.leaderboard import run_headline
 from foretell.report.run_report import score_figures
-from foretell.request import setting
+from foretell.request import errors_name_fields, setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import RunState
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
@@ -81,6 +84,13 @@ select count(*) from (
     except select question, due, trial from cell where run = ?
 ) as open_cells"""
 _TAGS_SQL = "select distinct tags from run"
+ORDERS: dict[RunOrder, str] = {
+    "date": "newest first",
+    "score": "best score first",
+    "cost": "highest cost first",
+    "name": "name, A to Z",
+}
+"""Order of the list of runs → how the page names it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +103,7 @@ class RunFilters:
     model: Annotated[str, Query(max_length=300)] = ""
     questions: Annotated[str, Query(max_length=1000)] = ""
     archived: bool = False
+    sort: RunOrder = "date"
 
     def request(self) -> RunsRequest:
         """Return the filters as the request that the command uses."""
@@ -103,13 +114,17 @@ class RunFilters:
             model=self.model,
             questions=self.questions,
             archived=self.archived,
+            sort=self.sort,
         )
 
     def address(self) -> dict[str, str]:
-        """Return the filters that are set, for links; archived runs count as a choice of their own."""
-        names = ("find", "tag", "state", "model", "questions")
-        found = {name: str(getattr(self, name)) for name in names if getattr(self, name)}
-        return found | ({"archived": "true"} if self.archived else {})
+        """Return what differs from the list of all runs, newest first, for links."""
+        plain = RunFilters()
+        return {
+            name: "true" if value is True else str(value)
+            for name, value in vars(self).items()
+            if value != getattr(plain, name)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +134,13 @@ class AnswerFilters:
     sort: Literal["asked", "gap", "score", "answer"] = "asked"
     outcome: Literal["", "yes", "no", "open"] = ""
     flag: Literal["", "failed", "degraded"] = ""
+    category: ShortWord = ""
     find: ShortWord = ""
+
+    def address(self) -> dict[str, str]:
+        """Return what differs from all answers as asked, for links."""
+        plain = AnswerFilters()
+        return {name: value for name, value in vars(self).items() if value != getattr(plain, name)}
 
     def chosen(self, answers: Sequence[QuestionAnswer]) -> list[QuestionAnswer]:
         """Return the answers that pass, sorted; those without a value to sort by come last."""
@@ -138,7 +159,12 @@ class AnswerFilters:
         outcome = one.leading.outcome
         wanted = {"": True, "yes": outcome == 1, "no": outcome == 0, "open": not one.decided}[self.outcome]
         flagged = {"": True, "failed": bool(one.failed), "degraded": bool(one.degraded)}[self.flag]
-        return wanted and flagged and self.find.casefold() in one.question.text.casefold()
+        fitting = self.category in ("", _category(one.question))
+        return wanted and flagged and fitting and self.find.casefold() in one.question.text.casefold()
+
+
+def _category(question: Question) -> str:
+    return question.category or question.source
 
 
 class RunBody(body_of(RunRequest, "folder", "where", "spec")):
@@ -178,7 +204,7 @@ def read_runs(
     offset: Offset = 0,
     limit: Limit = RUNS_PER_PAGE,
 ) -> RunList:
-    """List the runs on this machine, newest first, each with its state and score."""
+    """List the runs on this machine, each with its state and score."""
     return here.run_list(filters.request(), offset=offset, limit=limit)
 
 
@@ -201,7 +227,8 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
 ) -> Response:
     filters = filters or RunFilters()
     view, status = here.run_list(filters.request(), offset=offset), 422 if problem else 200
-    spent = {run.id: here.totals(run.id).spending.dollars for run in view.runs}
+    spent = here.dollars(run.id for run in view.runs)
+    running = [run for run in view.runs if run.state == "running"]
     starts = visitor_of(request).may_write
     specs = dict(here.while_unchanged(("specs",), here.store.specs))
     more: dict[str, Any] = {
@@ -209,6 +236,8 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "models": sorted({name for spec in specs.values() for name in method_names(spec) if name}),
         "datasets": sorted({name for spec in specs.values() if (name := question_set(spec))}),
         "states": get_args(RunState),
+        "orders": ORDERS,
+        "seconds_left": {run.id: here.seconds_left(run) for run in running},
         "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": sorted({tag for (tags,) in here.store.database.read(_TAGS_SQL) for tag in json.loads(tags)}),
         "rulers": here.kept(
@@ -270,7 +299,9 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
     offset: int = 0,
     problem: str = "",
     given: Mapping[str, str] | None = None,
+    again: bool = False,
 ) -> Response:
+    """Return the page of a run; with `again`, `problem` belongs to the form that runs it again."""
     filters = filters or AnswerFilters()
     view, scores = _run_view(here, row, filters, offset)
     more: dict[str, Any] = {
@@ -282,6 +313,11 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
         ),
         "settings": {**_settings_of(row), **(given or {})},
         "problem": problem,
+        "again": again,
+        # A live question is asked as of now, and so from its text.
+        "ask_again": None if question_set(row.spec) or row.spec["mode"] != "live" else _wording(scores.answers),
+        "categories": sorted({_category(one.question) for one in scores.answers}),
+        "gaps": Counter(math.copysign(1, gap) if gap else 0 for one in scores.answers if (gap := one.gap) is not None),
         "permalink": str(request.base_url).rstrip("/") + link_to("run", row.id),
         "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
         **here.kept(
@@ -291,6 +327,14 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
         ),
     }
     return html_page(request, "run.html", view, status=422 if problem else 200, **more)
+
+
+def _wording(answers: Sequence[QuestionAnswer]) -> dict[str, str]:
+    """Return text and closing day of a question, as the form that asks one takes them from its address."""
+    for one in answers:
+        closes = one.question.closes_at
+        return {"question": one.question.text} | ({} if closes is None else {"closes": closes.date().isoformat()})
+    return {}
 
 
 def _settings_of(row: RunRow) -> dict[str, str]:
@@ -396,7 +440,7 @@ def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[st
         "id": question.id,
         "due": due,
         "text": question.text,
-        "category": question.category or question.source,
+        "category": _category(question),
         "outcomes": len(one.targets),
         "leading": {
             "label": "" if len(one.targets) == 1 else shown.label,
@@ -502,7 +546,8 @@ async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Respon
 @router.post("/api/runs", tags=["runs"], status_code=202)
 def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:
     """Start or resume the run that a spec describes. Spends money."""
-    return _start(here, request)
+    with errors_name_fields(RunRequest):
+        return _start(here, request)
 
 
 def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedRun:
@@ -529,12 +574,13 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
         return _runs_page(request, here, 0, given | picked, problem)
 
     if not look:
-        return await start_from_form(start, show_again, watch="run")
+        return await start_from_form(RunRequest, start, show_again, watch="run")
     try:
         wanted = {name: value for name, value in picked.items() if name in QuestionsRequest.model_fields}
-        # Reading a set may take files and other machines: nobody else waits for it.
-        looking = check_questions(QuestionsRequest.read(wanted), here.settings)
-        looked = await run_in_threadpool(asyncio.run, looking)
+        with errors_name_fields(PickedSet, titles=True):
+            # Reading a set may take files and other machines: nobody else waits for it.
+            looking = check_questions(QuestionsRequest.read(wanted), here.settings)
+            looked = await run_in_threadpool(asyncio.run, looking)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
     return await run_in_threadpool(_runs_page, request, here, 0, given | picked, "", looked)
@@ -606,6 +652,36 @@ def _go_on(
     operations.replace_run(here.store, run, prepared, here.settings)
     here.jobs.start(prepared, concurrency=concurrency)
     return {"run": prepared.spec.id, "state": "running"}
+
+
+class AgainBody(body_of(RunsAgainRequest, "run", "where")):
+    """How to run a run again: changes to its settings, and its concurrency."""
+
+
+@router.post("/api/runs/{run}/again", tags=["runs"], status_code=202)
+def run_again(here: CurrentState, _: TokenRequired, run: str, body: AgainBody | None = None) -> StartedRun:
+    """Start a new run with the settings of this one and the next free seed, so that models are asked anew.
+
+    Spends money. A backtest asks the same questions; a live run asks what its question set lists now.
+    """
+    said = RunsAgainRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
+    changes = {name: parse_yaml(value) for name, value in said.set.items()}
+    prepared = operations.prepare_again(here.store, said.run, here.settings, changes)
+    begun = start_run(here, prepared, concurrency=said.concurrency)
+    operations.label_again(here.store, said.run, begun.run)
+    return begun
+
+
+@router.post("/runs/{run}/again", include_in_schema=False)
+async def send_again(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
+    """Handle the button that runs a run again."""
+    row = here.run(run)
+    return await start_from_form(
+        RunsAgainRequest,
+        lambda: run_again(here, None, row.id),
+        lambda problem: _run_page(request, here, row, problem=problem, again=True),
+        watch="run",
+    )
 
 
 @router.post("/runs/{run}/stop", include_in_schema=False)

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from foretell.models.model import load_provider
 from foretell.models.names import ModelName
-from foretell.models.provider import load_provider
 from foretell.operations.doctor import doctor
 from foretell.operations.models import ModelsResult, list_models, model_records
 from foretell.operations.requests.setup import DoctorRequest, ModelsListRequest

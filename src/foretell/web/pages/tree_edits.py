@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.history import ConflictingEdits, current_version
+from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
@@ -20,11 +21,11 @@ from foretell.operations.requests.trees import (
 from foretell.operations.tree_edit import TreeEditResult, diff_trees, edit, tree_history
 from foretell.operations.what_if import numbers_by_name
 from foretell.questions.errors import InputError
+from foretell.request import errors_name_fields
 from foretell.web.forms import body_of, form_fields
 from foretell.web.pages.ask import NOTHING_CHOSEN, form_given, usable_engines
 from foretell.web.pages.trees import NO_TREE, known_claim, known_tree, read_claim, tree_path
 from foretell.web.rendering import html_page, link_to
-from foretell.web.run_rows import list_runs
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.tree_work import WORK_REQUESTS, TreeWork, TreeWorkKind, work_on_tree, work_title
@@ -255,7 +256,7 @@ def _form_page(
         choices["rule"] = ("", *RULES)
         given = {"claims": [claim] if node is not None and node.children and not node.stale else [], **given}
     leave_out = (*HIDDEN, *(("claims",) if what == "ground" else ()))
-    used = dict.fromkeys(one.model for one in list_runs(here.store, limit=RUNS_LOOKED_AT).runs if one.model)
+    used = dict.fromkeys(one.model for one in here.run_list(RunsRequest(), limit=RUNS_LOOKED_AT).runs if one.model)
     fields = form_fields(WORK_REQUESTS[what], choices=choices, proposals={"model": tuple(used)}, leave_out=leave_out)
     view = {
         "tree": name,
@@ -279,18 +280,19 @@ async def send_work(request: Request, here: CurrentState, _: TokenRequired, what
     values = {
         name: one for name, one in (NOTHING_CHOSEN | given).items() if name not in ("tree", "plan", "unsandboxed")
     }
+    if what == "expand":
+        values["claim"] = claim
+    elif what == "ground" and claim:
+        values["claims"] = [claim]
     try:
-        if what == "expand":
-            values["claim"] = claim
-        elif what == "ground" and claim:
-            values["claims"] = [claim]
-        asked = _request(here, name, what, values)
-        if start:
-            work = here.tree_work.start(name, what, asked)
-            return RedirectResponse(link_to("tree-work", work.id), status_code=303)
-        plan = await work_on_tree(asked.model_copy(update={"plan": True}), here.settings)
-        if plan.calls and asked.model is None:
-            raise InputError("no model is named", column="model", hint="e.g. openai:NAME")
+        with errors_name_fields(WORK_REQUESTS[what], titles=True):
+            asked = _request(here, name, what, values)
+            if start:
+                work = here.tree_work.start(name, what, asked)
+                return RedirectResponse(link_to("tree-work", work.id), status_code=303)
+            plan = await work_on_tree(asked.model_copy(update={"plan": True}), here.settings)
+            if plan.calls and asked.model is None:
+                raise InputError("no model is named", column="model", hint="e.g. openai:NAME")
     except InputError as error:
         return await run_in_threadpool(_form_page, request, here, what, name, {**given, "of": claim}, str(error))
     kept = {field: one for field, one in given.items() if field not in NOT_BY_FORM}

@@ -44,6 +44,7 @@ from foretell.operations.requests.trees import (
 from foretell.operations.tree import format_tree, list_trees, prepare_tree, report_facts, report_tree, stored_tree
 from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
+from foretell.request import errors_name_fields
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.web.forms import body_of, form_fields
@@ -147,7 +148,8 @@ def _trees_page(request: Request, here: WebState, given: dict[str, Any], problem
 @router.post("/api/trees", tags=["trees"], status_code=202)
 def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:
     """Grow a tree for a claim in the background. Spends money. Follow its progress at /api/runs/{run}/stream."""
-    return start_run(here, prepare_tree(TreeRequest.read(request.model_dump()), here.settings))
+    with errors_name_fields(TreeRequest):
+        return start_run(here, prepare_tree(TreeRequest.read(request.model_dump()), here.settings))
 
 
 @router.post("/trees", include_in_schema=False)
@@ -161,6 +163,7 @@ async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> R
         return start_run(here, prepared, confirmed=confirmed)
 
     return await start_from_form(
+        TreeRequest,
         start,
         lambda problem: _trees_page(request, here, given, problem),
     )

@@ -1,5 +1,5 @@
 // What every page does: the theme button, and live parts that follow the server's events.
-import { follow } from './live.js';
+import { follow, reread } from './live.js';
 
 const THEMES = ['system', 'light', 'dark'];
 
@@ -33,6 +33,12 @@ if (stream) setInterval(() => {
     if (rod) rod.value = Math.min(passed, rod.max);
   }
 }, 1000);
+
+// Rows of running runs are read again while somebody looks at them.
+const ROWS = 5000;
+if (document.querySelector('tr[data-live]')) setInterval(() => {
+  if (!document.hidden && document.querySelector('tr[data-live]')) reread(location.href);
+}, ROWS);
 
 // What is being computed is asked for until it is there.
 const AGAIN = 2000;

@@ -47,7 +47,7 @@ function paced(work) {
   return () => { if (running) again = true; else if (!waiting) start(); };
 }
 
-async function reread(address) {
+export async function reread(address) {
   // A server that is gone is waited for by the stream, which tells when there is more.
   const answer = await fetch(address, { headers: { Accept: 'text/html' } }).catch(() => null);
   if (!answer?.ok) return;
