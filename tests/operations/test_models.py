@@ -4,12 +4,14 @@ import asyncio
 import json
 from contextlib import closing
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
+from rich.console import Console
 
 from fakes.models import BackgroundModels
 from foretell import ask
@@ -50,6 +52,11 @@ def test_models_with_a_key_come_first_and_missing_keys_are_named(tmp_path: Path)
     assert (row["input"], row["cached"], row["output"], row["cutoff"]) == (2, 0.2, 10, "2026-04-20")
     usable = list_models(ModelsListRequest(usable=True), settings)
     assert {row["model"].partition(":")[0] for row in usable.rows()} == {"anthropic"}
+    printed = StringIO()
+    nothing = list_models(ModelsListRequest(usable=True), Settings(home=tmp_path))
+    nothing.print(Console(file=printed, width=200))
+    assert "Set the key of a provider, such as OPENAI_API_KEY, or use a model on this machine" in printed.getvalue()
+    assert any("openai: set OPENAI_API_KEY" in note for note in nothing.warnings)
 
 
 @pytest.mark.parametrize(("kind", "force"), [("lmstudio", "required"), ("ollama", "required"), ("llama", "named")])

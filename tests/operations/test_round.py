@@ -28,7 +28,15 @@ from foretell.operations import (
     score_tournaments,
 )
 from foretell.plugins import names
-from foretell.practice import Handler, PracticeBucket, PracticeServer, ServerRequest, ServerResponse, serve_rounds
+from foretell.practice import (
+    Handler,
+    PracticeBucket,
+    PracticeServer,
+    ServerRequest,
+    ServerResponse,
+    json_response,
+    serve_rounds,
+)
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
 from foretell.submit import SubmissionLedger, check_submission
@@ -191,6 +199,42 @@ def test_a_file_of_somebody_else_is_not_overwritten(world: World):
     world.bucket.readable = False
     assert world.visit(reasoning=True).exit_code == 0
     assert json.loads(world.bucket.files[PLACE])["forecasts"][0]["reasoning"]
+
+
+def test_services_that_are_down_lose_nothing_send_nothing_twice_and_are_named(world: World):
+    answers: dict[str, ServerResponse] = {}
+
+    def broken(request: ServerRequest, handler: Handler) -> Any:
+        failing = next((answer for part, answer in answers.items() if part in request.path), None)
+        return handler(request) if failing is None else failing
+
+    world.site.server.middleware = broken
+    # Where the question set cannot be read, there is nothing to answer.
+    for answer in (json_response({}, 404), ServerResponse(body=b"<html>"), ServerResponse(body=b"")):
+        answers["/forecastbench"] = answer
+        with pytest.raises(InputError, match="the question set could not be fetched"):
+            world.visit()
+    # Without its series it answers from older values and says so; every refused upload is told and tried again.
+    answers = {"/nothing": ServerResponse(body=b"<html>")}
+    for status in (401, 403, 409, 413, 429):
+        answers["/upload/"] = json_response({"error": "no"}, status, {"Retry-After": "0"})
+        done = world.visit()
+        assert (done.exit_code, done.answered, done.uploaded) == (3, QUESTIONS, None)
+        assert any(f"the server answered {status}" in problem for problem in done.problems)
+        if status == 401:
+            assert any("yfinance could not be read, so forecasts may rest on older" in note for note in done.notes)
+    # The file is sent though the list of rounds is down by now, and not again when the clock was wrong for a while.
+    answers = {"/question_sets": json_response({}, 500)}
+    done = world.visit(round=DAY)
+    assert (done.exit_code, world.bucket.uploads) == (0, [PLACE])
+    assert any("the newest round could not be looked up, so today's" in note for note in world.visit().notes)
+    for days in (1, -1):
+        world.at(NOW + timedelta(days=days))
+        with pytest.raises(InputError, match=r"was closed|begins on"):
+            world.visit(round=DAY)
+    world.at(NOW)
+    assert world.visit().exit_code == 0
+    assert world.bucket.uploads == [PLACE]
 
 
 @pytest.fixture

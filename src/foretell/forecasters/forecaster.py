@@ -323,11 +323,12 @@ class UsageMeter:
     def __call__(self, event: TraceEvent) -> None:
         """Count the event, then pass it on."""
         if isinstance(event, ModelCalled):
-            self.usage = Cost(
-                dollars=self.usage.dollars + (event.dollars or 0.0),
-                input_tokens=self.usage.input_tokens + event.input_tokens,
-                output_tokens=self.usage.output_tokens + event.output_tokens,
-                calls=self.usage.calls + 1,
+            self.usage += Cost(
+                dollars=event.dollars or 0.0,
+                input_tokens=event.input_tokens,
+                output_tokens=event.output_tokens,
+                calls=1,
+                unpriced=int(event.dollars is None),
             )
         self._emit(event)
 

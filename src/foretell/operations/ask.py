@@ -434,7 +434,7 @@ async def answer_question(
     with closing(RunStore(settings.store)) as store:
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
     notes = (f"finding out how its model can be asked cost ${done.checks:.4f} more",) if done.checks else ()
-    return replace(answer, at_risk=done.at_risk, notes=(*answer.notes, *notes))
+    return replace(answer, at_risk=done.at_risk, notes=(*answer.notes, *notes, *done.unread))
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 # The list.
 
+NO_MODEL_LISTED = (
+    "No model to list. Set the key of a provider, such as OPENAI_API_KEY, or use a model on this machine: "
+    "--model compat:NAME@http://localhost:11434/v1 or --model local:PATH.gguf."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelsResult(Result):
@@ -68,6 +73,9 @@ class ModelsResult(Result):
             usable = "yes" if row["usable"] else "no"
             spent = ("unknown" if row["dollars"] is None else dollars(row["dollars"])) if row["calls"] else "-"
             rows.append((row["model"], usable, price, row["cutoff"] or "-", chosen, thinks, spent))
+        if not rows:
+            show_text(console, f"{NO_MODEL_LISTED}\n")
+            return
         used = any(row["calls"] for row in self.models)
         shown = columns if used else columns[:-1]
         show_text(console, f"{text_table(shown, [row[: len(shown)] for row in rows], console.width)}\n")

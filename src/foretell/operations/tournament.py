@@ -714,6 +714,7 @@ class TournamentVisit:
             answers = list(store.answers(self.run))
             how = combining_of_run(store, spec)
         self.stopped = done.stopped
+        self.notes += [one for one in done.unread if one not in self.notes]
         return self._taken(questions, answers, how, state)
 
     def _taken(

@@ -232,9 +232,9 @@ async def pull_rounds(
     cache = DownloadCache(settings.home / PLATFORM)
     url = settings.addresses.get(PLATFORM) or FORECASTBENCH_URL
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as client:
-        source = ForecastBenchDownload(cache, client, url=url)
+        source, notes = ForecastBenchDownload(cache, client, url=url), list[str]()
         try:
-            day = await source.latest() if request.round == LATEST else request.round
+            day = request.round if request.round != LATEST else await _newest(source, cache, settings, notes)
             _check_open(day, request, clock_of(settings)())
             if day not in pulled_rounds(cache):
                 await source.pull([day])
@@ -243,12 +243,24 @@ async def pull_rounds(
             raise InputError(problem, hint="with a network, start it again") from None
         due = date.fromisoformat(day)
         before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past_rounds + 1))
-        notes = await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
+        notes += await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
         read = [one.state for one in await keep_due_prices(cache, [day], settings) if not one.bytes]
         notes += [f"prices on the due date: {state}; the older, published prices are used" for state in read]
         earlier = sum(one < day for one in pulled_rounds(cache))
         tell(f"round {day}; {earlier} earlier rounds are here to learn from")
         return day, notes
+
+
+async def _newest(source: ForecastBenchDownload, cache: DownloadCache, settings: Settings, notes: list[str]) -> str:
+    """The newest round; today's if it is on this machine and nobody can be asked."""
+    try:
+        return await source.latest()
+    except SourceError as error:
+        today = clock_of(settings)().date().isoformat()
+        if today not in pulled_rounds(cache):
+            raise
+        notes.append(f"the newest round could not be looked up, so today's, which is on this machine, is used: {error}")
+        return today
 
 
 async def _pull_past(source: ForecastBenchDownload, days: Sequence[str]) -> list[str]:
@@ -331,7 +343,8 @@ class RoundVisit:
         self._refuse_unlimited(prepared, plan)
         self.tell(str(plan))
         self._begin(state, stack, prepared)
-        await execute_run(stack, self.settings, watch=self.watch, concurrency=max(AT_ONCE, self.request.concurrency))
+        at_once = max(AT_ONCE, self.request.concurrency)
+        self.notes += (await execute_run(stack, self.settings, watch=self.watch, concurrency=at_once)).unread
         by_stack = self._answers(stack)
         by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before)
         final = _together(questions, by_stack, by_agents)
@@ -428,6 +441,7 @@ class RoundVisit:
         )
         try:
             done = await asyncio.wait_for(work, left if left is None else max(0.0, left))
+            self.notes += [one for one in done.unread if one not in self.notes]
             if done.stopped:
                 self.problems.append(f"agents stopped: {done.stopped}; the stack's answers stand for the rest")
         except TimeoutError:

@@ -63,6 +63,8 @@ class RunProgress:
     """Why the run gave up before its end."""
     early: bool = False
     """Whether somebody stopped it early."""
+    unread: tuple[str, ...] = ()
+    """Sources of series that could not be read, and why."""
 
     def __add__(self, later: "RunProgress") -> "RunProgress":
         """Combine two consecutive parts of a run; reserved and at-risk amounts are those of the later one."""

@@ -198,7 +198,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                     progress += await executor.run(prepared.panel_cells(), answer)
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)
-                return progress
+                return replace(progress, unread=tuple(on_demand.unread.values()))
     except Exception as error:
         # Whatever ended the run is what its page and the list of runs say of it.
         told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"

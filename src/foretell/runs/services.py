@@ -135,7 +135,8 @@ class SeriesOnDemand:
         self._markets: dict[str, PriceSource] = {}
         self._read: dict[tuple[str, str, AsOf], asyncio.Task[Series]] = {}
         self._failures: dict[str, list[SourceError]] = {}
-        self._unreachable: set[str] = set()
+        self.unread: dict[str, str] = {}
+        """Provider → why it could not be read."""
 
     async def __aenter__(self) -> "SeriesOnDemand":
         """Use as a context manager, so that connections are closed."""
@@ -169,10 +170,10 @@ class SeriesOnDemand:
             found = await self._sources.fetch_with_provenance(ref, as_of)
         except SourceError as error:
             failures.append(error)
-            if ref.provider not in self._unreachable:
-                self._unreachable.add(ref.provider)
-                text = "%s could not be read, so forecasts may rest on older values: %s"
-                log.warning(text, ref.provider, for_log(str(error)))
+            if ref.provider not in self.unread:
+                problem = f"{ref.provider} could not be read, so forecasts may rest on older values: {error}"
+                self.unread[ref.provider] = problem
+                log.warning("%s", for_log(problem))
             raise
         failures.clear()
         if found.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:

@@ -77,7 +77,8 @@ def test_it_reads_reasons_and_no_numbers():
     assert (request.model, request.settings.seed, request.slot) == ("scripted:judge", 3, "q/panel 0")
     assert request.schema is not None
     assert request.schema["required"] == ["reason", "p"]
-    assert (forecast.usage.calls, forecast.usage.input_tokens) == (1, 100)
+    usage = forecast.usage
+    assert (usage.calls, usage.input_tokens, usage.unpriced) == (1, 100, 1), "nobody knows the price of a script"
 
 
 def test_its_calls_and_its_answer_are_events():
