@@ -151,12 +151,13 @@ def test_a_run_is_repeated_as_a_new_one_and_the_old_one_stays(settings: Settings
     tag_run(id, ("cheap",), settings=settings)
     write(Path("questions.csv"), [{"id": "fog", "text": "Fog?", "due": "2026-01-05", "by": "2026-01-10"}])
     second = run_again("autumn", settings=settings)
-    third = run_again("autumn", settings=settings)
+    third = run_again("autumn (2)", settings=settings)
     assert (second.progress.done, third.progress.done) == (4, 4), "the questions as they were"
     found = {one.id: one.row for one in list_runs(settings=settings).stored}
     assert [found[one].spec["seed"] for one in (id, second.run, third.run)] == [0, 1, 2]
     assert [found[one].name for one in (id, second.run, third.run)] == ["autumn", "autumn (2)", "autumn (3)"]
     assert {row.tags for row in found.values()} == {("cheap",)}
+    assert {one.score["decided"] for one in list_runs(settings=settings).stored} == {3}, "with the known outcomes"
     changed = run_again("autumn", set={"options.p": "0.7"}, settings=settings).run
     (row,) = [one.row for one in list_runs(settings=settings).stored if one.id == changed]
     assert (row.spec["seed"], row.spec["options"], row.done) == (0, {"p": 0.7}, 4)

@@ -326,6 +326,8 @@ def test_a_run_is_run_again_in_two_clicks(
     page.goto(f"{site.url}/runs/{first}")
     page.get_by_text("Run again", exact=True).click()
     expect(page.locator(".menu form")).to_contain_text("It costs nothing.")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_role("button", name="Start a new run").click()
     page.wait_for_url(lambda url: "/runs/" in url and not url.endswith(first))
     expect(page.locator("#progress")).to_contain_text("Finished: 1 forecast, 0 failures")

@@ -1,6 +1,7 @@
 """Runs: start one from a spec, show it, and recompute it from the journal. Backtests of forecasters without models."""
 
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -45,6 +46,7 @@ from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
+from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.question_sets import LATE_TEXT_HINT, folders_of, open_benchmark
 from foretell.runs.runner import (
     PreparedRun,
@@ -67,6 +69,8 @@ MOST_REASONS = 5
 """How many kinds of failures are listed."""
 MAX_NAME = 70
 """How much of a run's name the name of its repetition keeps."""
+NUMBER = re.compile(r" \(\d+\)$")
+"""The number at the end of a repeated run's name."""
 
 # Running a spec.
 
@@ -341,14 +345,16 @@ def prepare_again(
     return replace(prepared, spec=spec)
 
 
-def label_again(store: RunStore, old: str, new: str) -> None:
-    """Give a repeated run the tags of the first one, and its name with a number."""
+def carry_over(store: RunStore, old: str, new: PreparedRun) -> None:
+    """Give a repeated run the first one's tags, its name with the next number, and what is known of its questions."""
     row = store.run(old)
     assert row is not None
     taken = {one.name for one in store.runs()}
-    numbered = (f"{row.name[:MAX_NAME]} ({number})" for number in count(2))
+    numbered = (f"{NUMBER.sub('', row.name)[:MAX_NAME]} ({number})" for number in count(2))
     name = next(name for name in numbered if name not in taken) if row.name else ""
-    store.label(new, name=name, tags=list(row.tags))
+    store.label(new.spec.id, name=name, tags=list(row.tags))
+    outcomes = RunOutcomes(store)
+    outcomes.keep(new.spec.id, new.questions, outcomes.of(old))
 
 
 async def repeat_run(
@@ -364,7 +370,7 @@ async def repeat_run(
         old, changes = find_run(store, request.run), {name: parse_yaml(one) for name, one in request.set.items()}
         prepared = prepare_again(store, old, settings, changes)
         begin_run(store, prepared.spec, datetime.now(UTC), settings.services, questions=prepared.questions)
-        label_again(store, old, prepared.spec.id)
+        carry_over(store, old, prepared)
     return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
 
 

@@ -668,7 +668,7 @@ def run_again(here: CurrentState, _: TokenRequired, run: str, body: AgainBody | 
     changes = {name: parse_yaml(value) for name, value in said.set.items()}
     prepared = operations.prepare_again(here.store, said.run, here.settings, changes)
     begun = start_run(here, prepared, concurrency=said.concurrency)
-    operations.label_again(here.store, said.run, begun.run)
+    operations.carry_over(here.store, said.run, prepared)
     return begun
 
 
