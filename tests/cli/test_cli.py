@@ -1,6 +1,7 @@
 """The command line as a user meets it: its conventions, what it prints and writes, and what it refuses."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from fakes.processes import run_forked
 from foretell.cli import OLD_SPELLINGS, cli
 from foretell.cli.main import COMMANDS, MOVED, main
 from foretell.questions import InputError
@@ -66,11 +68,10 @@ def test_help_loads_no_command_and_nothing_heavy():
     assert all(name in out for name in COMMANDS)
 
 
-def test_command_reference_is_up_to_date():
+def test_command_reference_is_up_to_date(tmp_path: Path):
     """Refresh with: foretell --reference > docs/commands.md."""
     # A process of its own: click keeps the help option of a command that another test has called before.
-    command = [sys.executable, "-m", "foretell.cli.main", "--reference"]
-    pages = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    pages = run_forked(["--reference"], cwd=tmp_path, env=os.environ, timeout=60).stdout
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == pages
 
 

@@ -20,7 +20,7 @@ from foretell.operations import (
     score_tournaments,
     visit_arena,
 )
-from foretell.practice import PracticeServer
+from foretell.practice import PracticeServer, json_response
 from foretell.practice.markets import PracticeProphetArena
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
@@ -92,6 +92,13 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     plan = world.visit(plan=True).plan
     assert plan is not None
     assert (plan.questions, plan.limit, world.sent) == (3, 5.0, [])
+    # A key that is not accepted says nothing about forecasts: they wait for a better one, however often it is tried.
+    world.site.server.middleware = lambda request, handler: (
+        json_response({}, 401) if request.method == "POST" else handler(request)
+    )
+    assert [world.visit().exit_code for _ in range(4)] == [3, 3, 3, 3]
+    assert world.provider.stats()["arrived"] == 3, "one for each question"
+    world.site.server.middleware = None
     world.arena.quota = 2
     done = world.visit()
     assert (done.account, done.open, done.exit_code) == ("ours", 3, 3)

@@ -30,6 +30,10 @@ JOB = {"runs-on", "timeout-minutes", "env", "steps"}
 STEP = {"name", "uses", "with", "run", "env", "if"}
 
 
+ADDRESS = ("--install", "git+https://git.example/me/foretell")
+"""Where the wheel is not the point: packing one takes longer than all other files."""
+
+
 def made(folder: Path, *options: str) -> Result:
     return CliRunner().invoke(init, ["bot", str(folder), *options])
 
@@ -58,7 +62,7 @@ def wheel_name() -> str:
 
 
 def test_the_workflow_is_one_that_github_takes(tmp_path: Path):
-    made(tmp_path / "bot")
+    made(tmp_path / "bot", *ADDRESS)
     found = workflow(tmp_path / "bot")
     # YAML 1.1 reads the word `on` as true.
     assert set(found) == {"name", True, "permissions", "concurrency", "jobs"}
@@ -89,7 +93,7 @@ def test_the_linter_of_workflows_finds_nothing(tmp_path: Path, options: tuple[st
     linter = shutil.which("actionlint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if linter is None:
         pytest.skip("actionlint is not installed: pip install 'foretell[dev]'")
-    made(tmp_path / "bot", *options, "--install", "git+https://git.example/me/foretell")
+    made(tmp_path / "bot", *options, *ADDRESS)
     path = tmp_path / "bot" / WORKFLOW
 
     def lint() -> subprocess.CompletedProcess[str]:
@@ -104,7 +108,7 @@ def test_the_linter_of_workflows_finds_nothing(tmp_path: Path, options: tuple[st
 
 
 def test_each_event_takes_one_way_and_only_that_way_sees_the_secrets(tmp_path: Path):
-    made(tmp_path / "bot")
+    made(tmp_path / "bot", *ADDRESS)
     (job,) = workflow(tmp_path / "bot")["jobs"].values()
     runs = {step["run"]: step for step in job["steps"] if "bot.sh" in step.get("run", "")}
     assert runs["bash bot.sh --dry-run --limit 1 --trials 1"]["if"].startswith("github.event_name == 'pull_request' &&")
@@ -130,7 +134,7 @@ def test_the_schedule_is_as_often_as_asked(minutes: int, times: int):
 
 
 def test_the_budgets_are_in_the_files(tmp_path: Path):
-    made(tmp_path / "bot", "--budget", "2", "--tournament-budget", "30")
+    made(tmp_path / "bot", "--budget", "2", "--tournament-budget", "30", *ADDRESS)
     written = yaml.safe_load((tmp_path / "bot" / "bot.yaml").read_text(encoding="utf-8"))
     assert written["budget"] == {"run": 2.0, "question": 0.5}
     assert "--tournament-budget 30.00" in (tmp_path / "bot" / "bot.sh").read_text(encoding="utf-8")
@@ -165,7 +169,7 @@ def test_it_installs_from_an_address_from_a_wheel_or_from_what_is_here(tmp_path:
 
 
 def test_another_engine_takes_another_secret(tmp_path: Path):
-    told = made(tmp_path / "bot", "--search", "asknews", "--model", "anthropic:claude-sonnet-4-5")
+    told = made(tmp_path / "bot", "--search", "asknews", "--model", "anthropic:claude-sonnet-4-5", *ADDRESS)
     assert told.exit_code == 0, told.output
     (job,) = workflow(tmp_path / "bot")["jobs"].values()
     secrets = next(step["env"] for step in job["steps"] if step.get("run") == "bash bot.sh")
@@ -236,7 +240,7 @@ def test_other_tournaments_have_bots_whose_files_fit_together(
     tmp_path: Path, options: tuple[str, ...], secrets: list[str]
 ):
     folder = tmp_path / "bot"
-    told = made(folder, *options, "--install", "git+https://git.example/me/foretell")
+    told = made(folder, *options, *ADDRESS)
     assert told.exit_code == 0, told.output
     assert " and ".join(secrets) in told.output
     for path in folder.rglob("*"):

@@ -1,5 +1,6 @@
 """A server on a free port, and a real Chromium in which nothing may go wrong unnoticed."""
 
+import asyncio
 import os
 import socket
 import threading
@@ -111,17 +112,31 @@ def site(app: FastAPI, serve: Callable[[FastAPI], Site]) -> Site:
     return serve(app)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for the tests of a module; while it lives, its thread has an event loop, so it lives no longer."""
+@pytest.fixture(scope="session")
+def _launched() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
+    """One browser for all tests of a worker, and the event loop that it keeps in this thread."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}: install it or set FORETELL_CHROMIUM")
-    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield browser
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(_launched: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
+    """The browser, for the tests of a module; between modules its loop stands still, so that others can run theirs."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE)
+    browser, loop = _launched
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @dataclass

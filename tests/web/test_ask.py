@@ -310,6 +310,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     assert "/questions/asked%2F" in page.url
     page.locator("#trial-1 .searches li").first.wait_for()
     page.locator("#trial-1 strong").first.wait_for()
+    page.locator("#trial-0").get_by_text("Its evidence").click()  # Folded, because there are two trials.
     page.locator("#trial-0 .evidence li").first.wait_for()
     page.get_by_role("heading", name="Why").wait_for()
     page.get_by_role("button", name="Stop the run").wait_for(state="detached")

@@ -47,6 +47,7 @@ from foretell.submit.ledger import SubmissionHistory
 from foretell.submit.submission import (
     DONE_STATUSES,
     QUOTA_EXCEEDED,
+    TURNED_AWAY,
     ItemResult,
     SendOptions,
     SubmissionPlan,
@@ -774,7 +775,8 @@ class TournamentVisit:
         """Remove from the outbox what the platform has accepted or refused; keep what is uncertain."""
         # What exceeds today's quota stays in the outbox for tomorrow.
         unsure = any(one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason for one in results)
-        if any(item.later for item in plan.items):
+        turned_away = not unsure and any(mark in one.reason for one in results for mark in TURNED_AWAY)
+        if turned_away or any(item.later for item in plan.items):
             made = next(forecast.as_of.at for forecast in state.outbox if forecast.question_id == question)
             unsure = clock_of(self.settings)() - made < STALE
         problems = [f"{item.part}: {problem}" for item in plan.refused for problem in item.problems]

@@ -81,13 +81,14 @@ def _together(
     panel = next((answer for answer in answers if how.judged and answer.forecaster == PANEL), None)
     trials = [answer for answer in answers if answer.forecaster != PANEL] or answers
     plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials], failed=failed)
-    said, why = (dict(panel.p), "") if panel else _calibrated(trials, how, question, plain)
+    rows = None if panel else _rows(trials, how, question)
+    said = dict(panel.p) if panel else _calibrated(rows, how, plain)
     # The log distance never sends a long shot to exactly zero.
     p = coherent(question, said, distance="log").p if question is not None else said
     usage = Cost.side_by_side(answer.usage for answer in answers)
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
-    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p, why)
+    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p, rows)
     # What one trial rests on, the answer of all rests on.
     ending = next((one for worst in ("degraded", "stopped") for one in trials if one.ending == worst), nearest)
     options = isinstance(nearest.distribution, Categorical) and sum(p.values()) > 0
@@ -105,29 +106,33 @@ def _together(
 
 def reason_for(trials: Sequence[Forecast], question: Question, how: CombinationSettings) -> str:
     """What a fitted rule did with the trials of a question, and why; empty where the trials stand alone."""
-    if how.fitted is None:
-        return ""
-    return _reason(how.fitted, rows_of_question(question, [trial.p for trial in trials], trials[0].as_of, how.rates))
+    rows = _rows(trials, how, question)
+    return "" if rows is None else _reason(how, rows)
 
 
-def _reason(fitted: FittedRule, rows: TrialRows) -> str:
-    return fitted.reason(rows) if isinstance(fitted, ExplainsItself) else "Corrected by a rule fitted to past results."
-
-
-def _calibrated(
-    trials: Sequence[Forecast], how: CombinationSettings, question: Question | None, plain: dict[str, float]
-) -> tuple[dict[str, float], str]:
-    """What the fitted rule makes of the trials, and why, as far as it can say."""
+def _rows(trials: Sequence[Forecast], how: CombinationSettings, question: Question | None) -> TrialRows | None:
+    """The trials as a fitted rule reads them; None where there is no rule or no question."""
     if how.fitted is None or question is None:
-        return plain, ""
-    rows = rows_of_question(question, [trial.p for trial in trials], trials[0].as_of, how.rates)
+        return None
+    return rows_of_question(question, [trial.p for trial in trials], trials[0].as_of, how.rates)
+
+
+def _reason(how: CombinationSettings, rows: TrialRows) -> str:
+    if isinstance(how.fitted, ExplainsItself):
+        return how.fitted.reason(rows)
+    return "Corrected by a rule fitted to past results."
+
+
+def _calibrated(rows: TrialRows | None, how: CombinationSettings, plain: dict[str, float]) -> dict[str, float]:
+    """What the fitted rule makes of the trials."""
+    if how.fitted is None or rows is None:
+        return plain
     try:
         found = apply(how.fitted, rows)
     except TrainingOverlap as error:
         raise InputError(f"the calibration cannot judge this question: {error}") from None
-    why = _reason(how.fitted, rows)
-    said = {target.id: float(value) for target, value in zip(question.targets, found, strict=True)}
-    return {id: plain[id] if isnan(value) else value for id, value in said.items()}, why
+    said = dict(zip(rows.target.tolist(), found.tolist(), strict=True))
+    return {id: plain[id] if isnan(value) else value for id, value in said.items()}
 
 
 def _summary(
@@ -135,13 +140,13 @@ def _summary(
     how: CombinationSettings,
     plain: Mapping[str, float],
     p: Mapping[str, float],
-    why: str,
+    rows: TrialRows | None,
 ) -> str:
     """A summary of the combination, followed by the reasons of one trial."""
     text = ""
-    if how.fitted is not None and any(f"{plain[target]:.1%}" != f"{p[target]:.1%}" for target in p):
+    if rows is not None and any(f"{plain[target]:.1%}" != f"{p[target]:.1%}" for target in p):
         moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
-        text += f"From the trials to the answer: {moved}. {why}\n\n"
+        text += f"From the trials to the answer: {moved}. {_reason(how, rows)}\n\n"
     if len(trials) > 1:
         text += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
     return text

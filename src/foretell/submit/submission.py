@@ -532,6 +532,8 @@ SEND_ONCE = HttpLimits(total_seconds=60.0, max_bytes=5_000_000, attempts=1)
 FIRST_SERVER_ERROR = 500
 QUOTA_EXCEEDED = "quota_exceeded"
 """The error of a server whose daily quota is used up, so that retrying does not help."""
+TURNED_AWAY = ("the server answered 401", "the server answered 429")
+"""Refusals that say nothing about a forecast: the key is not accepted, or too much was sent."""
 
 
 class SubmissionRefused(SourceError):

@@ -5,6 +5,7 @@ day of asking? Any series can be made into a benchmark this way.
 """
 
 from datetime import date, timedelta
+from functools import cache
 
 import numpy as np
 
@@ -39,6 +40,11 @@ LEAST_HISTORY = 24
 def demo(request: DatasetRequest | None = None) -> Dataset:
     """Return questions of ForecastBench's form about real series that ship inside statsmodels."""
     del request
+    return _built()
+
+
+@cache
+def _built() -> Dataset:
     source = PackagedSeries()
     sets: list[QuestionSet] = []
     for id in source.ids():

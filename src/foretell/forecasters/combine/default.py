@@ -235,8 +235,9 @@ class FittedDefault:
         """Blend each row by the trust of its kind; NaN if no trial answered."""
         markets = rows.kind == "market"
         p = np.empty(len(rows))
-        p[markets] = self.market.probabilities(rows.take(markets))
-        p[~markets] = self.dataset.probabilities(rows.take(~markets))
+        for trust, which in ((self.market, markets), (self.dataset, ~markets)):
+            if which.any():
+                p[which] = trust.probabilities(rows.take(which))
         return p
 
     def tested(self, rows: TrialRows) -> Bools:

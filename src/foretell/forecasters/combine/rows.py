@@ -78,6 +78,8 @@ class TrialRows:
 
     def take(self, which: Bools | Ints) -> "TrialRows":
         """Select rows, in the order given."""
+        if which.dtype == bool and which.all():
+            return self
         columns = {f.name: getattr(self, f.name)[which] for f in fields(self) if f.name != "trials"}
         return TrialRows(trials=self.trials[:, which], **columns)
 

@@ -107,7 +107,11 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
         "model": chosen.get("model", ""),
         "search": search,
         "models": model_choices(here, chosen.get("model", ""), search),
-        "fields": form_fields(AskRequest, choices={"search": engines, "combine": combine}),
+        "fields": here.kept(
+            ("ask fields",),
+            (engines, chosen),
+            lambda: form_fields(AskRequest, choices={"search": engines, "combine": combine}),
+        ),
     }
 
 
