@@ -150,7 +150,9 @@ def test_the_weight_of_a_strong_agent_rises_with_its_past(store: RunStore) -> No
     row = rule.examples.rows.take(np.array([0]))
 
     def weight(rounds: int) -> float:
-        return float(rule.on(np.datetime64(START.date()) + np.timedelta64(14 * rounds, "D")).market.weight_of_trials(row)[0])
+        return float(
+            rule.on(np.datetime64(START.date()) + np.timedelta64(14 * rounds, "D")).market.weight_of_trials(row)[0]
+        )
 
     found = [weight(rounds) for rounds in (1, 4, 8, 12)]
     assert found[0] == 0

@@ -106,7 +106,9 @@ def test_without_a_past_weights_are_equal(method):
 def test_one_class_and_equal_members_give_finite_weights(method, outcome):
     n = 12
     rows = rows_of(np.full((3, n), 0.3), due=np.repeat(ROUNDS, 3))
-    examples = Examples(rows=rows, outcome=np.full(n, outcome), known_on=rows.due + np.timedelta64(1, "D"), weight=np.ones(n))
+    examples = Examples(
+        rows=rows, outcome=np.full(n, outcome), known_on=rows.due + np.timedelta64(1, "D"), weight=np.ones(n)
+    )
     fitted = method(names=("a", "b", "c")).fit(examples)
     assert fitted.weights == pytest.approx((1 / 3,) * 3)
 
