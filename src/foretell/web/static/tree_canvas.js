@@ -75,13 +75,12 @@ export class TreeCanvas {
   arrange(root, childrenOf, cards, fit = false) {
     this.arranged = [root, childrenOf, cards];
     this.measure(root, cards);
-    let found = this.lay(root, childrenOf, NARROW, this.tall.usual, 12);
+    const usual = this.lay(root, childrenOf, NARROW, this.tall.usual, 12);
     // What could not be read as a whole is set in lines: lower cards, as wide as the screen has room for.
-    const compact = this.whole(found) < READABLE;
-    if (compact) {
-      const room = this.breadth / READABLE / found.levels - BETWEEN;
-      found = this.lay(root, childrenOf, Math.round(Math.min(WIDE, Math.max(NARROW, room))), this.tall.compact, 8);
-    }
+    const room = this.breadth / READABLE / usual.levels - BETWEEN, wide = Math.round(Math.min(WIDE, Math.max(NARROW, room)));
+    const lower = this.whole(usual) < READABLE ? this.lay(root, childrenOf, wide, this.tall.compact, 8) : usual;
+    const compact = this.whole(lower) > this.whole(usual); // Where width is what lacks, lower cards would gain nothing.
+    const found = compact ? lower : usual;
     this.sheet.classList.toggle('compact', compact);
     this.sheet.classList.toggle('many', cards.length > MANY);
     this.wide = found.wide;
