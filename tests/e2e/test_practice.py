@@ -93,7 +93,7 @@ def test_a_number_is_asked_and_markets_are_question_sets(shell: Shell):
 @pytest.mark.parametrize("grounder", ["search", "deep"])
 def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
     claim = "The ECB cuts its deposit rate by 31 March 2027."
-    how = ("--grounder", grounder, "--deep-model", "openai:gpt-6.1-sol")
+    how = ("--grounder", grounder, *(("--deep-model", "openai:gpt-6.1-sol") if grounder == "deep" else ()))
     grown = shell.foretell("tree", claim, "--closes", "2027-03-31", "--leaves", "3", "--out", f"{grounder}.json", *how)
     assert grown.stdout.startswith("P0 0.")
     assert claim in shell.foretell("tree", "show", f"{grounder}.json").stdout

@@ -51,7 +51,7 @@ def parse_json(text: str | bytes, **readers: Any) -> Any:
     >>> parse_json('{"p": ')
     Traceback (most recent call last):
     ...
-    foretell.questions.errors.InputError: is not JSON: Expecting value at character 7 (is it cut off?)
+    foretell.questions.errors.InputError: is not JSON: Expecting value at character 6 (is it cut off?)
     """
     try:
         return json.loads(text.rstrip(), **readers)

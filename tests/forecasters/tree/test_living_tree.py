@@ -109,7 +109,7 @@ def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_el
     grounded(file, model=playing())
     assert stale_parts(read_tree(file)) == []
     assert read_tree(file).nodes["P2"] == before.nodes["P2"]
-    versions = do(tree_history, file).versions
+    versions = tree_history(file, settings=Settings(home=file.parent / "home")).versions
     assert [one.why for one in versions] == [
         "as it was found",
         "postponed",
