@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +115,7 @@ def test_a_request_that_a_service_counts_as_several_takes_as_many_places() -> No
     assert [asked(weight) for weight in (9, 2, 1)] == [0.0, 60.6, 0.0]
     now[0] += 61.0
     assert [asked(weight) for weight in (50, 1)] == [0.0, 60.6], "heavier than the limit: alone"
+    store.close()
     weigh = KNOWN_SERVICES["open_meteo"].weigh
     assert weigh is not None
     assert weigh({"start_date": "2023-11-15", "end_date": "2026-11-14", "daily": "temperature_2m_max"}) == 79
@@ -235,7 +236,8 @@ def test_a_damaged_or_forbidden_file_is_no_reason_to_stop(damage: str | None, tm
         turns.close()
 
     asyncio.run(run())
-    assert damage is None or set(PaceStore(path).states()) == {"gdelt"}
+    with closing(PaceStore(path)) as store:
+        assert damage is None or set(store.states()) == {"gdelt"}
 
 
 # Pauses.
@@ -283,6 +285,7 @@ def test_refusals_of_requests_that_were_under_way_together_count_once() -> None:
 
     asyncio.run(run())
     assert turns.store.state("gdelt").refusals == 1
+    turns.close()
 
 
 def asked(home: Path, use: Callable[[AsyncHttpClient, PracticeServer], object], **more: object) -> PracticeServer:
@@ -313,7 +316,8 @@ def test_a_long_pause_is_told_once_and_holds_for_every_client(tmp_path: Path, ca
     with caplog.at_level(logging.WARNING):
         assert len(asked(tmp_path, use).requests) == 1
     assert caplog.text.count("is not asked before") == 1
-    state = PaceStore(tmp_path / "services.db").state("kalshi")
+    with closing(PaceStore(tmp_path / "services.db")) as store:
+        state = store.state("kalshi")
     assert state.closed > time.time() + 3_000
     assert state.success == 0.0
 
@@ -324,7 +328,8 @@ def test_a_short_pause_is_waited_for(tmp_path: Path) -> None:
         await client.get(f"{server.url}/kalshi/markets")
 
     assert len(asked(tmp_path, use).requests) == 4
-    state = PaceStore(tmp_path / "services.db").state("kalshi")
+    with closing(PaceStore(tmp_path / "services.db")) as store:
+        state = store.state("kalshi")
     assert (state.refusals, "429" in state.problem) == (0, True)
     assert state.success > state.error > 0
 

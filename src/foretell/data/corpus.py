@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import threading
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -117,6 +118,7 @@ class Corpus:
         self._lock = threading.Lock()
         try:
             self._db = _connected(path)
+            weakref.finalize(self, self._db.close)  # The searches of a run use it, and none knows which is the last.
         except sqlite3.Error as error:
             problem = storage_error(error, path)
             if problem is not None and not isinstance(problem, DamagedFile):
