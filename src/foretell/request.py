@@ -60,7 +60,7 @@ class OperationRequest(BaseModel):
     def _is_set(self, name: str) -> bool:
         """Whether the user set a field, to something other than its default and not through the environment."""
         info = type(self).model_fields[name]
-        given = name in self.model_fields_set and getattr(self, name) != info.get_default()
+        given = name in self.model_fields_set and getattr(self, name) != info.get_default(call_default_factory=True)
         return given and not os.environ.get(hints(info).get("env", ""), "").strip()
 
     def _holds(self, condition: str) -> bool:

@@ -272,3 +272,37 @@ def test_what_was_paid_for_is_kept_though_its_loop_ended_while_it_waited_for_com
     database.close()
     with closing(open_database(tmp_path / "a.db", "journal")) as again:
         assert again.read("select n from t order by n") == [(1,), (2,)]
+
+
+CLOSED_UNDER_WAY = """
+import sys, threading
+from foretell.models.database import open_database
+for turn in range(40):
+    db = open_database(sys.argv[1], "file of numbers")
+    db.write("create table if not exists t (a primary key)")
+    db.write_many("insert or ignore into t values (?)", [(i,) for i in range(50)])
+    reading = threading.Event()
+    def read():
+        while True:
+            db.read("select count(*) from t a, t b")
+            reading.set()
+    def stream():
+        while True:
+            for _ in db.stream("select a.a from t a, t b"):
+                pass
+    threading.excepthook = lambda args: None
+    threads = [threading.Thread(target=work) for work in (read, read, stream)]
+    for thread in threads:
+        thread.start()
+    reading.wait(60)
+    db.close()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+"""
+
+
+def test_a_file_that_is_closed_while_threads_read_it_does_not_break_the_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CLOSED_UNDER_WAY, str(tmp_path / "numbers.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -149,6 +149,8 @@ FULL_PAUSE = 0.5
 FULL_NOTICE = 60.0
 """Seconds between warnings about a full disk."""
 
+STREAM_ROWS = 1000
+"""Rows of a stream that are read at once."""
 GROUP_SECONDS, GROUP_SECONDS_EACH = 0.03, 6e-5
 """Longest pause between two transactions, and the share of each call in flight: one transaction per call costs more."""
 
@@ -290,7 +292,12 @@ class SqliteDatabase(Database):
         try:
             with self._lock:
                 cursor = self._con.execute(sql, values)
-            yield from cursor
+            while True:
+                with self._lock:
+                    rows = cursor.fetchmany(STREAM_ROWS)
+                if not rows:
+                    return
+                yield from rows
         except sqlite3.DatabaseError as error:
             raise self._problem(error) from None
 
@@ -407,6 +414,7 @@ class SqliteDatabase(Database):
             self._flush.close()
         if self._life is not None:
             self._life.close()
-        self._con.close()
+        with self._lock:  # A statement that another thread has under way would read freed memory.
+            self._con.close()
         if self._copied is not None:
             self._copied.cleanup()
