@@ -232,10 +232,11 @@ def test_it_is_read_where_nothing_can_be_written(ledger: SubmissionLedger, monke
             raise OSError(errno.EROFS, "Read-only file system")
         return opened(path, flags, *more)
 
-    monkeypatch.setattr(os, "open", read_only)
-    assert (ledger.verify().entries, str(ledger.head())[:2]) == (1, "1:")
-    with pytest.raises(InputError, match="read-only"):
-        ledger.append([draft(2)], NOW)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", read_only)
+        assert (ledger.verify().entries, str(ledger.head())[:2]) == (1, "1:")
+        with pytest.raises(InputError, match="read-only"):
+            ledger.append([draft(2)], NOW)
 
 
 WRITER = """
