@@ -256,7 +256,8 @@ def closed_for(name: str, told: float | None, said: str, now: float, again: int 
                 turns.refused(service(name=name), turn, told, said)
         return turns.store.state(name).closed - clock[0]
 
-    return asyncio.run(run())
+    with closing(turns):
+        return asyncio.run(run())
 
 
 def test_how_long_a_refusal_closes_a_service() -> None:
