@@ -171,9 +171,11 @@ class SeriesOnDemand:
         except SourceError as error:
             failures.append(error)
             if ref.provider not in self.unread:
-                problem = f"{ref.provider} could not be read, so forecasts may rest on older values: {error}"
+                # What a server said is shown in notes and logs, so it must not control a terminal.
+                why = for_log(str(error))
+                problem = f"{ref.provider} could not be read, so forecasts may rest on older values: {why}"
                 self.unread[ref.provider] = problem
-                log.warning("%s", for_log(problem))
+                log.warning("%s", problem)
             raise
         failures.clear()
         if found.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:
