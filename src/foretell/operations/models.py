@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The list.
 
 NO_MODEL_LISTED = (
-    "No model to list. Set the key of a provider, such as OPENAI_API_KEY, or use a model on this machine: "
+    "No known model matches. Set the key of a provider, such as OPENAI_API_KEY, or use a model on this machine: "
     "--model compat:NAME@http://localhost:11434/v1 or --model local:PATH.gguf."
 )
 
