@@ -62,7 +62,7 @@ def test_clusters_of_one_are_the_ordinary_bootstrap():
 def test_standard_error_of_a_clustered_mean():
     x, cluster = clustered(np.random.default_rng(4), 60, 5)
     means = x.reshape(60, 5).mean(axis=1)
-    found = bootstrap_score(x, cluster)
+    found = bootstrap_score(x, cluster, resampling=Resampling(draws=5000))
     assert found.se == pytest.approx(means.std() / np.sqrt(60), rel=0.03)
     assert found.se > 1.5 * bootstrap_score(x).se
     assert (found.n_clusters, found.draws, found.warning) == (60, 5000, None)

@@ -1,5 +1,3 @@
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +7,9 @@ from foretell.metrics import (
     Resampling,
     ResamplingDesign,
     brier_index_from_sums,
-    compare_all,
-    compare_matrix,
     compare_paired,
+    compare_pairs,
+    expanded_level,
     factorise,
 )
 from foretell.metrics import comparison as module
@@ -49,7 +47,7 @@ def test_pairing_removes_what_both_share(table):
 def test_equal_methods_have_no_difference(table):
     scores, cluster = table
     found = compare_paired(scores[:, 0], scores[:, 0], cluster, resampling=FEW)
-    assert (found.diff, found.low, found.high, found.p_one_sided, found.stars) == (0, 0, 0, 1, "")
+    assert (found.diff, found.low, found.high, found.p_one_sided, found.p_two_sided) == (0, 0, 0, 1, 1)
 
 
 @given(st.integers(0, 1000))
@@ -98,39 +96,41 @@ def test_loop_over_draws_gives_the_same_replicates(table):
         a, b = (100 * (1 - np.sqrt(scores[rows, k].mean())) for k in (0, 1))
         loop.append(a - b)
     found = compare_paired(scores[:, 0], scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
-    assert found.se == pytest.approx(np.std(loop, ddof=1))
-    assert (found.low, found.high) == pytest.approx(np.quantile(loop, [0.025, 0.975]))
+    tail = (1 - expanded_level(0.95, clusters.n)) / 2
+    assert found.se == pytest.approx(np.std(loop, ddof=1), rel=1e-4)
+    assert (found.low, found.high) == pytest.approx(np.quantile(loop, [tail, 1 - tail]), rel=1e-4)
     assert found.p_one_sided == pytest.approx(np.mean(np.array(loop) <= 0))
 
 
-def test_all_against_one_and_matrix_agree(table, monkeypatch):
+def test_a_pair_is_compared_the_same_whoever_else_is_there(table, monkeypatch):
     scores, cluster = table
     scores = scores.copy()
     scores[:30, 2] = np.nan
-    against = compare_all(scores, 0, cluster, statistic=brier_index_from_sums, resampling=FEW)
-    matrix = compare_matrix(scores, cluster, statistic=brier_index_from_sums, resampling=FEW)
-    for k in (1, 2):
-        assert matrix.diff[k, 0] == pytest.approx(against[k].diff)
-        assert matrix.low[k, 0] == pytest.approx(against[k].low)
-        assert matrix.p[k, 0] == pytest.approx(against[k].p_two_sided)
-    assert matrix.diff == pytest.approx(-matrix.diff.T)
-    assert matrix.n.tolist() == [[200, 200, 170], [200, 200, 170], [170, 170, 170]]
-    assert against[0].diff == 0
-    monkeypatch.setattr(module, "DRAW_CHUNK", 1)
-    blocked = compare_matrix(scores, cluster, statistic=brier_index_from_sums, resampling=FEW)
-    assert blocked.low == pytest.approx(matrix.low)
+    pairs = [(1, 0), (2, 0), (1, 2)]
+    together = compare_pairs(scores, pairs, cluster, statistic=brier_index_from_sums, resampling=FEW)
+    for a, b in pairs:
+        alone = compare_paired(scores[:, a], scores[:, b], cluster, statistic=brier_index_from_sums, resampling=FEW)
+        assert together[a, b] == alone
+    assert [together[pair].n for pair in pairs] == [200, 170, 170]
+    monkeypatch.setattr(module, "BLOCK", 1)
+    assert compare_pairs(scores, pairs, cluster, statistic=brier_index_from_sums, resampling=FEW) == together
 
 
-def test_complete_pair_of_all_equals_paired(table):
+def test_the_order_of_rows_changes_nothing(table):
     scores, cluster = table
-    # One multiplies matrices and the other vectors: the last bits are the processor's.
-    among_all = asdict(compare_all(scores, 0, cluster, resampling=FEW)[1])
-    alone = asdict(compare_paired(scores[:, 1], scores[:, 0], cluster, resampling=FEW))
-    assert {name: value for name, value in among_all.items() if not isinstance(value, float)} == {
-        name: value for name, value in alone.items() if not isinstance(value, float)
-    }
-    floats = [name for name, value in alone.items() if isinstance(value, float)]
-    assert [among_all[name] for name in floats] == pytest.approx([alone[name] for name in floats], abs=1e-12)
+    order = np.random.default_rng(4).permutation(200)
+    one = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
+    other = compare_paired(scores[order, 0], scores[order, 1], cluster[order], resampling=FEW)
+    assert (one.low, one.high, one.p_two_sided) == pytest.approx((other.low, other.high, other.p_two_sided), rel=1e-5)
+
+
+def test_both_scores_are_on_the_common_rows_and_subtract(table):
+    scores, cluster = table
+    first = scores[:, 0].copy()
+    first[:40] = np.nan
+    found = compare_paired(first, scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
+    assert found.second.estimate == pytest.approx(100 * (1 - np.sqrt(scores[40:, 1].mean())))
+    assert found.first.estimate - found.second.estimate == pytest.approx(found.diff)
 
 
 def test_overall_is_the_mean_over_strata(table):
@@ -155,8 +155,8 @@ def test_columns_of_any_number_can_be_compared(table):
         mean = sums[..., 0] / sums[..., 1]
         return np.sqrt(sums[..., 2] / sums[..., 1] - mean**2)
 
-    found = compare_all(columns, 0, cluster, statistic=spread, resampling=FEW)
-    assert found[2].diff == pytest.approx(scores[:, 2].std() - scores[:, 0].std())
+    found = compare_pairs(columns, [(2, 0)], cluster, statistic=spread, resampling=FEW)
+    assert found[2, 0].diff == pytest.approx(scores[:, 2].std() - scores[:, 0].std())
 
 
 def test_p_is_uniform_enough_when_nothing_differs():
@@ -174,19 +174,16 @@ def test_few_clusters_are_told(table):
     assert "only 5 clusters" in (found.warning or "")
 
 
-def test_pair_without_common_rows_is_nan_with_a_reason():
-    scores = np.array([[0.1, np.nan], [0.2, np.nan], [np.nan, 0.3]])
-    found = compare_all(scores, 0, resampling=FEW)[1]
-    assert np.isnan(found.diff)
-    assert (found.n, found.stars) == (0, "")
-    assert "no row answered by both" in (found.warning or "")
+def test_a_pair_without_common_rows_is_left_out():
+    scores = np.array([[0.1, np.nan, 0.2], [0.2, np.nan, 0.3], [np.nan, 0.3, 0.1]])
+    assert list(compare_pairs(scores, [(1, 0), (2, 0)], resampling=FEW)) == [(2, 0)]
 
 
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda s: compare_all(s, 9), "reference"),
-        (lambda s: compare_all(s[:, 0], 0), "scores"),
+        (lambda s: compare_pairs(s, [(0, 9)]), "not a column"),
+        (lambda s: compare_pairs(s[:, 0], [(0, 1)]), "scores"),
         (lambda s: compare_paired(s[:, 0], s[:5, 0]), "score_a"),
         (lambda s: compare_paired(s[:, 0], s[:, 1], [1, 2]), "cluster"),
     ],

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from foretell.metrics import clusters, resample_counts
-from foretell.metrics.clusters import draw_crossed_sums, draw_sums
+from foretell.metrics import Resampling, ResamplingDesign, bootstrap, bootstrap_score, resample_counts
+from foretell.metrics.bootstrap import resample_units
+from foretell.metrics.clusters import effective_clusters
 
 
 def test_counts_are_multinomial():
@@ -16,28 +17,40 @@ def test_counts_are_multinomial():
 
 
 def test_draws_equal_summing_the_rows_drawn():
-    sums = np.random.default_rng(1).normal(size=(7, 3))
-    drawn = draw_sums(sums, 20, np.random.default_rng(5))
-    picked = np.random.default_rng(5).integers(0, 7, size=(20, 7))
-    assert drawn == pytest.approx(sums[picked].sum(axis=1))
+    sums, how = np.random.default_rng(1).normal(size=(7, 3)), Resampling(draws=20, seed=5)
+    picked = how.rng().integers(0, 7, size=(20, 7))
+    assert resample_units(sums, how) == pytest.approx(sums[picked].sum(axis=1), abs=1e-5)
 
 
 def test_chunks_do_not_change_the_draws(monkeypatch):
-    sums = np.random.default_rng(1).normal(size=(9, 2))
-    whole = draw_sums(sums, 50, np.random.default_rng(2))
-    monkeypatch.setattr(clusters, "DRAW_CHUNK", 30)
-    assert draw_sums(sums, 50, np.random.default_rng(2)) == pytest.approx(whole)
+    sums, how = np.random.default_rng(1).normal(size=(9, 2)), Resampling(draws=50, seed=2)
+    whole = resample_units(sums, how)
+    monkeypatch.setattr(bootstrap, "CACHED_COUNTS", 30)
+    assert resample_units(sums, how) == pytest.approx(whole, abs=1e-5)
 
 
-def test_pigeonhole_variance_matches_owen(monkeypatch):
-    # With one row per cell the pigeonhole variance of a sum over a full R × C table is, to first order,
-    # that of rows plus that of columns; here y = a_i + b_j, whose exact value follows from multinomial moments.
+def test_two_ways_of_clustering_add_their_variances():
+    # y = a_i + b_j on a full table: the variance of its mean is that of the rows plus that of the columns.
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=12), rng.normal(size=15)
     first, second = np.repeat(np.arange(12), 15), np.tile(np.arange(15), 12)
-    cells = (a[first] + b[second])[:, None]
-    monkeypatch.setattr(clusters, "DRAW_CHUNK", 5000)
-    drawn = draw_crossed_sums(cells, first, second, 40_000, np.random.default_rng(0))[:, 0] / 180
-    expected = a.var() / 12 + b.var() / 15
-    assert drawn.var() == pytest.approx(expected, rel=0.04)
-    assert drawn.mean() == pytest.approx(cells.mean(), abs=0.01)
+    design = ResamplingDesign(cluster=first, crossed=second)
+    found = bootstrap_score(a[first] + b[second], design, resampling=Resampling(draws=20_000))
+    cells = (a[first] + b[second]).var() / 180
+    assert found.se**2 == pytest.approx(a.var() / 12 + b.var() / 15 - cells, rel=0.05)
+    assert found.n_clusters == 12
+
+
+def test_many_crossed_cells_are_merged_before_drawing():
+    rng = np.random.default_rng(3)
+    cluster, day = rng.integers(0, 900, 5000), rng.integers(0, 700, 5000)
+    stratum = ResamplingDesign(cluster=cluster, crossed=day).strata(5000)[0]
+    assert [part.n for part in stratum.drawn] == [500, 500, 500]
+    assert stratum.n_clusters == 700
+
+
+def test_effective_clusters_follow_satterthwaite():
+    # Equal variances of 5 and 9 clusters: (1 + 1)² / (1/4 + 1/8) = 10.67 degrees of freedom.
+    assert effective_clusters([5, 9], [1.0, 1.0]) == 11
+    assert effective_clusters([8], [0.3]) == 8
+    assert effective_clusters([8, 8], [0.0, 0.0]) == 16

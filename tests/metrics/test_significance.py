@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from foretell.metrics import Resampling, compare_paired, one_sided_p, stars, two_sided_p
 from foretell.metrics.bootstrap import interval_bounds
-from foretell.metrics.comparison import corrected_pairs, symmetric_p
+from foretell.metrics.comparison import symmetric_p
 
 
 @pytest.mark.parametrize(("p", "expected"), [(0.0, "***"), (0.001, "**"), (0.01, "*"), (0.05, ""), (np.nan, "")])
@@ -27,17 +28,16 @@ def test_two_sided_is_never_zero_nor_above_one():
 KINDS = ("percentile", "symmetric")
 
 
-@pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_difference_has_a_star_exactly_where_its_interval_misses_zero(kind, expanded):
-    how = Resampling(draws=300, interval=kind, expanded=expanded)
+def test_p_is_below_five_per_cent_exactly_where_the_interval_misses_zero(kind):
+    how = Resampling(draws=300, interval=kind)
     starred = 0
     for seed in range(80):
         rng = np.random.default_rng(seed)
         skewed = rng.exponential(1.0, 30) - 1.0 + rng.normal(0.35, 0.05)
         found = compare_paired(skewed, np.zeros(30), resampling=how)
-        assert bool(found.stars) == (found.low > 0 or found.high < 0)
-        starred += bool(found.stars)
+        assert (found.p_two_sided < 0.05) == (found.low > 0 or found.high < 0)
+        starred += found.p_two_sided < 0.05
     assert 10 < starred < 70, "both cases are seen"
 
 
@@ -52,6 +52,18 @@ def test_a_p_value_is_the_level_at_which_the_interval_reaches_zero(shift):
     assert len(set(p.values())) == 2, "skewed draws tell the kinds apart"
 
 
-def test_pairs_are_corrected_together_and_missing_ones_do_not_count():
-    p = np.array([[1, 0.01, 0.02], [0.01, 1, np.nan], [0.02, np.nan, 1]])
-    np.testing.assert_allclose(corrected_pairs(p), [[1, 0.02, 0.02], [0.02, 1, np.nan], [0.02, np.nan, 1]])
+@pytest.mark.parametrize("shift", [0.05, 0.25, 0.45, 0.8])
+def test_a_p_value_does_not_depend_on_the_number_of_draws(shift):
+    rng = np.random.default_rng(2)
+    gaps = rng.normal(shift, 1.0, 120)
+    found = [
+        compare_paired(gaps, np.zeros(120), resampling=Resampling(draws=draws)).p_two_sided
+        for draws in (1000, 2000, 20_000)
+    ]
+    t = gaps.mean() / (gaps.std(ddof=1) / np.sqrt(120))
+    assert found == pytest.approx([2 * stats.t.sf(abs(t), 119)] * 3, rel=0.35, abs=1e-9)
+
+
+def test_three_stars_are_reached_with_few_draws():
+    gaps = np.random.default_rng(0).normal(1.0, 1.0, 100)
+    assert stars(compare_paired(gaps, np.zeros(100), resampling=Resampling(draws=200)).p_two_sided) == "***"

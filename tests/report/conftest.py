@@ -1,12 +1,13 @@
 """A small table and boards built by hand, with numbers that can be looked for in every rendering."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from foretell.metrics import Comparison, Interval
-from foretell.scoring import ForecastTable, Labels, Score, Scoreboard, ScoreDifference, Targets
+from foretell.metrics import Interval
+from foretell.scoring import ForecastTable, Labels, Score, Scoreboard, Targets, Verdict
 
 
 def labels(values: list[str]) -> Labels:
@@ -19,16 +20,23 @@ def make_interval(estimate: float, low: float | None = None, high: float | None 
     return Interval(estimate=estimate, low=low, high=high, se=1.0, n_clusters=60, draws=2000)
 
 
-def make_comparison(diff: float, low: float, high: float, **changes: object) -> Comparison:
+def make_verdict(diff: float, low: float, high: float, **changes: object) -> Verdict:
     fields: dict[str, object] = {
-        "stars": "*",
-        "p_one_sided": 0.02,
-        "p_two_sided": 0.04,
+        "first": "a",
+        "second": "b",
+        "metric": "bi",
+        "first_score": make_interval(72.0 + diff),
+        "second_score": make_interval(72.0),
+        "p": 0.04,
         "se": 1.0,
         "n": 100,
         "n_clusters": 60,
+        "n_effective": 60,
+        "better": "high",
+        "matters": 0.0,
+        "level": 0.95,
     }
-    return Comparison(diff=diff, low=low, high=high, **(fields | changes))
+    return Verdict(diff=diff, low=low, high=high, **(fields | changes))
 
 
 def make_table(forecasters: dict[str, np.ndarray], outcome: np.ndarray, **groups: list[str]) -> ForecastTable:
@@ -79,13 +87,13 @@ def table() -> ForecastTable:
 @pytest.fixture
 def board() -> Scoreboard:
     """`good` leads `fair` by 2.1 BI [0.4, 3.9]; `always 0.5` is a yardstick below both."""
-    return make_board({"good": 72.4, "fair": 70.3, "always 0.5": 50.0}, lead=make_comparison(-2.1, -3.9, -0.4))
+    return make_board({"good": 72.4, "fair": 70.3, "always 0.5": 50.0}, lead=make_verdict(-2.1, -3.9, -0.4))
 
 
 def make_board(
     scores: dict[str, float],
     *,
-    lead: Comparison | None = None,
+    lead: Verdict | None = None,
     reference: str | None = None,
     group: dict[str, str] | None = None,
     metric: str = "bi",
@@ -109,21 +117,25 @@ def make_board(
         for i, (name, value) in enumerate(scores.items())
     )
     others = [name for name in names if name != reference]
-    differences = tuple(
-        ScoreDifference(
-            forecaster=name,
-            reference=reference,
+    better = "low" if metric == "brier" else "high"
+    verdicts = tuple(
+        replace(
+            lead
+            if lead is not None and i == 0
+            else make_verdict(scores[name] - scores[reference], -9.0, -1.0, p=0.005),
+            first=name,
+            second=reference,
             group=group,
             metric=metric,
-            comparison=lead
-            if lead is not None and i == 0
-            else make_comparison(scores[name] - scores[reference], -9.0, -1.0, stars="**"),
+            better=better,
+            first_score=make_interval(scores[name]),
+            second_score=make_interval(scores[reference]),
         )
         for i, name in enumerate(others)
     )
     return Scoreboard(
         scores=found,
-        differences=differences,
+        verdicts=verdicts,
         reference=reference,
         metric=metric,
         settings={"metric": metric, "draws": 2000, "level": 0.95, "seed": 0, "cluster": "question", "missing": None},
@@ -142,8 +154,8 @@ def build_table() -> Callable[..., ForecastTable]:
 
 
 @pytest.fixture
-def build_comparison() -> Callable[..., Comparison]:
-    return make_comparison
+def build_verdict() -> Callable[..., Verdict]:
+    return make_verdict
 
 
 @pytest.fixture

@@ -5,22 +5,22 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from foretell.metrics import Interval, compare_matrix
+from foretell.metrics import Interval
 from foretell.report.charts import (
     Chart,
     ForestRow,
     FrontierPoint,
     conservatism_plot,
     correctness_histogram,
-    difference_heatmap,
     forest_plot,
     frontier,
     pareto,
     question_set,
     reliability_diagram,
     score_by_group,
+    verdict_heatmap,
 )
-from foretell.scoring import Breakdown, ForecastTable, ScoringOptions, comparable, paired_matrix
+from foretell.scoring import Breakdown, ForecastTable, ScoringOptions, Verdict, verdict_matrix
 from foretell.scoring.breakdown import breakdown, differences
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -74,9 +74,9 @@ def test_plots_of_nothing_say_so() -> None:
     assert "No forecast has a market price" in words(conservatism_plot([0.5], [math.nan], name="m"))
 
 
-def test_heatmap_writes_row_minus_column_with_stars() -> None:
-    scores = np.array([[0.1, 0.2]] * 40) + np.linspace(0, 0.01, 40)[:, None]
-    made = difference_heatmap(["a", "b"], compare_matrix(scores), label="Brier", decimals=3, low_is_better=True)
+def test_heatmap_writes_row_minus_column_with_stars(build_verdict: Callable[..., Verdict]) -> None:
+    verdict = build_verdict(-0.1, -0.12, -0.08, metric="brier", better="low", p=0.0001)
+    made = verdict_heatmap(["a", "b"], [verdict], label="Brier", decimals=3)
     told = words(made)
     assert "−.100" in told
     assert "+.100" in told
@@ -85,9 +85,8 @@ def test_heatmap_writes_row_minus_column_with_stars() -> None:
 
 
 def test_heatmap_of_forty_shows_thirty_and_says_so() -> None:
-    rng = np.random.default_rng(0)
     names = [f"forecaster {i}" for i in range(40)]
-    made = difference_heatmap(names, compare_matrix(rng.random((50, 30))), label="Brier")
+    made = verdict_heatmap(names, [], label="Brier")
     told = words(made)
     assert "the first 30 of 40 forecasters" in told
     assert "forecaster 29" in told
@@ -95,7 +94,7 @@ def test_heatmap_of_forty_shows_thirty_and_says_so() -> None:
 
 
 def test_heatmap_of_one_has_nothing_to_compare() -> None:
-    assert "Fewer than two" in words(difference_heatmap(["a"], compare_matrix(np.array([[0.1, 0.2]])), label="BI"))
+    assert "Fewer than two" in words(verdict_heatmap(["a"], [], label="BI"))
 
 
 def points(build: Callable[..., Interval]) -> list[FrontierPoint]:
@@ -182,17 +181,16 @@ def test_conservatism_plot_measures_distance_from_half(n: int) -> None:
     assert f"mean distance from 0.5: {market / 2:.2f}, market {market:.2f} · n {n}" in told
 
 
-def test_paired_matrix_is_the_mean_over_kinds(build_table: Callable[..., ForecastTable]) -> None:
+def test_verdicts_overall_are_the_mean_over_kinds(build_table: Callable[..., ForecastTable]) -> None:
     outcome = np.zeros(40)
     kinds = ["market"] * 10 + ["dataset"] * 30
     a, b = np.full(40, 0.5), np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": a, "b": b}, outcome, kind=kinds)
-    found = paired_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="bi"))
-    assert found.diff[0, 1] == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
-    only = paired_matrix(table, ["a", "b"], {"kind": "market"}, ScoringOptions(metric="brier"))
-    assert only.diff[0, 1] == pytest.approx(0.25 - 0.01)
-    assert only.n[0, 1] == 10
-    assert comparable("sharpe") == "brier"
+    [found] = verdict_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="bi"))
+    assert found.diff == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
+    [only] = verdict_matrix(table, ["a", "b"], {"kind": "market"}, ScoringOptions(metric="brier"))
+    assert only.diff == pytest.approx(0.25 - 0.01)
+    assert only.n == 10
 
 
 def test_every_figure_is_deterministic(table: ForecastTable) -> None:

@@ -2,63 +2,56 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from foretell.metrics import Comparison
 from foretell.report import scope
 from foretell.report.leaderboard import headline
-from foretell.scoring import Scoreboard, group_title
+from foretell.scoring import Scoreboard, Verdict, group_title
 
 Build = Callable[..., Scoreboard]
-Compare = Callable[..., Comparison]
+Judge = Callable[..., Verdict]
 
 
-def test_a_clear_lead(board: Scoreboard) -> None:
-    told = "good leads fair by 2.1 points of Brier index; more than chance (95 % interval [0.4, 3.9])."
-    assert headline(board) == told
+def test_a_clear_lead_is_more_than_chance(board: Scoreboard) -> None:
+    text = headline(board)
+    assert text.startswith("good is better than fair by 2.1 points of Brier index")
+    assert "+0.4 to +3.9" in text
+    assert text.endswith("which is more than chance.")
 
 
-def test_a_lead_within_noise(build_board: Build, build_comparison: Compare) -> None:
-    board = build_board({"a": 71.0, "b": 70.0}, lead=build_comparison(-1.0, -3.0, 1.2))
-    told = "a leads b by 1.0 points of Brier index; this could be chance (95 % interval [−1.2, 3.0])."
-    assert headline(board) == told
+def test_a_lead_within_noise_could_be_chance(build_board: Build, build_verdict: Judge) -> None:
+    board = build_board({"a": 71.0, "b": 70.0}, lead=build_verdict(-1.0, -3.0, 1.2))
+    assert headline(board).startswith("a is 1.0 points of Brier index ahead of b (95 % interval −1.2 to +3.0)")
+    assert "could be chance" in headline(board)
 
 
-def test_low_is_better_reads_the_same_way(build_board: Build, build_comparison: Compare) -> None:
-    lead = build_comparison(0.012, 0.004, 0.020)
-    board = build_board({"a": 0.10, "b": 0.112}, lead=lead, metric="brier")
-    assert headline(board) == "a leads b by 0.012 in Brier score; more than chance (95 % interval [0.004, 0.020])."
+def test_low_is_better_reads_the_same_way(build_board: Build, build_verdict: Judge) -> None:
+    board = build_board({"a": 0.10, "b": 0.112}, lead=build_verdict(0.012, 0.004, 0.020), metric="brier")
+    assert headline(board).startswith("a is better than b by 0.012 in Brier score (95 % interval −0.020 to −0.004")
 
 
-def test_the_runner_up_may_be_the_reference(build_board: Build, build_comparison: Compare) -> None:
-    board = build_board({"a": 72.0, "b": 70.0}, lead=build_comparison(2.0, 1.0, 3.0), reference="b")
-    assert headline(board).startswith(
-        "a leads b by 2.0 points of Brier index; more than chance (95 % interval [1.0, 3.0]"
-    )
+def test_the_runner_up_may_be_the_reference(build_board: Build, build_verdict: Judge) -> None:
+    board = build_board({"a": 72.0, "b": 70.0}, lead=build_verdict(2.0, 1.0, 3.0), reference="b")
+    assert headline(board).startswith("a is better than b by 2.0 points")
 
 
-def test_an_untested_pair_is_called_so_and_the_reference_stands_in(
-    build_board: Build, build_comparison: Compare
-) -> None:
-    board = build_board({"a": 72.0, "b": 70.0, "c": 60.0}, lead=build_comparison(12.0, 9.0, 15.0), reference="c")
-    told = headline(board)
-    assert "2.0 ahead of b (pair not tested)" in told
-    assert "12.0 ahead of the reference c; more than chance (95 % interval [9.0, 15.0])" in told
+def test_a_pair_that_was_not_compared_is_not_judged(build_board: Build, build_verdict: Judge) -> None:
+    board = build_board({"a": 72.0, "b": 70.0, "c": 60.0}, lead=build_verdict(12.0, 9.0, 15.0), reference="c")
+    text = headline(board)
+    assert text.startswith("a has the best Brier index, 72.0 [70.0, 74.0] on 120 targets.")
+    assert "a is better than c by 12.0 points" in text
+    assert "b" not in text.replace("Brier", "").replace("both", "").replace("better", "").replace("best", "").split()
 
 
-def test_a_rank_that_the_shared_targets_contradict(build_board: Build, build_comparison: Compare) -> None:
-    board = build_board({"a": 72.0, "b": 70.0}, lead=build_comparison(1.5, 0.5, 2.5))
-    told = headline(board)
-    assert told.startswith("a ranks first, but on the 100 targets both answered b is better by 1.5 points")
-    assert "more than chance (95 % interval [0.5, 2.5])" in told
+def test_a_rank_that_the_shared_targets_contradict(build_board: Build, build_verdict: Judge) -> None:
+    board = build_board({"a": 72.0, "b": 70.0}, lead=build_verdict(1.5, 0.5, 2.5))
+    assert headline(board).startswith("a is worse than b by 1.5 points of Brier index")
 
 
-def test_few_clusters_are_said(build_board: Build, build_comparison: Compare) -> None:
-    lead = build_comparison(-2.0, -3.0, -1.0, warning="only 9 clusters", n_clusters=9)
-    assert "only 9 clusters: take it with care" in headline(build_board({"a": 72.0, "b": 70.0}, lead=lead))
-
-
-def test_no_interval_no_verdict(build_board: Build, build_comparison: Compare) -> None:
-    board = build_board({"a": 72.0, "b": 70.0}, lead=build_comparison(-2.0, math.nan, math.nan))
-    assert "too few questions for an interval" in headline(board)
+def test_too_few_clusters_say_nothing_but_that(build_board: Build, build_verdict: Judge) -> None:
+    lead = build_verdict(-2.0, -3.0, -1.0, n_clusters=9, n_effective=9)
+    text = headline(build_board({"a": 72.0, "b": 70.0}, lead=lead))
+    assert text.startswith("Too few to tell a from b")
+    assert "better" not in text
+    assert "p " not in text
 
 
 def test_one_or_none(build_board: Build) -> None:
@@ -68,8 +61,8 @@ def test_one_or_none(build_board: Build) -> None:
     assert headline(build_board({"a": math.nan})) == "No forecaster has a score yet."
 
 
-def test_a_leading_yardstick_is_remarked(build_board: Build, build_comparison: Compare) -> None:
-    board = build_board({"crowd price": 75.0, "b": 70.0}, lead=build_comparison(-5.0, -6.0, -4.0))
+def test_a_leading_yardstick_is_remarked(build_board: Build, build_verdict: Judge) -> None:
+    board = build_board({"crowd price": 75.0, "b": 70.0}, lead=build_verdict(-5.0, -6.0, -4.0))
     assert headline(board).endswith("No forecaster beats this yardstick.")
 
 

@@ -151,7 +151,7 @@ def test_none_one_and_forty_forecasters(
 
 
 def test_a_board_without_scores_still_makes_a_page(board: Scoreboard, table: ForecastTable) -> None:
-    bare = replace(board, scores=tuple(replace(s, metrics={}) for s in board.scores), differences=())
+    bare = replace(board, scores=tuple(replace(s, metrics={}) for s in board.scores), verdicts=())
     assert "No forecaster has a score yet." in said(leaderboard_page(bare, table, "T"))
 
 

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from foretell.metrics import Resampling
-from foretell.report import markdown_board, markdown_text, pair_headline, print_board, print_pair
+from foretell.report import markdown_board, markdown_text, print_board
+from foretell.report.comparison import print_comparison
 from foretell.report.leaderboard import headline
 from foretell.scoring import ForecastTable, PairComparison, Scoreboard, ScoringOptions, compare_pair
 
@@ -93,10 +94,10 @@ def pair_of(table: ForecastTable, first: str, second: str) -> PairComparison:
 
 def test_a_head_to_head_says_who_wins_and_where(table: ForecastTable) -> None:
     out = io.StringIO()
-    print_pair(pair_of(table, "good", "fair"), Console(file=out, width=80, color_system=None))
+    print_comparison([pair_of(table, "good", "fair")], Console(file=out, width=80, color_system=None))
     told = out.getvalue()
     assert all(len(line) <= 80 for line in told.splitlines())
-    assert told.startswith("good beats fair by ")
+    assert told.startswith("good is better than fair by ")
     assert "more than chance" in told
     assert all(name in told for name in ("Overall", "alpha", "beta", "gamma", "120"))
 
@@ -105,15 +106,13 @@ def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[...,
     rng = np.random.default_rng(5)
     outcome = (rng.random(100) < 0.5).astype(float)
     a, b = (np.clip(outcome * 0.4 + 0.3 + rng.normal(0, 0.2, 100), 0, 1) for _ in range(2))
-    told = pair_headline(pair_of(build_table({"a": a, "b": b}, outcome, source=["s"] * 100), "b", "a"))
-    assert "is ahead of" in told
+    told = pair_of(build_table({"a": a, "b": b}, outcome, source=["s"] * 100), "b", "a").sentence
     assert "could be chance" in told
-    assert "targets to show" in told
+    assert "more independent questions are needed" in told
 
 
 def test_a_head_to_head_without_shared_targets() -> None:
-    pair = PairComparison(first="a", second="b", scores=(), differences=(), level=0.95, pilot=None)
-    assert pair_headline(pair) == "a and b have no question with an outcome in common."
+    pair = PairComparison(first="a", second="b", verdicts=(), level=0.95, pilot=None)
     out = io.StringIO()
-    print_pair(pair, Console(file=out, width=80))
-    assert out.getvalue() == "a and b have no question with an outcome in common.\n"
+    print_comparison([pair], Console(file=out, width=80))
+    assert out.getvalue() == "a and b have no target with an outcome in common.\n"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.studies.made_trials import SIMULATED
 
 from foretell.cli import cli
-from foretell.metrics import Comparison, Interval
+from foretell.metrics import Interval
 from foretell.operations import open_study, save_study, saved_studies
 from foretell.questions import InputError
 from foretell.report import (
@@ -26,18 +26,26 @@ from foretell.report import (
 )
 from foretell.report.charts import figure, rect
 from foretell.runs import Settings, load_settings
+from foretell.scoring import Verdict
 
 INTERVAL = Interval(estimate=0.5, low=nan, high=0.75, se=0.1, n_clusters=9, draws=100)
-GAP = Comparison(
+GAP = Verdict(
+    first="a",
+    second="b",
+    metric="bi",
+    first_score=INTERVAL,
+    second_score=INTERVAL,
     diff=-0.25,
     se=0.1,
     low=-0.5,
     high=-0.125,
-    p_one_sided=0.01,
-    p_two_sided=0.02,
-    stars="*",
-    n=9,
-    n_clusters=3,
+    p=0.02,
+    n=30,
+    n_clusters=30,
+    n_effective=30,
+    better="high",
+    matters=0.1,
+    level=0.95,
     warning="few",
 )
 STUDY = StudyResult(

@@ -12,8 +12,8 @@ from foretell.scoring import (
     ScoringOptions,
     arena_as_table,
     arena_leaderboard_groups,
-    compare_with_reference,
     score_table,
+    verdicts_against,
     with_arena_anchors,
 )
 from foretell.scoring.arena_leaderboard import arena_leaderboard
@@ -51,15 +51,16 @@ def test_estimates_and_intervals_are_the_same(form, metric):
 
 
 @pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
-def test_differences_have_one_sign_and_one_size(form):
+def test_verdicts_of_a_table_and_of_an_arena_are_the_same(form):
     scored, board = both(form)
-    found = compare_with_reference(scored, CROWD)
-    gaps = {one.forecaster: one.comparison for one in board.differences}
+    found = verdicts_against(scored, CROWD)
+    gaps = {verdict.first: verdict for verdict in board.verdicts}
     assert gaps.keys() == found.keys()
-    for name, one in found.items():
-        assert gaps[name].diff == pytest.approx(one.diff, rel=1e-9, abs=1e-12)
-        assert (gaps[name].low, gaps[name].high) == pytest.approx((one.low, one.high), rel=1e-3, abs=1e-6)
-        assert gaps[name].p_one_sided == pytest.approx(one.p_one_sided, abs=0.01)
+    for name, verdict in found.items():
+        assert gaps[name].diff == pytest.approx(verdict.diff, rel=1e-9, abs=1e-12)
+        assert (gaps[name].low, gaps[name].high) == pytest.approx((verdict.low, verdict.high), rel=1e-3, abs=1e-6)
+        assert gaps[name].p == pytest.approx(verdict.p, abs=0.01)
+        assert gaps[name].says == verdict.says
 
 
 def test_groups_are_the_same():

@@ -1,9 +1,11 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 from tests.scoring.made_standings import arena
 
 from foretell.metrics import Resampling, compare_paired
-from foretell.scoring import CROWD, ScoredArena, compare_with_reference, divergence, lead_time_curve, pair_matrix
+from foretell.scoring import CROWD, ScoredArena, divergence, entry_verdicts, lead_time_curve, verdicts_against
 
 
 def event_scores(standings, p, common):
@@ -23,23 +25,23 @@ def event_scores(standings, p, common):
 @pytest.mark.parametrize(("drop", "quoted"), [(0.0, 1.0), (0.2, 1.0), (0.2, 0.7)])
 def test_pairs_are_compared_on_what_both_answered(drop, quoted):
     scored = ScoredArena.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
-    s, matrix = scored.arena, pair_matrix(scored)
-    for i, a in enumerate(s.names):
-        for j, b in enumerate(s.names):
-            if i == j:
-                continue
-            common = np.isfinite(s.row(a)) & np.isfinite(s.row(b))
-            plain = compare_paired(event_scores(s, s.row(a), common), event_scores(s, s.row(b), common))
-            assert matrix.diff[i, j] == pytest.approx(plain.diff, abs=1e-12)
-            assert matrix.n[i, j] == plain.n
-            assert matrix.se[i, j] == pytest.approx(plain.se, rel=0.2, abs=1e-6)
-            assert matrix.diff[i, j] == -matrix.diff[j, i]
+    s = scored.arena
+    found = entry_verdicts(scored, list(permutations(range(len(s.names)), 2)))
+    for (i, j), verdict in found.items():
+        a, b = s.names[i], s.names[j]
+        common = np.isfinite(s.row(a)) & np.isfinite(s.row(b))
+        plain = compare_paired(event_scores(s, s.row(a), common), event_scores(s, s.row(b), common))
+        assert verdict.diff == pytest.approx(plain.diff, abs=1e-12)
+        assert verdict.first_score.estimate == pytest.approx(plain.first.estimate, abs=1e-12)
+        assert verdict.n == plain.n
+        assert verdict.se == pytest.approx(plain.se, rel=0.2, abs=1e-6)
+        assert verdict.diff == -found[j, i].diff
 
 
 def test_the_better_entry_is_seen_to_be_better():
-    found = compare_with_reference(ScoredArena.of(arena(events=120)), CROWD)
+    found = verdicts_against(ScoredArena.of(arena(events=120)), CROWD)
     assert found["good"].diff < found["bad"].diff
-    assert found["always 0.5"].stars
+    assert found["always 0.5"].says == "worse"
 
 
 def test_lead_times_compare_the_same_markets():

@@ -100,9 +100,9 @@ def test_differences_are_paired_on_common_targets(board: Scoreboard):
     common = np.isfinite(table.p_of("noisy")) & table.targets.groups["kind"].mask("market")
     brier = {name: np.mean((table.p_of(name) - table.targets.outcome)[common] ** 2) for name in ("good", "noisy")}
     expected = 100 * (np.sqrt(brier["good"]) - np.sqrt(brier["noisy"]))
-    found = [d for d in board.differences if d.forecaster == "noisy" and dict(d.group) == {"kind": "market"}]
-    assert found[0].comparison.diff == pytest.approx(expected)
-    assert found[0].comparison.n == common.sum()
+    found = [one for one in board.verdicts if one.first == "noisy" and dict(one.group) == {"kind": "market"}]
+    assert found[0].diff == pytest.approx(expected)
+    assert found[0].n == common.sum()
 
 
 def test_order_of_rows_does_not_matter():
@@ -184,7 +184,7 @@ def test_more_clusters_than_bundles_keep_their_number_and_width():
 
 def test_json_has_no_nan(board: Scoreboard):
     text = json.dumps(board.to_dict(), allow_nan=False)
-    assert json.loads(text)["schema"] == "foretell/score/1"
+    assert json.loads(text)["schema"] == "foretell/score/2"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_paper_tables_through_the_front_door(shared_data: Path, tmp_path: Path):
     for name, numbers in golden.items():
         for kind, number in zip(("market", "dataset", "overall"), numbers, strict=True):
             assert lines(board, kind=kind)[name].metrics["bi"].estimate == pytest.approx(number, abs=0.02), (name, kind)
-    differences = {d.forecaster: d.comparison for d in board.differences if dict(d.group) == {"kind": "dataset"}}
+    differences = {one.first: one for one in board.verdicts if dict(one.group) == {"kind": "dataset"}}
     for name, number in {
         "ext:Cassi-AI:Cassi ensemble_2_crowdadj": -3.13,
         "ext:xAI:Grok 4.20 (Preview)": -1.00,

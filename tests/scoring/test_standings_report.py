@@ -41,7 +41,7 @@ def test_page_data_holds_everything_and_no_nan():
     assert data["counts"]["resolved"] == 60
     names = [line["entry"]["name"] for line in data["lines"]]
     assert data["pairs"]["names"] == names
-    assert np.array(data["pairs"]["matrix"]["diff"]).shape == (len(names), len(names))
+    assert len(data["pairs"]["verdicts"]) == len(names) * (len(names) - 1) / 2
     ranks = [line["rank"] for line in data["lines"] if not line["entry"]["anchor"]]
     assert ranks == [*range(1, len(ranks) + 1)]
     assert not any(line["rank"] for line in data["lines"] if line["entry"]["anchor"])

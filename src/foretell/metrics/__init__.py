@@ -9,16 +9,15 @@ HOMES = {
     ),
     "foretell.metrics.arrays": "Bools Floats Ints as_probabilities as_vector as_weights group_sums",
     "foretell.metrics.bootstrap": (
-        "DEFAULT_DRAWS Interval Resampling bootstrap_score bootstrap_sums brier_index_from_sums expanded_level "
-        "mean_from_sums mean_interval rate_interval share_interval summarise"
+        "DEFAULT_RESAMPLING Interval Resampling bootstrap_score bootstrap_sums brier_index_from_sums expanded_level "
+        "mean_from_sums mean_interval rate_interval share_interval"
     ),
     "foretell.metrics.calibration": (
         "bin_codes calibration_line ece murphy_decomposition reliability_bins width_edges wilson_interval"
     ),
     "foretell.metrics.clusters": "ResamplingDesign factorise resample_counts",
     "foretell.metrics.comparison": (
-        "Comparison PairwiseMatrix benjamini_hochberg compare_all compare_matrix compare_paired holm mcnemar_matrix "
-        "one_sided_p stars two_sided_p"
+        "Comparison benjamini_hochberg compare_paired compare_pairs holm mcnemar_matrix one_sided_p stars two_sided_p"
     ),
     "foretell.metrics.decisions": (
         "best_threshold consensus_matrix cross_fit_threshold hard_score_variance score_threshold"

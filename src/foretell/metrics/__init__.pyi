@@ -15,7 +15,7 @@ from foretell.metrics.arrays import as_probabilities as as_probabilities
 from foretell.metrics.arrays import as_vector as as_vector
 from foretell.metrics.arrays import as_weights as as_weights
 from foretell.metrics.arrays import group_sums as group_sums
-from foretell.metrics.bootstrap import DEFAULT_DRAWS as DEFAULT_DRAWS
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING as DEFAULT_RESAMPLING
 from foretell.metrics.bootstrap import Interval as Interval
 from foretell.metrics.bootstrap import Resampling as Resampling
 from foretell.metrics.bootstrap import bootstrap_score as bootstrap_score
@@ -26,7 +26,6 @@ from foretell.metrics.bootstrap import mean_from_sums as mean_from_sums
 from foretell.metrics.bootstrap import mean_interval as mean_interval
 from foretell.metrics.bootstrap import rate_interval as rate_interval
 from foretell.metrics.bootstrap import share_interval as share_interval
-from foretell.metrics.bootstrap import summarise as summarise
 from foretell.metrics.calibration import bin_codes as bin_codes
 from foretell.metrics.calibration import calibration_line as calibration_line
 from foretell.metrics.calibration import ece as ece
@@ -38,11 +37,9 @@ from foretell.metrics.clusters import ResamplingDesign as ResamplingDesign
 from foretell.metrics.clusters import factorise as factorise
 from foretell.metrics.clusters import resample_counts as resample_counts
 from foretell.metrics.comparison import Comparison as Comparison
-from foretell.metrics.comparison import PairwiseMatrix as PairwiseMatrix
 from foretell.metrics.comparison import benjamini_hochberg as benjamini_hochberg
-from foretell.metrics.comparison import compare_all as compare_all
-from foretell.metrics.comparison import compare_matrix as compare_matrix
 from foretell.metrics.comparison import compare_paired as compare_paired
+from foretell.metrics.comparison import compare_pairs as compare_pairs
 from foretell.metrics.comparison import holm as holm
 from foretell.metrics.comparison import mcnemar_matrix as mcnemar_matrix
 from foretell.metrics.comparison import one_sided_p as one_sided_p

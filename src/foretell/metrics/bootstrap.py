@@ -7,15 +7,22 @@ from cluster sums, so thousands of draws cost one matrix product.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isnan
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Bools, Floats, as_floats
+from foretell.metrics.arrays import Floats, as_floats
 from foretell.metrics.calibration import wilson_interval
-from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, draw_sums
+from foretell.metrics.clusters import (
+    Clusters,
+    ResamplingDesign,
+    ResamplingStratum,
+    effective_clusters,
+    resample_counts,
+)
 
 IntervalKind = Literal["percentile", "symmetric"]
 
@@ -30,10 +37,17 @@ class Interval:
     se: float
     """Standard deviation of the replicates."""
     n_clusters: int
-    """Number of independent units that were resampled."""
+    """Number of clusters of related rows; of two ways of clustering, that of the way with fewer."""
     draws: int
     """Number of replicates that could be computed."""
     warning: str | None = None
+    n_effective: int | None = None
+    """Number of clusters that the uncertainty rests on, if some count for less (see `effective_clusters`)."""
+
+    def times(self, factor: float) -> "Interval":
+        """Scale the number to another unit."""
+        low, high = sorted((factor * self.low, factor * self.high))
+        return replace(self, estimate=factor * self.estimate, low=low, high=high, se=abs(factor) * self.se)
 
 
 def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[float, float]:
@@ -132,14 +146,12 @@ Statistic = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """Bootstrap settings; the defaults are those of the papers (5,000 draws, 95 %)."""
+    """Bootstrap settings. Intervals and p-values are always corrected for few clusters (see `expanded_level`)."""
 
-    draws: int = 5000
+    draws: int = 2000
     level: float = 0.95
     interval: IntervalKind = "percentile"
     seed: int = 0
-    expanded: bool = False
-    """Widen percentile intervals and p-values to correct for few clusters (see `expanded_level`)."""
 
     def __post_init__(self) -> None:
         """Reject settings that cannot give an interval."""
@@ -167,12 +179,135 @@ def brier_index_from_sums(sums: Floats) -> Floats:
     return 100 * (1 - np.sqrt(np.maximum(0.0, mean_from_sums(sums))))
 
 
+CACHED_COUNTS = 1 << 21
+"""Largest number of counts (draws × units) that are kept for other tables with the same number of units (8 MB)."""
+MARGIN_STREAM = 1 << 16
+"""Offset between the random streams of the ways of clustering of one stratum, whose draws must be independent."""
+
+
+def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Floats:
+    """Sums over resampled units (draws × columns), from the sums of each unit (units × columns).
+
+    Each resample takes as many units as there are (Efron 1979; clusters as in Davison & Hinkley 1997, 3.8).
+    """
+    n, mean = len(sums), sums.mean(axis=0)
+    # Deviations in single precision: a product of half the time, and what does not vary stays exact.
+    deviations = (sums - mean).astype(np.float32)
+    if n * resampling.draws <= CACHED_COUNTS:
+        return _cached_counts(n, resampling.draws, resampling.seed, stream) @ deviations + n * mean
+    out, rng, step = np.empty((resampling.draws, sums.shape[1])), resampling.rng(stream), max(1, CACHED_COUNTS // n)
+    for start in range(0, resampling.draws, step):
+        rows = slice(start, min(resampling.draws, start + step))
+        out[rows] = resample_counts(n, rows.stop - start, rng).astype(np.float32) @ deviations
+    return out + n * mean
+
+
+@lru_cache(maxsize=16)
+def _cached_counts(n: int, draws: int, seed: int, stream: int) -> npt.NDArray[np.float32]:
+    rng = Resampling(draws=draws, seed=seed).rng(stream)
+    return resample_counts(n, draws, rng).astype(np.float32)
+
+
+def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
+    """Replicates whose variance is that of both ways minus that of their cells (Cameron, Gelbach & Miller 2011).
+
+    They are those of the way that varies more, widened around the estimate and never narrowed.
+    """
+    spread = [finite_variance(replicates) for replicates in (first, second, cells)]
+    wider, most = np.where(spread[0] >= spread[1], first, second), np.maximum(spread[0], spread[1])
+    share = np.divide(spread[0] + spread[1] - spread[2], most, out=np.ones_like(most), where=most > 0)
+    scale = np.sqrt(np.maximum(1.0, share))
+    return estimate + (wider - estimate) * scale
+
+
+def finite_variance(replicates: Floats) -> Floats:
+    """Variance of every column, ignoring draws without a value; 0 if there are none."""
+    known = np.isfinite(replicates)
+    n = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, replicates, 0.0).sum(axis=0) / n
+    return (np.where(known, replicates - mean, 0.0) ** 2).sum(axis=0) / n
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratumStatistics:
+    """J statistics of one stratum: on the data (J), and on every draw (draws × J) of each way of resampling it."""
+
+    stratum: ResamplingStratum
+    estimate: Floats
+    ways: tuple[Floats, ...]
+    """One array of replicates; of two crossed ways of clustering, those of both and of their cells."""
+
+    @classmethod
+    def of(
+        cls, stratum: ResamplingStratum, columns: Floats, statistic: Statistic, resampling: Resampling, stream: int
+    ) -> "StratumStatistics":
+        """Compute the statistics of the rows of a stratum, whose columns are rows × J × K."""
+
+        def drawn(partition: Clusters, way: int) -> Floats:
+            # One product for each: its last bits depend on its width, and must not depend on who else is compared.
+            sums = (partition.sums(columns[:, j]) for j in range(columns.shape[1]))
+            return np.stack([resample_units(one, resampling, stream + MARGIN_STREAM * way) for one in sums], axis=1)
+
+        return cls(
+            stratum=stratum,
+            estimate=statistic(columns.sum(axis=0)),
+            ways=tuple(statistic(drawn(partition, way)) for way, partition in enumerate(stratum.drawn)),
+        )
+
+    def map(self, change: Callable[[Floats], Floats]) -> "StratumStatistics":
+        """Return other statistics, computed from these on the data and on every draw."""
+        return replace(self, estimate=change(self.estimate), ways=tuple(map(change, self.ways)))
+
+    @property
+    def replicates(self) -> Floats:
+        """The replicates, whose spread includes both ways of clustering."""
+        return self.ways[0] if len(self.ways) == 1 else two_way_replicates(self.estimate, *self.ways)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSupport:
+    """The clusters behind a number."""
+
+    n_clusters: int
+    """Number of clusters of related rows; of two ways of clustering, that of the way with fewer."""
+    n_effective: int
+    """Number of clusters that the uncertainty rests on (see `effective_clusters`)."""
+    warning: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicates:
+    """J statistics, averaged over strata, with their replicates and the clusters behind them."""
+
+    estimate: Floats
+    drawn: Floats
+    """Replicates, draws × J."""
+    support: tuple[ClusterSupport, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[StratumStatistics]) -> "Replicates":
+        """Average over strata, which are resampled independently."""
+        drawn = [part.replicates for part in parts]
+        variances = np.stack([finite_variance(replicates) for replicates in drawn])
+        counts = [part.stratum.n_clusters for part in parts]
+        warning = "; ".join(filter(None, (part.stratum.warning for part in parts))) or None
+        return cls(
+            estimate=np.mean([part.estimate for part in parts], axis=0),
+            drawn=np.mean(drawn, axis=0) if len(drawn) > 1 else drawn[0],
+            support=tuple(
+                ClusterSupport(n_clusters=sum(counts), n_effective=effective_clusters(counts, column), warning=warning)
+                for column in variances.T.tolist()
+            ),
+        )
+
+    def interval(self, column: int, resampling: Resampling, bounds: Bounds = UNBOUNDED) -> Interval:
+        """Return one statistic with its interval."""
+        return summarise(float(self.estimate[column]), self.drawn[:, column], self.support[column], resampling, bounds)
+
+
 def bootstrap_sums(sums: Floats, from_sums: Statistic, resampling: Resampling = DEFAULT_RESAMPLING) -> Interval:
     """Interval of from_sums(Σ over clusters), resampling whole clusters (rows of `sums`, clusters × K)."""
-    replicates = from_sums(draw_sums(sums, resampling.draws, resampling.rng()))
-    total = sums.sum(axis=0)
-    warning = cluster_warning(len(sums), 0.0, "")
-    return summarise(float(from_sums(total)), replicates, resampling, n_clusters=len(sums), warning=warning)
+    return bootstrap_score(sums, statistic=from_sums, resampling=resampling)
 
 
 def bootstrap_score(
@@ -188,23 +323,12 @@ def bootstrap_score(
     """
     values = as_floats(score, "score")
     design = as_design(cluster)
-    columns = design.columns(values)
-    strata = design.strata(len(values))
-    sums = [s.units.sums(columns[s.rows])[:, None, :] for s in strata]
-    estimate, replicates = replicate(strata, sums, statistic, resampling)
-    present = [np.ones(s.units.n, dtype=np.bool_) for s in strata]
-    return summarise(
-        float(estimate[0]),
-        replicates[:, 0],
-        resampling,
-        n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
-        warning=strata_warning(strata, present),
-    )
-
-
-def strata_warning(strata: Sequence[ResamplingStratum], present: Sequence[Bools]) -> str | None:
-    """Return a warning if an interval from the units present is doubtful, else None."""
-    return "; ".join(filter(None, (s.warning(mask) for s, mask in zip(strata, present, strict=True)))) or None
+    columns = design.columns(values)[:, None, :]
+    parts = [
+        StratumStatistics.of(stratum, columns[stratum.rows], statistic, resampling, stream)
+        for stream, stratum in enumerate(design.strata(len(values)))
+    ]
+    return Replicates.of(parts).interval(0, resampling)
 
 
 def as_design(cluster: npt.ArrayLike | ResamplingDesign | None) -> ResamplingDesign:
@@ -212,57 +336,37 @@ def as_design(cluster: npt.ArrayLike | ResamplingDesign | None) -> ResamplingDes
     return cluster if isinstance(cluster, ResamplingDesign) else ResamplingDesign(cluster=cluster)
 
 
-def replicate(
-    strata: Sequence[ResamplingStratum], sums: Sequence[Floats], statistic: Statistic, resampling: Resampling
-) -> tuple[Floats, Floats]:
-    """Statistics of J columns, on the data (J) and on every draw (draws × J), averaged over strata.
-
-    `sums[s]` is units × J × K. All columns of a stratum see the same resamples, which pairs them.
-    """
-    columns, width = sums[0].shape[1:]
-    estimate = np.zeros(columns)
-    drawn = np.zeros((resampling.draws, columns))
-    for stream, (stratum, table) in enumerate(zip(strata, sums, strict=True)):
-        flat = table.reshape(len(table), columns * width)
-        resampled = stratum.draw(flat, resampling.draws, resampling.rng(stream))
-        estimate += statistic(table.sum(axis=0))
-        drawn += statistic(resampled.reshape(-1, columns, width))
-    return estimate / len(strata), drawn / len(strata)
-
-
 def summarise(
-    estimate: float,
-    replicates: Floats,
-    resampling: Resampling,
-    *,
-    n_clusters: int,
-    warning: str | None = None,
-    bounds: Bounds = UNBOUNDED,
+    estimate: float, replicates: Floats, support: ClusterSupport, resampling: Resampling, bounds: Bounds = UNBOUNDED
 ) -> Interval:
     """Build the `Interval` of an estimate and its replicates; draws without a value are left out and reported.
 
     Resampling a single cluster always returns that cluster, so the uncertainty is then unknown, not zero.
     """
+    n, warning = support.n_effective, support.warning
     finite = replicates[np.isfinite(replicates)]
     lost = len(replicates) - len(finite)
     if lost:
         warning = "; ".join(filter(None, [warning, f"{lost} draws had no value"]))
-    level = expanded_level(resampling.level, n_clusters) if resampling.expanded else resampling.level
+    level = expanded_level(resampling.level, n)
     low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level)
     se = float(np.std(finite, ddof=1)) if len(finite) > 1 else float("nan")
-    if resampling.expanded:
-        margin = student_margin(se, resampling.level, n_clusters)
-        low, high = reach_out(low, high, estimate, margin, bounds)
-    if n_clusters < 2:
+    low, high = reach_out(low, high, estimate, student_margin(se, resampling.level, n), bounds)
+    if n < 2:
         low = high = se = float("nan")
     return Interval(
-        estimate=estimate, low=low, high=high, se=se, n_clusters=n_clusters, draws=len(finite), warning=warning
+        estimate=estimate,
+        low=low,
+        high=high,
+        se=se,
+        n_clusters=support.n_clusters,
+        n_effective=n,
+        draws=len(finite),
+        warning=warning,
     )
 
 
 # Means and shares with their intervals, for the cells of a table.
-
-DEFAULT_DRAWS = Resampling(draws=2000)
 
 
 def share_interval(hits: int, of: int) -> Interval | None:
@@ -281,14 +385,14 @@ def share_interval(hits: int, of: int) -> Interval | None:
 
 
 def mean_interval(
-    values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_DRAWS
+    values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_RESAMPLING
 ) -> Interval | None:
     """The mean with an interval from resampling clusters; None if there are no values."""
     return bootstrap_score(list(values), list(cluster), resampling=resampling) if values else None
 
 
 def rate_interval(
-    values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_DRAWS
+    values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DEFAULT_RESAMPLING
 ) -> Interval | None:
     """The mean of zeros and ones, clusters resampled; if all are equal, Wilson's interval over clusters.
 

@@ -4,8 +4,8 @@ Horizons of one question, questions on one series and questions that resolve on 
 treats them as independent rows is too short, so every interval and test of the package starts from a `Clusters` value.
 """
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -119,37 +119,24 @@ def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
 # A statistic that is a function of sums over rows needs no row again once the rows are summed by cluster: a
 # resample is a vector of counts, and its sums are counts @ sums.
 
-DRAW_CHUNK = 1 << 22
-"""Number of elements of the largest temporary array (32 MB as float64), so that memory stays flat as draws grow."""
+MAX_CLUSTERS = 500
+"""More clusters than this are merged into this many bundles before resampling, so that draws stay cheap however long
+the table is; the standard error itself is then known to about 3 %."""
 
 
-def draw_sums(sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Column sums of `draws` resamples, with replacement, of the rows of `sums` (clusters × K): draws × K.
+def bundle_clusters(codes: Ints, *, in_order: bool = False) -> Ints:
+    """Codes 0.. of at most `MAX_CLUSTERS` bundles of clusters, given the codes 0.. of the clusters.
 
-    Each resample takes as many clusters as there are (Efron 1979; clusters as in Davison & Hinkley 1997, 3.8).
+    Clusters whose codes are in time order are merged with their neighbours (`in_order`), which keeps together what
+    makes one week harder than another. Otherwise they are merged at random: bundles of independent clusters are
+    independent, so intervals stay valid, while merging neighbours in a file sorted by source would make them too wide.
     """
-    out = np.empty((draws, sums.shape[1]))
-    for part in _chunks(draws, len(sums)):
-        out[part] = resample_counts(len(sums), part.stop - part.start, rng).astype(sums.dtype, copy=False) @ sums
-    return out
-
-
-def draw_crossed_sums(cells: Floats, first: Ints, second: Ints, draws: int, rng: np.random.Generator) -> Floats:
-    """Column sums of `draws` pigeonhole resamples of a two-way table of cells (cells × K): draws × K.
-
-    Both margins are resampled independently and a cell counts (draws of its row) × (draws of its column)
-    times. This is mildly conservative for sums of two-way random effects (Owen 2007).
-
-    `first[i]` and `second[i]` are the codes 0.. of the margins of cell i.
-    """
-    rows, columns = int(first.max()) + 1, int(second.max()) + 1
-    out = np.empty((draws, cells.shape[1]))
-    for part in _chunks(draws, max(len(cells), rows, columns)):
-        size = part.stop - part.start
-        by_row = resample_counts(rows, size, rng)
-        by_column = resample_counts(columns, size, rng)
-        out[part] = (by_row[:, first] * by_column[:, second]) @ cells
-    return out
+    n = int(codes.max()) + 1
+    if n <= MAX_CLUSTERS:
+        return codes
+    if in_order:
+        return codes * MAX_CLUSTERS // n
+    return (np.random.default_rng(0).permutation(n) % MAX_CLUSTERS)[codes]
 
 
 def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
@@ -159,10 +146,36 @@ def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
     return np.bincount(picked.ravel(), minlength=draws * n).reshape(draws, n).astype(np.float64)
 
 
-def _chunks(draws: int, width: int) -> Iterator[slice]:
-    step = max(1, DRAW_CHUNK // width)
-    for start in range(0, draws, step):
-        yield slice(start, min(draws, start + step))
+def effective_clusters(counts: Sequence[int], variances: Sequence[float]) -> int:
+    """Number of clusters that the sum of independent parts is worth, given the clusters and the variance of each part.
+
+    The sum is only as certain as its least certain parts: one more than Satterthwaite's degrees of freedom (1946),
+    which lie between those of the smallest part and their total. If a part has a single cluster, its uncertainty and
+    so that of the sum is unknown, and the result is 1.
+
+    >>> effective_clusters([40], [0.2]), effective_clusters([100, 4], [0.0, 1.0]), effective_clusters([100, 1], [1, 0])
+    (40, 4, 1)
+    """
+    if min(counts) < 2:
+        return 1
+    spread = sum(variance**2 / (n - 1) for variance, n in zip(variances, counts, strict=True))
+    # Rounded, because 39.00000000000001 and 38.99999999999999 degrees of freedom are both 39.
+    return 1 + int(round(sum(variances) ** 2 / spread, 9)) if spread > 0 else sum(counts)
+
+
+LEAST_DAYS = 10
+"""With fewer days than this, days are not resampled in addition to the clusters."""
+
+
+def share_days(cluster: Ints, day: Ints) -> bool:
+    """Whether days must be resampled besides clusters, given codes of both: several clusters share a day.
+
+    What happens on one day moves all questions that resolve on it, but clusters by question alone would treat them as
+    independent. With fewer than ten days, their variation cannot be estimated.
+    """
+    width = int(cluster.max(initial=0)) + 1
+    clusters_of_day = np.bincount(np.unique(day * width + cluster) // width)
+    return int(np.count_nonzero(clusters_of_day)) >= LEAST_DAYS and int(clusters_of_day.max()) > 1
 
 
 # How the rows of a score table hang together: what is resampled, what apart, and with which weight.
@@ -175,23 +188,18 @@ class ResamplingDesign:
     cluster: npt.ArrayLike | None = None
     """Rows that share a label are resampled together; without it, every row is its own cluster."""
     crossed: npt.ArrayLike | None = None
-    """A second margin, e.g. the resolution day besides the question: both are resampled (pigeonhole)."""
+    """A second way of clustering, e.g. by the resolution day besides the question; the variances of both are added and
+    that of their cells is subtracted (Cameron, Gelbach & Miller 2011)."""
     stratum: npt.ArrayLike | None = None
     """Kinds (market, dataset) that are resampled separately; the overall number is the mean of their statistics."""
     weight: npt.ArrayLike | None = None
+    in_order: bool = False
+    """Whether clusters are in time order, so that too many of them are merged with their neighbours."""
 
     def take(self, rows: Bools) -> "ResamplingDesign":
         """Return the design of the rows for which the mask is true."""
-
-        def kept(labels: npt.ArrayLike | None) -> npt.ArrayLike | None:
-            return None if labels is None else np.asarray(labels)[rows]
-
-        return ResamplingDesign(
-            cluster=kept(self.cluster),
-            crossed=kept(self.crossed),
-            stratum=kept(self.stratum),
-            weight=kept(self.weight),
-        )
+        columns = {name: np.asarray(labels)[rows] for name, labels in self._columns() if labels is not None}
+        return replace(self, **columns)
 
     def strata(self, n: int) -> "list[ResamplingStratum]":
         """Return the strata of a table of n rows, in the order of their labels."""
@@ -205,7 +213,7 @@ class ResamplingDesign:
 
     def check(self, n: int) -> None:
         """Raise unless every array given has one entry for each of n rows."""
-        for name, labels in vars(self).items():
+        for name, labels in self._columns():
             if labels is not None and np.shape(labels)[:1] != (n,):
                 raise ValueError(f"{name} has shape {np.shape(labels)}, expected ({n},)")
 
@@ -224,51 +232,41 @@ class ResamplingDesign:
             raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
         return scores
 
+    def _columns(self) -> Iterator[tuple[str, npt.ArrayLike | None]]:
+        for name in ("cluster", "crossed", "stratum", "weight"):
+            yield name, getattr(self, name)
+
     def _stratum(self, label: str, rows: Ints, n: int) -> "ResamplingStratum":
         labels = np.arange(n) if self.cluster is None else np.asarray(self.cluster)
-        clusters = factorise(labels[rows])
-        if self.crossed is None:
-            return ResamplingStratum(label=label, rows=rows, units=clusters)
-        second = factorise(np.asarray(self.crossed)[rows], "crossed")
-        cells = cross_clusters(clusters, second)
-        rows_of_cells = Clusters(codes=cells.labels // second.n, n=clusters.n, labels=clusters.labels)
-        columns_of_cells = Clusters(codes=cells.labels % second.n, n=second.n, labels=second.labels)
-        return ResamplingStratum(label=label, rows=rows, units=cells, margins=(rows_of_cells, columns_of_cells))
+        ways = [factorise(labels[rows])]
+        if self.crossed is not None:
+            ways.append(factorise(np.asarray(self.crossed)[rows], "crossed"))
+        drawn = [bundle_clusters(way.codes, in_order=self.in_order) for way in ways]
+        if len(ways) > 1:
+            drawn.append(bundle_clusters(cross_clusters(*ways).codes))
+        return ResamplingStratum(label=label, rows=rows, ways=tuple(ways), drawn=tuple(map(factorise, drawn)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResamplingStratum:
-    """Rows that are resampled separately: `units` are the clusters, or the cells if two margins are crossed."""
+    """Rows that are resampled separately."""
 
     label: str
     rows: Ints
-    units: Clusters
-    margins: tuple[Clusters, Clusters] | None = None
-    """The two crossed partitions of the cells."""
+    ways: tuple[Clusters, ...]
+    """The clusters of the rows; two partitions if two ways of clustering are crossed."""
+    drawn: tuple[Clusters, ...]
+    """What is resampled: the clusters, merged if they are many; of two ways, each of them and their cells."""
 
-    def draw(self, sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
-        """Sums over `draws` resamples of this stratum (draws × K) from its unit sums (units × K)."""
-        if self.margins is None:
-            return draw_sums(sums, draws, rng)
-        first, second = self.margins
-        return draw_crossed_sums(sums, first.codes, second.codes, draws, rng)
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters; of two ways, that of the way with fewer."""
+        return min(way.n for way in self.ways)
 
-    def n_clusters(self, present: Bools) -> int:
-        """Number of clusters with at least one unit in the mask; with two margins, that of the margin with fewer."""
-        if self.margins is None:
-            return int(present.sum())
-        return min(len(np.unique(margin.codes[present])) for margin in self.margins)
-
-    def warning(self, present: Bools) -> str | None:
-        """Return a warning if an interval from the units in the mask is doubtful, else None."""
-        if not present.any():
-            return "no row answered by both"
-        sizes = self.units.sizes * present
-        largest, name = 0.0, ""
-        for part in self.margins or (self.units,):
-            held = np.bincount(part.codes, weights=sizes) if self.margins else sizes
-            share = float(held.max() / held.sum())
-            if share > largest:
-                largest, name = share, part.labels[int(held.argmax())]
-        message = cluster_warning(self.n_clusters(present), largest, f"cluster {name}")
+    @property
+    def warning(self) -> str | None:
+        """A warning if an interval from these rows is doubtful, else None."""
+        shares = [(float(way.sizes.max() / len(self.rows)), way) for way in self.ways]
+        largest, way = max(shares, key=lambda pair: pair[0])
+        message = cluster_warning(self.n_clusters, largest, f"cluster {way.labels[int(way.sizes.argmax())]}")
         return f"{self.label}: {message}" if message and self.label else message

@@ -1,7 +1,8 @@
-"""Is one method better than another? Paired bootstrap of the difference of population statistics, and McNemar's test.
+"""Paired comparison of two methods: bootstrap of the difference of population statistics, and McNemar's test.
 
 Both arms are recomputed on the same resample, so whatever makes a question easy or hard for everyone cancels. A row
-counts only if both methods answered it (NaN = unanswered).
+counts only if both methods answered it (NaN = unanswered), and nothing else about the table matters: the same two
+methods on the same rows give the same numbers, whoever else is in it.
 
 Scores are one number per row, of which the statistic sees (Σ weight·score, Σ weight), or K columns per row, already
 weighted, of which it sees the K sums. The latter serves statistics that are not means (calibration error, Sharpe
@@ -9,9 +10,8 @@ ratio).
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -19,27 +19,31 @@ import numpy.typing as npt
 from foretell.metrics.arrays import Bools, Floats, Ints, reject, same_shape
 from foretell.metrics.bootstrap import (
     DEFAULT_RESAMPLING,
+    UNBOUNDED,
+    Bounds,
     Interval,
     IntervalKind,
+    Replicates,
     Resampling,
     Statistic,
+    StratumStatistics,
     as_design,
     expanded_p,
     mean_from_sums,
-    replicate,
-    strata_warning,
-    summarise,
 )
 from foretell.metrics.calibration import wilson_interval
-from foretell.metrics.clusters import DRAW_CHUNK, ResamplingDesign, ResamplingStratum
+from foretell.metrics.clusters import ResamplingDesign
 
 # From bootstrap replicates of a difference to p-values, stars and a `Comparison`.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A difference first − second with its interval and p-values."""
+    """A difference first − second with its interval and p-values, and the scores of both on the same rows."""
 
+    first: Interval
+    """Score of the first method on the rows that both answered."""
+    second: Interval
     diff: float
     se: float
     low: float
@@ -47,24 +51,31 @@ class Comparison:
     p_one_sided: float
     """One-sided p-value, as in the papers: the share of draws on the other side of zero."""
     p_two_sided: float
-    """1 − level of the widest interval, of the kind shown, that excludes zero; stars and corrections use it."""
-    stars: str
-    """From `p_two_sided`: *** below 0.001, ** below 0.01, * below 0.05; with any, a 95 % interval excludes 0."""
+    """1 − level of the widest interval, of the kind shown, that excludes zero."""
     n: int
     """Number of rows (or, from sums, clusters) that both methods answered."""
     n_clusters: int
+    """Number of clusters of these rows; of two ways of clustering, that of the way with fewer."""
+    n_effective: int
+    """Number of clusters that the uncertainty rests on, if some count for less (see `effective_clusters`)."""
     warning: str | None = None
 
     @property
     def interval(self) -> Interval:
         """The difference with its interval, for charts."""
-        ends = {name: getattr(self, name) for name in ("low", "high", "se", "n_clusters", "warning")}
-        return Interval(estimate=self.diff, draws=0, **ends)
+        names = ("low", "high", "se", "n_clusters", "n_effective", "warning")
+        return Interval(estimate=self.diff, draws=0, **{name: getattr(self, name) for name in names})
 
     def times(self, factor: float) -> "Comparison":
-        """Scale the difference to another unit; a factor of −1 gives second − first."""
+        """Scale the difference to another unit."""
         low, high = sorted((factor * self.low, factor * self.high))
-        return replace(self, diff=factor * self.diff, se=abs(factor) * self.se, low=low, high=high)
+        scaled = {"first": self.first.times(factor), "second": self.second.times(factor)}
+        return replace(self, diff=factor * self.diff, se=abs(factor) * self.se, low=low, high=high, **scaled)
+
+    def swapped(self) -> "Comparison":
+        """Return the comparison second − first."""
+        ends = {"diff": -self.diff, "low": -self.high, "high": -self.low}
+        return replace(self, first=self.second, second=self.first, **ends)
 
 
 def stars(p: float) -> str:
@@ -102,75 +113,65 @@ def _tails(replicates: Floats) -> tuple[float, float]:
     return (1 + int(np.sum(replicates <= 0))) / n, (1 + int(np.sum(replicates >= 0))) / n
 
 
-def comparison_of(interval: Interval, replicates: Floats, n: int, resampling: Resampling) -> Comparison:
-    """Build the `Comparison` of a difference with that interval and those replicates (NaN draws are ignored).
+SMALLEST_SHOWN = 0.02
+"""p-values below this are read from the tail of Student's t: a few draws of thousands do not show them, and the
+smallest that draws can show depends on their number."""
 
-    The p-value matches the kind of interval: it is below 1 − level exactly if the interval excludes zero.
+
+def p_value(interval: Interval, replicates: Floats, kind: IntervalKind) -> float:
+    """Two-sided p-value of a difference with that interval and those replicates, corrected for few clusters.
+
+    From the share of draws beyond zero and, where that becomes too small to count, from Student's t with one degree of
+    freedom less than there are clusters. The number of draws changes its noise, not its size.
     """
-    finite = replicates[np.isfinite(replicates)] if interval.n_clusters > 1 else replicates[:0]
-    p = _p_of_kind(interval.estimate, finite, resampling.interval)
-    p = expanded_p(p, interval.n_clusters) if resampling.expanded else p
-    # Draws tell a p-value to about one in their number; within that, the interval has the last word.
-    edge = round(1 - resampling.level, 12)
+    from scipy.special import stdtr
+
+    n = interval.n_clusters if interval.n_effective is None else interval.n_effective
+    finite = replicates[np.isfinite(replicates)]
+    if n < 2 or not len(finite) or math.isnan(interval.estimate):
+        return math.nan
+    counted = symmetric_p(interval.estimate, finite) if kind == "symmetric" else two_sided_p(finite)
+    if counted >= SMALLEST_SHOWN:
+        return expanded_p(counted, n)
+    t = abs(interval.estimate) / (interval.se * math.sqrt(n / (n - 1))) if interval.se > 0 else math.inf
+    return min(2 * float(stdtr(n - 1, -t)), expanded_p(SMALLEST_SHOWN, n))
+
+
+def comparison_of(
+    draws: Replicates, n: int, resampling: Resampling, bounds: Bounds = UNBOUNDED, at: tuple[int, int, int] = (0, 1, 2)
+) -> Comparison:
+    """Build the `Comparison` of three statistics: those of both methods and their difference, at these columns.
+
+    The p-value is below 1 − level exactly if the interval excludes zero.
+    """
+    first, second = (draws.interval(column, resampling, bounds) for column in at[:2])
+    interval, replicates = draws.interval(at[2], resampling), draws.drawn[:, at[2]]
+    p = p_value(interval, replicates, resampling.interval)
     # Scores are exact only to rounding: an end that is zero but for that does not miss it.
     dust = 1e-12 * max(1.0, abs(interval.low), abs(interval.high))
     low, high = (0.0 if abs(end) < dust else end for end in (interval.low, interval.high))
-    misses_zero = low > 0 or high < 0
-    p = min(p, float(np.nextafter(edge, 0))) if misses_zero else max(p, edge)
+    # Draws tell a p-value to about one in their number; within that, the interval has the last word.
+    edge = round(1 - resampling.level, 12)
+    p = min(p, float(np.nextafter(edge, 0))) if low > 0 or high < 0 else max(p, edge)
     return Comparison(
-        diff=interval.estimate,
+        first=first,
+        second=second,
+        diff=0.0 if abs(interval.estimate) < dust else interval.estimate,
         se=interval.se,
         low=low,
         high=high,
-        p_one_sided=one_sided_p(interval.estimate, finite),
+        p_one_sided=one_sided_p(interval.estimate, replicates[np.isfinite(replicates)] if p == p else replicates[:0]),
         p_two_sided=p,
-        stars=stars(p) if interval.estimate else "",
         n=n,
         n_clusters=interval.n_clusters,
+        n_effective=interval.n_clusters if interval.n_effective is None else interval.n_effective,
         warning=interval.warning,
     )
 
 
-def _p_of_kind(estimate: float, replicates: Floats, kind: IntervalKind) -> float:
-    if kind == "symmetric":
-        return symmetric_p(estimate, replicates)
-    return two_sided_p(replicates)
-
-
 IndexPair = tuple[int, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairwiseMatrix:
-    """Every method (row) against every other (column): row − column, from one set of draws."""
-
-    diff: Floats
-    se: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    """Two-sided p-values, consistent with the interval; 1 on the diagonal."""
-    n: Ints
-    """Number of rows both answered; on the diagonal, rows the method answered."""
-    warning: str | None = None
-
-    @property
-    def corrected_p(self) -> Floats:
-        """`p` corrected for the number of pairs (Holm)."""
-        return corrected_pairs(self.p)
-
-    @classmethod
-    def of(cls, pairs: Mapping[IndexPair, Comparison], n: Ints) -> "PairwiseMatrix":
-        """Build the matrix from the pairs of its upper half."""
-        diff, se, low, high, p = (np.zeros(n.shape) for _ in range(5))
-        np.fill_diagonal(p, 1.0)
-        for (a, b), one in pairs.items():
-            diff[a, b], diff[b, a] = one.diff, -one.diff
-            low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low
-            se[a, b] = se[b, a] = one.se
-            p[a, b] = p[b, a] = one.p_two_sided
-        warning = next((one.warning for one in pairs.values() if one.warning), None)
-        return cls(diff=diff, se=se, low=low, high=high, p=p, n=n, warning=warning)
+BLOCK = 1 << 22
+"""Number of elements of the largest table of resampled sums held at once (32 MB)."""
 
 
 def compare_paired(
@@ -180,133 +181,118 @@ def compare_paired(
     *,
     statistic: Statistic = mean_from_sums,
     resampling: Resampling = DEFAULT_RESAMPLING,
+    bounds: Bounds = UNBOUNDED,
 ) -> Comparison:
     """Statistic of a − statistic of b on the rows both answered, clusters (labels or a `ResamplingDesign`) resampled.
 
     With `statistic=brier_index_from_sums` the index of the whole population is recomputed in each draw on both arms; it
     is never an average of per-row indices. A `ResamplingDesign` with strata gives the difference of the means over
-    strata of the statistic. Scores have shape (rows,) or (rows, K).
+    strata of the statistic. Scores have shape (rows,) or (rows, K). `bounds` are those of the statistic.
     """
     first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
     same_shape(score_a=first, score_b=second)
-    rows = _MethodRows.of(np.stack([first, second], axis=1), cluster)
-    common = rows.answered[:, 0] & rows.answered[:, 1]
-    if not common.any():
+    scores = np.stack([first, second], axis=1)
+    found = compare_pairs(scores, [(0, 1)], cluster, statistic=statistic, resampling=resampling, bounds=bounds)
+    if not found:
         raise ValueError("score_a and score_b have no row that both answered")
-    both = _MethodRows(columns=rows.columns[common], answered=rows.answered[common], design=rows.design.take(common))
-    return both.compare([(0, 1)], statistic, resampling)[0, 1]
+    return found[0, 1]
 
 
-def compare_all(
+def compare_pairs(
     scores: npt.ArrayLike,
-    reference: int,
+    pairs: Sequence[IndexPair],
     cluster: npt.ArrayLike | ResamplingDesign | None = None,
     *,
     statistic: Statistic = mean_from_sums,
     resampling: Resampling = DEFAULT_RESAMPLING,
-) -> list[Comparison]:
-    """Each column of `scores` (rows × methods, or × K) minus column `reference`, all from one set of draws.
+    bounds: Bounds = UNBOUNDED,
+) -> dict[IndexPair, Comparison]:
+    """Compare pairs of columns of `scores` (rows × methods, or × K), each as `compare_paired` does.
 
-    Clusters that a pair does not share stay in the resampling with weight zero, so that all pairs see the same draws;
-    `compare_paired` drops them first.
+    A pair that shares no row is absent. Pairs with the same common rows share their resamples.
     """
-    rows = _MethodRows.of(scores, cluster)
-    size = rows.answered.shape[1]
-    if not -size <= reference < size:
-        raise ValueError(f"reference {reference} is not a column of scores, which has {size}")
-    return list(rows.compare([(i, reference % size) for i in range(size)], statistic, resampling).values())
+    table, design = np.asarray(scores, dtype=np.float64), as_design(cluster)
+    if table.ndim not in (2, 3) or not table.size:
+        raise ValueError(f"scores must be rows × methods or rows × methods × K, they have shape {table.shape}")
+    design.check(len(table))
+    if table.ndim == 2:
+        weight = np.broadcast_to(design.weights(len(table))[:, None], table.shape)
+        table = np.stack([weight * table, weight], axis=2)
+    elif design.weight is not None:
+        raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
+    size = table.shape[1]
+    for column in (column for pair in pairs for column in pair):
+        if not 0 <= column < size:
+            raise ValueError(f"{column} is not a column of scores, which has {size}")
+    answered = ~np.isnan(table.sum(axis=2))
+    limit = max(2, BLOCK // (resampling.draws * table.shape[2]))
+    found: dict[IndexPair, Comparison] = {}
+    for common, block in _blocks(answered, pairs, limit):
+        methods = sorted({column for pair in block for column in pair})
+        columns, places = table[common][:, methods], {column: place for place, column in enumerate(methods)}
+        parts = [
+            StratumStatistics.of(stratum, columns[stratum.rows], statistic, resampling, stream)
+            for stream, stratum in enumerate(design.take(common).strata(len(columns)))
+        ]
+        for first, second in block:
+            draws = Replicates.of([part.map(_arms(places[first], places[second])) for part in parts])
+            found[first, second] = comparison_of(draws, len(columns), resampling, bounds)
+    return {pair: found[pair] for pair in pairs if pair in found}
 
 
-def compare_matrix(
-    scores: npt.ArrayLike,
-    cluster: npt.ArrayLike | ResamplingDesign | None = None,
-    *,
-    statistic: Statistic = mean_from_sums,
-    resampling: Resampling = DEFAULT_RESAMPLING,
-) -> PairwiseMatrix:
-    """Compare all pairs of columns of `scores` (rows × methods, or × K), for a heat map."""
-    rows = _MethodRows.of(scores, cluster)
-    answered = rows.answered.astype(np.float64)
-    pairs = list(combinations(range(answered.shape[1]), 2))
-    return PairwiseMatrix.of(rows.compare(pairs, statistic, resampling), (answered.T @ answered).astype(np.int64))
+def compare_means(
+    columns: Floats, cluster: npt.ArrayLike | ResamplingDesign | None = None, *, resampling: Resampling, bounds: Bounds
+) -> list[Comparison]:
+    """Compare weighted means of P pairs of methods that all answered the same rows.
+
+    `columns` is rows × P × 3: weight·score of the first and of the second method, and the weight.
+    """
+
+    def means(sums: Floats) -> Floats:
+        first, second = (mean_from_sums(sums[..., [arm, 2]]) for arm in (0, 1))
+        return np.concatenate([first, second, first - second], axis=-1)
+
+    found, size = list[Comparison](), max(1, BLOCK // (3 * resampling.draws))
+    for start in range(0, columns.shape[1], size):
+        block = columns[:, start : start + size]
+        parts = [
+            StratumStatistics.of(stratum, block[stratum.rows], means, resampling, stream)
+            for stream, stratum in enumerate(as_design(cluster).strata(len(block)))
+        ]
+        draws, pairs = Replicates.of(parts), block.shape[1]
+        found += [
+            comparison_of(draws, len(block), resampling, bounds, at=(k, pairs + k, 2 * pairs + k)) for k in range(pairs)
+        ]
+    return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _MethodRows:
-    """Weighted columns (rows × methods × K, zero if unanswered), which rows each method answered, and the design."""
+def _arms(first: int, second: int) -> Callable[[Floats], Floats]:
+    """Two statistics of several, and their difference."""
 
-    columns: Floats
-    answered: Bools
-    design: ResamplingDesign
+    def arms(values: Floats) -> Floats:
+        a, b = values[..., first], values[..., second]
+        return np.stack([a, b, a - b], axis=-1)
 
-    @classmethod
-    def of(cls, scores: npt.ArrayLike, cluster: npt.ArrayLike | ResamplingDesign | None) -> "_MethodRows":
-        table, design = np.asarray(scores, dtype=np.float64), as_design(cluster)
-        if table.ndim not in (2, 3) or not table.size:
-            raise ValueError(f"scores must be rows × methods or rows × methods × K, they have shape {table.shape}")
-        design.check(len(table))
-        if table.ndim == 2:
-            weight = np.broadcast_to(design.weights(len(table))[:, None], table.shape)
-            table = np.stack([weight * table, weight], axis=2)
-        elif design.weight is not None:
-            raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
-        answered = ~np.isnan(table.sum(axis=2))
-        return cls(columns=np.where(answered[:, :, None], table, 0.0), answered=answered, design=design)
+    return arms
 
-    def compare(
-        self, pairs: Sequence[IndexPair], statistic: Statistic, resampling: Resampling
-    ) -> dict[IndexPair, Comparison]:
-        """Return one `Comparison` per pair of methods; every pair sees the same resamples."""
-        strata = self.design.strata(len(self.columns))
-        height = self.columns.shape[2] * (resampling.draws + sum(s.units.n for s in strata))
-        found: dict[IndexPair, Comparison] = {}
-        for arms, places in self._blocks(pairs, max(2, DRAW_CHUNK // height)):
-            sums = [self._sums(s, arms) for s in strata]
-            estimate, drawn = replicate(strata, sums, statistic, resampling)
-            for pair, (a, b) in places.items():
-                common = arms[a][1]
-                present = [np.bincount(s.units.codes[common[s.rows]], minlength=s.units.n) > 0 for s in strata]
-                interval = summarise(
-                    float(estimate[a] - estimate[b]),
-                    drawn[:, a] - drawn[:, b],
-                    resampling,
-                    n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
-                    warning=strata_warning(strata, present),
-                )
-                found[pair] = comparison_of(interval, drawn[:, a] - drawn[:, b], int(common.sum()), resampling)
-        return found
 
-    def _blocks(
-        self, pairs: Sequence[IndexPair], limit: int
-    ) -> Iterator[tuple[list[tuple[int, Bools]], dict[IndexPair, IndexPair]]]:
-        """Yield at most `limit` arms (a method on a set of rows) at a time, and the two arms of each pair.
-
-        Pairs with the same common rows share the arms of their methods.
-        """
-        arms: list[tuple[int, Bools]] = []
-        seen: dict[tuple[int, bytes], int] = {}
-        places: dict[IndexPair, IndexPair] = {}
-        for i, j in pairs:
-            if places and len(arms) + 2 > limit:
-                yield arms, places
-                arms, seen, places = [], {}, {}
-            common = self.answered[:, i] & self.answered[:, j]
-            key = np.packbits(common).tobytes()
-            for method in (i, j):
-                if (method, key) not in seen:
-                    seen[method, key] = len(arms)
-                    arms.append((method, common))
-            places[i, j] = seen[i, key], seen[j, key]
-        if places:
-            yield arms, places
-
-    def _sums(self, stratum: ResamplingStratum, arms: Sequence[tuple[int, Bools]]) -> Floats:
-        """Sum the columns of each arm per unit of the stratum: units × arms × K."""
-        out = np.empty((stratum.units.n, len(arms), self.columns.shape[2]))
-        for k, (method, common) in enumerate(arms):
-            columns = self.columns[stratum.rows, method]
-            out[:, k] = stratum.units.sums(np.where(common[stratum.rows, None], columns, 0.0))
-        return out
+def _blocks(answered: Bools, pairs: Sequence[IndexPair], limit: int) -> Iterator[tuple[Bools, list[IndexPair]]]:
+    """Yield pairs that share their common rows together, with at most `limit` methods at a time."""
+    groups: dict[bytes, list[IndexPair]] = {}
+    for first, second in pairs:
+        common = answered[:, first] & answered[:, second]
+        if common.any():
+            groups.setdefault(np.packbits(common).tobytes(), []).append((first, second))
+    for key, members in groups.items():
+        common = np.unpackbits(np.frombuffer(key, np.uint8), count=len(answered)).astype(np.bool_)
+        block, methods = list[IndexPair](), set[int]()
+        for pair in members:
+            if block and len(methods | set(pair)) > limit:
+                yield common, block
+                block, methods = [], set()
+            block.append(pair)
+            methods |= set(pair)
+        yield common, block
 
 
 # Many comparisons at once: p-values adjusted so that chance findings stay rare. NaN (a comparison that was not made)
@@ -319,14 +305,6 @@ def holm(p: npt.ArrayLike) -> Floats:
     With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)).
     """
     return _adjusted(p, lambda rising: np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)))
-
-
-def corrected_pairs(p: Floats) -> Floats:
-    """Correct a symmetric matrix of p-values for its number of pairs (Holm); the diagonal is unchanged."""
-    out, upper = p.copy(), np.triu_indices(len(p), 1)
-    out[upper] = holm(p[upper])
-    out.T[upper] = out[upper]
-    return out
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:

@@ -16,7 +16,7 @@ column. To add a metric, write the score of a row and one line in `METRICS`:
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -137,6 +137,8 @@ class Metric:
     needs: Literal["", "prices", "fees", "peers", "difficulty", "payoffs"] = ""
     """What the rows must provide besides forecasts and outcomes."""
     bounds: Bounds = UNBOUNDED
+    matters: float = 0.0
+    """Smallest difference of interest: two forecasters that surely differ by less are called equally good."""
     version: str = "1"
     """Changed whenever the number for the same rows changes, so that old and new numbers are not compared."""
 
@@ -406,24 +408,32 @@ def _net_label(gamma: float) -> str:
 
 
 _RETURN_0 = return_metric(name="return0", label="Return, all in")
-_ADJUSTED = mean_metric(
-    "adjusted_brier",
-    adjusted_brier_scores,
-    "low",
-    label="Adj. Brier",
-    meaning="Brier score less the difficulty of the questions answered; 0.25 is always-0.5",
-    needs="difficulty",
+BRIER_MATTERS, INDEX_MATTERS, SHARE_MATTERS = 0.005, 1.0, 0.01
+"""Smallest differences of interest in Brier score, in points of the Brier index, and in shares."""
+_ADJUSTED = replace(
+    mean_metric(
+        "adjusted_brier",
+        adjusted_brier_scores,
+        "low",
+        label="Adj. Brier",
+        meaning="Brier score less the difficulty of the questions answered; 0.25 is always-0.5",
+        needs="difficulty",
+    ),
+    matters=BRIER_MATTERS,
 )
 
 _ROWS: Sequence[Metric] = (
-    mean_metric(
-        "brier",
-        lambda rows: brier(rows.p, rows.outcome),
-        "low",
-        label="Brier",
-        meaning="mean squared error of the probabilities; 0.25 is always-0.5",
-        gaps=False,
-        bounds=SHARE,
+    replace(
+        mean_metric(
+            "brier",
+            lambda rows: brier(rows.p, rows.outcome),
+            "low",
+            label="Brier",
+            meaning="mean squared error of the probabilities; 0.25 is always-0.5",
+            gaps=False,
+            bounds=SHARE,
+        ),
+        matters=BRIER_MATTERS,
     ),
     Metric(
         name="bi",
@@ -434,6 +444,7 @@ _ROWS: Sequence[Metric] = (
         meaning="Brier index 100·(1 − √Brier); 50 is always-0.5, 100 is perfect",
         decimals=1,
         bounds=(0.0, 100.0),
+        matters=INDEX_MATTERS,
     ),
     mean_metric(
         "ms",
@@ -487,13 +498,16 @@ _ROWS: Sequence[Metric] = (
         meaning="what a dollar came to where the risk-neutral bettor bought No",
         needs="prices",
     ),
-    mean_metric(
-        "accuracy",
-        right_side,
-        label="Accuracy",
-        meaning="share of forecasts on the right side of 0.5; a forecast of 0.5 counts half",
-        gaps=False,
-        bounds=SHARE,
+    replace(
+        mean_metric(
+            "accuracy",
+            right_side,
+            label="Accuracy",
+            meaning="share of forecasts on the right side of 0.5; a forecast of 0.5 counts half",
+            gaps=False,
+            bounds=SHARE,
+        ),
+        matters=SHARE_MATTERS,
     ),
     _murphy_metric(
         "reliability",
@@ -534,6 +548,7 @@ _ROWS: Sequence[Metric] = (
         meaning="Brier index of the difficulty-adjusted Brier score; 50 is always-0.5, 100 is perfect",
         decimals=1,
         needs="difficulty",
+        matters=INDEX_MATTERS,
     ),
     _decision_metric(
         "choice", "right", "Choice", "share of tasks whose most probable option was worth most; a tie counts as wrong"

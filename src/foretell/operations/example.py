@@ -423,9 +423,11 @@ async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: 
     result = made.backtest
     table = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
     written = {} if request.folder is None else write_backtest(result, resolutions, request.folder)
+    scoring = ScoringOptions(by=("source",))
     return DemoResult(
-        board=score_table(table, ScoringOptions(by=("source",))),
+        board=score_table(table, scoring),
         table=table,
+        scoring=scoring,
         title="Model-free forecasters on real series",
         example=made,
         days=size.days,

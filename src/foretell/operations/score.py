@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +12,6 @@ from rich.console import Console
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line
-from foretell.metrics.comparison import benjamini_hochberg, holm, stars
 from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
@@ -30,16 +28,19 @@ from foretell.operations.requests.scoring import (
 from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, interval_text, score_numbers
 from foretell.questions.errors import InputError
+from foretell.report.comparison import comparison_study, print_comparison
 from foretell.report.numbers import percent
+from foretell.report.study import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
 from foretell.scoring.breakdown import ErrorAnalysis, error_analysis
 from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_costs, read_table
 from foretell.scoring.long_tables import RunRows, add_tables, run_rows
-from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
+from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, prepared, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ForecastTable, Labels, with_anchors
+from foretell.scoring.table import ANCHORS, ForecastTable, Labels, with_anchors
 from foretell.scoring.table_input import table_columns
+from foretell.scoring.verdict import Correction, Verdict, corrected
 
 DIFFICULTY = "difficulty"
 """A computed column to group by: how hard a question was for all forecasters."""
@@ -83,6 +84,8 @@ class ScoreResult(Result):
 
     board: Scoreboard
     table: ForecastTable
+    scoring: ScoringOptions
+    """The options that made the board."""
     title: str = "Leaderboard"
     costs: Mapping[str, float] | None = None
     details: tuple[ScoreDetails, ...] = ()
@@ -105,7 +108,7 @@ class ScoreResult(Result):
         """The leaderboard as a page."""
         from foretell.report.leaderboard import leaderboard_page
 
-        return leaderboard_page(self.board, self.table, self.title, costs=self.costs)
+        return leaderboard_page(self.board, self.table, self.title, costs=self.costs, scoring=self.scoring)
 
     def to_markdown(self) -> str:
         """The leaderboard as Markdown."""
@@ -168,6 +171,7 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
     return ScoreResult(
         board=board,
         table=table,
+        scoring=options,
         title=request.title or (f"Scores of {Path(named).name}" if named else "Leaderboard"),
         costs=costs,
         details=score_details(table, board) if request.metrics == "all" else (),
@@ -207,9 +211,8 @@ def scoring_options(request: ScoringRequest) -> ScoringOptions:
         cluster=request.cluster,
         missing=request.missing,
         bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)),
-        resampling=Resampling(
-            draws=request.draws, seed=request.seed, level=request.level, interval=request.interval, expanded=True
-        ),
+        resampling=Resampling(draws=request.draws, seed=request.seed, level=request.level, interval=request.interval),
+        matters=request.matters,
     )
 
 
@@ -355,95 +358,75 @@ class CompareResult(Result):
     """Every forecaster against one of them, with p-values corrected for the number of comparisons."""
 
     reference: str
+    table: ForecastTable
     pairs: tuple[PairComparison, ...]
-    correction: str
-
-    @cached_property
-    def p_values(self) -> tuple[float, ...]:
-        """Uncorrected two-sided p-values of the first difference of every pair."""
-        return tuple(
-            pair.differences[0].comparison.p_two_sided if pair.differences else float("nan") for pair in self.pairs
-        )
-
-    @cached_property
-    def corrected(self) -> tuple[float, ...]:
-        """Corrected p-values of the first difference of every pair."""
-        return self._correct(self.p_values)
-
-    def _correct(self, p: Sequence[float]) -> tuple[float, ...]:
-        how = {"holm": holm, "bh": benjamini_hochberg}.get(self.correction)
-        return tuple(p) if how is None else tuple(map(float, how(list(p))))
+    correction: Correction
 
     def to_dict(self) -> Any:
         """The comparison of two forecasters, or a list of comparisons."""
         if len(self.pairs) == 1:
             return self.pairs[0].to_dict()
-        pairs = [
-            {**pair.to_dict(), "p_two_sided": p, "p_corrected": corrected}
-            for pair, p, corrected in zip(self.pairs, self.p_values, self.corrected, strict=True)
-        ]
+        pairs = [pair.to_dict() for pair in self.pairs]
         return {"reference": self.reference, "correction": self.correction, "pairs": pairs}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each pair and group; p-values are corrected for the number of pairs within each group."""
-        lines = [(pair, found) for pair in self.pairs for found in pair.differences]
-        groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
-        for place, (_, found) in enumerate(lines):
-            groups.setdefault(tuple(found.group.items()), []).append(place)
-        corrected: dict[int, float] = {}
-        for places in groups.values():
-            p = self._correct([lines[place][1].comparison.p_two_sided for place in places])
-            corrected |= dict(zip(places, p, strict=True))
-        return [
-            {"first": pair.first, "second": pair.second, **found.group, "metric": found.metric}
-            | {name: getattr(found.comparison, name) for name in ("diff", "se", "low", "high")}
-            | {"p": found.comparison.p_two_sided, "p_corrected": corrected[place], "stars": stars(corrected[place])}
-            | {name: getattr(found.comparison, name) for name in ("n", "n_clusters", "warning")}
-            for place, (pair, found) in enumerate(lines)
-        ]
+        return [row for pair in self.pairs for row in pair.rows()]
+
+    def study(self) -> StudyResult:
+        """The comparison with its tables and charts."""
+        return comparison_study(self.table, self.pairs)
+
+    def to_html(self) -> str:
+        """The comparison as a page."""
+        return self.study().to_html()
+
+    def to_markdown(self) -> str:
+        """The comparison as Markdown."""
+        return self.study().to_markdown()
 
     def print(self, console: Console) -> None:
-        """Two forecasters head to head; several as a table."""
-        from foretell.report.leaderboard import print_pair
-        from foretell.report.numbers import bracket, metric_text, signed
-
-        if len(self.pairs) == 1:
-            print_pair(self.pairs[0], console)
-            return
-        lines: list[Sequence[object]] = []
-        for pair, p, corrected in zip(self.pairs, self.p_values, self.corrected, strict=True):
-            if not pair.differences:
-                lines.append((pair.first, 0, "–", "", "", ""))
-                continue
-            gap, decimals = pair.differences[0].comparison, metric_text(pair.differences[0].metric).decimals
-            numbers = (signed(gap.diff, decimals), bracket(gap.low, gap.high, decimals), f"{p:.4f}", f"{corrected:.4f}")
-            lines.append((pair.first, f"{gap.n:,}", *numbers))
-        columns = [
-            TextColumn(head=f"minus {self.reference}", shrink=16),
-            TextColumn(head="n", right=True, drop=2),
-            TextColumn(head="difference", right=True),
-            TextColumn(head="interval", right=True),
-            TextColumn(head="p", right=True, drop=1),
-            TextColumn(head="p corrected" if self.correction != "none" else "p as it is", right=True),
-        ]
-        show_table(console, lines, {column: itemgetter(place) for place, column in enumerate(columns)})
-        note = f"Two-sided p-values, corrected for {len(self.pairs)} comparisons: {self.correction}."
-        show_text(console, f"{note}\n")
+        """The verdicts, and a table with a row for each pair and group."""
+        print_comparison(self.pairs, console)
 
 
 def compare(request: CompareRequest, settings: Settings | None = None) -> CompareResult:
-    """Compare forecasters with a reference on the targets that both answered, with p-values."""
+    """Compare forecasters with a reference on the targets that both answered."""
     names = list(dict.fromkeys(request.forecasters))
     reference = request.reference or names[-1]
     others = [name for name in names if name != reference]
     if not others:
         raise InputError("there is nobody to compare with", hint="name two forecasters or more")
-    table = _table(with_runs(request, settings))
-    options = replace(scoring_options(request), anchors=False)
+    options = scoring_options(request)
+    table = prepared(_table(with_runs(request, settings)), options, anchors=bool({*names, reference} & set(ANCHORS)))
     for name in (reference, *others):
         table.require(name)
-    pairs = tuple(compare_pair(table, name, reference, options) for name in others)
-    return CompareResult(reference=reference, pairs=pairs, correction=request.correction)
+    pairs = [compare_pair(table, name, reference, options) for name in others]
+    return CompareResult(
+        reference=reference,
+        table=table,
+        pairs=tuple(correct_together(pairs, request.correction)),
+        correction=request.correction,
+    )
+
+
+def correct_together(pairs: Sequence[PairComparison], correction: Correction) -> list[PairComparison]:
+    """Correct the p-values of pairs that were compared together, group by group."""
+    if len(pairs) < 2:
+        return list(pairs)
+    groups: dict[tuple[tuple[str, str], ...], list[Verdict]] = {}
+    for pair in pairs:
+        for verdict in pair.verdicts:
+            groups.setdefault(tuple(verdict.group.items()), []).append(verdict)
+    found = {
+        (verdict.first, group): verdict
+        for group, verdicts in groups.items()
+        for verdict in corrected(verdicts, correction)
+    }
+    return [
+        replace(pair, verdicts=tuple(found[pair.first, tuple(one.group.items())] for one in pair.verdicts))
+        for pair in pairs
+    ]
 
 
 # Errors of one forecaster.

@@ -166,9 +166,7 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
     if unknown and not request.drop_unknown:
         hint = "add it, or say --drop-unknown"
         raise InputError(f"question {unknown[0]!r} has no row in the outcomes", column="question", hint=hint)
-    resampling = Resampling(
-        draws=request.draws, seed=request.seed, level=request.level, interval=request.interval, expanded=True
-    )
+    resampling = Resampling(draws=request.draws, seed=request.seed, level=request.level, interval=request.interval)
     by_forecaster: dict[str, list[tuple[str, list[tuple[float, float]]]]] = defaultdict(list)
     for (forecaster, question), pairs in given.items():
         if values.get(question) is not None:

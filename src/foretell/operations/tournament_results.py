@@ -24,6 +24,7 @@ from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
+from foretell.metrics.bootstrap import Resampling
 from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
@@ -38,7 +39,7 @@ from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.store import RunStore
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.long_tables import final_forecasts, forecast_rows, outcome_rows
-from foretell.scoring.score import SCORE_RESAMPLING, ScoringOptions, score_table
+from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.table import BASE_RATE
 
 FORECASTBENCH = "forecastbench"
@@ -264,9 +265,9 @@ def _board(
         by=request.by,
         reference=request.reference or own,
         missing=request.missing,
-        resampling=replace(SCORE_RESAMPLING, draws=request.draws),
+        resampling=Resampling(draws=request.draws),
     )
-    return ScoreResult(board=score_table(table, options), table=table, title=title)
+    return ScoreResult(board=score_table(table, options), table=table, scoring=options, title=title)
 
 
 def _score_rounds(

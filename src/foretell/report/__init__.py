@@ -8,9 +8,7 @@ HOMES = {
         "find_chromium markdown_study print_study study_page study_parts write_outputs write_pdf"
     ),
     "foretell.report.html": "HtmlBlock chart_html page render_blocks",
-    "foretell.report.leaderboard": (
-        "error_analysis_page leaderboard_page markdown_board pair_headline print_board print_pair scope"
-    ),
+    "foretell.report.leaderboard": ("error_analysis_page leaderboard_page markdown_board print_board scope"),
     "foretell.report.markup": (
         "EXCERPT_LENGTH clean compact element escaped join markdown markdown_text quoted_markdown sanitise_text "
         "shorten web_address"

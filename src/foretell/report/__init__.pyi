@@ -16,9 +16,7 @@ from foretell.report.html import render_blocks as render_blocks
 from foretell.report.leaderboard import error_analysis_page as error_analysis_page
 from foretell.report.leaderboard import leaderboard_page as leaderboard_page
 from foretell.report.leaderboard import markdown_board as markdown_board
-from foretell.report.leaderboard import pair_headline as pair_headline
 from foretell.report.leaderboard import print_board as print_board
-from foretell.report.leaderboard import print_pair as print_pair
 from foretell.report.leaderboard import scope as scope
 from foretell.report.markup import EXCERPT_LENGTH as EXCERPT_LENGTH
 from foretell.report.markup import clean as clean

@@ -1,6 +1,5 @@
 """The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
 from foretell.metrics.metric import METRICS
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
-from foretell.report.charts.groups import difference_heatmap, distance_heatmap, score_by_group
+from foretell.report.charts.groups import distance_heatmap, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
-from foretell.report.numbers import CellValue, percent
+from foretell.report.numbers import CellValue, percent, plural
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, count, table
 from foretell.report.terminal import console
 from foretell.scoring.arena_leaderboard import (
@@ -33,8 +32,8 @@ from foretell.scoring.arena_leaderboard import (
 from foretell.scoring.arena_table import ArenaTable, arena_table_from_prophet_arena
 from foretell.scoring.arena_view import ArenaLeaderboard, Course, scores_over_time, view_of_scored
 from foretell.scoring.breakdown import Breakdown
-from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
+from foretell.scoring.verdict import Finding
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,15 +88,12 @@ def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], captio
 
 
 def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
-    def against(line: ArenaLeaderboardRow) -> CellValue:
-        found = view.versus_crowd.get(line.entry.name)
-        return None if found is None else found.times(-1)
-
     tip = "paired difference of Brier scores on the markets both have a probability for; above 0 the entry is better"
+    against = replace(column("crowd − entry", tip, 4), gain=True)
     return [
         (count("#"), lambda line: line.rank),
         (column("Brier", METRICS[RANK_METRIC].meaning, METRICS[MAIN_METRIC].decimals), lambda line: line.fair),
-        (column("crowd − entry", tip, 4), against),
+        (against, lambda line: view.versus_crowd.get(line.entry.name)),
         (count("events"), lambda line: line.events),
         (column("answered", "share of the moments that were answered"), lambda line: percent(line.completion)),
         (column("$", "mean cost of a forecast", 4), lambda line: line.entry.dollars),
@@ -193,7 +189,7 @@ def arena_charts(
         return over_time_figure(courses, marks) if courses else None
 
     def differences() -> Chart:
-        return difference_heatmap(pairs.names, pairs.matrix, label="Brier", decimals=3, low_is_better=True)
+        return verdict_heatmap(pairs.names, pairs.verdicts, label="Brier", decimals=3)
 
     def distances() -> Chart:
         apart = [name for name in pairs.names if name != ALWAYS_HALF]
@@ -374,7 +370,7 @@ def arena_report(
     arena: ArenaTable,
     *,
     by: Sequence[str] = (),
-    draws: int = SCORE_RESAMPLING.draws,
+    draws: int = DEFAULT_RESAMPLING.draws,
     seed: int = 0,
 ) -> ArenaReport:
     """Score an arena; `by` (category, platform, lead time) adds tables with more numbers for each group."""
@@ -402,28 +398,40 @@ def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
     best = entries[0]
     assert best.fair is not None
     text = f"{best.entry.name} is the best entry: Brier score {best.fair.estimate:.4f}, {market}."
-    found = view.versus_crowd.get(best.entry.name)
-    if found is not None:
-        text += f" The difference to the market {'is more than chance' if found.stars else 'could be chance'}."
+    verdict = view.versus_crowd.get(best.entry.name)
+    if verdict is not None:
+        text += f" {verdict.sentence}"
     return text if short else f"{text}{_runner_up(view, entries)} {scale}"
 
 
 def arena_headline(view: ArenaLeaderboard) -> str:
-    """Say in one sentence which entries beat the market, which are level with it and which are behind."""
+    """Say in one sentence which entries are better than the market, which are worse, and of which it is not known."""
     entries = [line.entry.name for line in view.lines if line.rank]
     if not entries:
         return _nobody(view)
-    found = {name: one for name in entries if (one := view.versus_crowd.get(name)) is not None}
-    if not found:
+    said: dict[Finding, list[str]] = {}
+    for name in entries:
+        if (verdict := view.versus_crowd.get(name)) is not None:
+            said.setdefault(verdict.says, []).append(name)
+    if not said:
         return f"{_quoted(entries[0])} has the best score"
-    ahead = [name for name, one in found.items() if one.stars and one.diff < 0]
-    level = [name for name, one in found.items() if not one.stars]
-    behind = [name for name in found if name not in (*ahead, *level)]
-    parts = [f"{_listed(ahead)} {_verb(ahead, 'beat')} the market" if ahead else "No entry beats the market"]
-    parts += [f"{_listed(level)} {_verb(level, 'be')} level with it"] if level else []
-    rest = f"the other {len(behind)}" if ahead + level and len(behind) > 1 else _listed(behind) if behind else ""
-    parts += [f"{rest} {_verb(behind, 'be')} behind by more than chance"] if behind else []
+    better, few = said.get("better", []), said.get("too few to tell", [])
+    if len(few) == sum(map(len, said.values())):
+        events = plural(view.counts.resolved, "event")
+        return f"{events} {'is' if view.counts.resolved == 1 else 'are'} too few to tell who is better"
+    parts = [f"{_listed(better)} {_verb(better, 'beat')} the market" if better else "No entry beats the market"]
+    for finding, words in HEADLINE_PARTS.items():
+        if names := said.get(finding):
+            parts.append(f"{_listed(names)} {_verb(names, 'be')} {words}")
     return parts[0] + (f": {', '.join(parts[1:])}" if parts[1:] else "")
+
+
+HEADLINE_PARTS: Mapping[Finding, str] = {
+    "no difference that matters": "equal to it",
+    "could be chance": "level with it",
+    "worse": "behind by more than chance",
+    "too few to tell": "asked too little to tell",
+}
 
 
 def _nobody(view: ArenaLeaderboard) -> str:
@@ -454,16 +462,10 @@ def _verb(names: Sequence[str], verb: str) -> str:
 
 
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:
-    """Say whether the first entry is ahead of the second by more than noise."""
-    names = view.pairs.names
-    if len(entries) < 2 or not all(line.entry.name in names for line in entries[:2]):
-        return ""
-    first, second = (line.entry.name for line in entries[:2])
-    i, j = names.index(first), names.index(second)
-    gap, p = -float(view.pairs.matrix.diff[i, j]), float(view.pairs.matrix.p[i, j])
-    if not (math.isfinite(gap) and math.isfinite(p)):
-        return ""
-    sure = "which is more than chance" if p < 1 - view.settings["level"] else "which could be chance"
-    if gap >= 0:
-        return f" It is {gap:.4f} better than {second}, the next entry, {sure}."
-    return f" On the markets both answered, {second}, the next entry, is {-gap:.4f} better, {sure}."
+    """Return the verdict on the first entry and the second."""
+    pair = tuple(line.entry.name for line in entries[:2])
+    for verdict in view.pairs.verdicts:
+        if (verdict.first, verdict.second) in (pair, pair[::-1]):
+            ordered = verdict if verdict.first == pair[0] else verdict.swapped()
+            return f" {ordered.sentence}"
+    return ""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from foretell.data.files import open_duckdb, write_atomically
 from foretell.data.untrusted import rows_as_csv
-from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.report.html import (
     HtmlBlock,
@@ -28,6 +27,7 @@ from foretell.report.numbers import CellValue
 from foretell.report.numbers import value_text as value_text
 from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.terminal import GAP, distinct, rich_table
+from foretell.scoring.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,16 +88,14 @@ def rich_study_table(table: StudyTable, width: int, name_width: int = MOST_NAME)
     names = distinct([row.name for row in table.rows], room)
     for row, short, line in zip(table.rows, names, lines, strict=True):
         style = {"anchor": "italic yellow", "reference": "bold"}.get(row.style, "")
-        cells = zip(line, row.values, columns, strict=False)
-        texts = [Text(cell, style=_colour(value, column) or style) for cell, value, column in cells]
+        cells = zip(line, row.values, strict=False)
+        texts = [Text(cell, style=_colour(value) or style) for cell, value in cells]
         shown.add_row(Text(short, style=style), *texts)
     return shown
 
 
-def _colour(value: CellValue, column: StudyColumn) -> str:
-    if not isinstance(value, Comparison) or not value.stars:
-        return ""
-    return "green" if (value.diff < 0) == column.low_is_better else "red"
+def _colour(value: CellValue) -> str:
+    return {"better": "green", "worse": "red"}.get(value.says, "") if isinstance(value, Verdict) else ""
 
 
 def _fitted(table: StudyTable, room: int) -> tuple[Sequence[StudyColumn], list[list[str]]]:
@@ -123,7 +121,7 @@ def _widths(columns: Sequence[StudyColumn], lines: Sequence[Sequence[str]]) -> l
 
 def _cells(row: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False) -> list[str]:
     return [
-        value_text(value, column.decimals, brief=brief or column.brief)
+        value_text(value, column.decimals, brief=brief or column.brief, gain=column.gain)
         for value, column in zip(row.values, columns, strict=True)
     ]
 

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import clean, element, markdown
-from foretell.report.numbers import CellValue, bracket, column_heading, value_text
+from foretell.report.numbers import CellValue, column_heading, interval_ends, value_text
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
+from foretell.scoring.verdict import Verdict
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,12 +53,10 @@ def row_cells(row: StudyRow, columns: Sequence[StudyColumn]) -> Iterator[HtmlCel
 def _cell(value: CellValue, column: StudyColumn) -> HtmlCell:
     if isinstance(value, str):
         return HtmlCell(text=value, style="n" if column.numeric else "long", sort_key=None)
-    text, mark, detail = value_text(value, column.decimals, brief=True), "", ""
-    if isinstance(value, Interval | Comparison) and not column.brief:
-        detail = bracket(value.low, value.high, column.decimals)
-    if isinstance(value, Comparison) and value.stars:
-        mark = "good" if (value.diff < 0) == column.low_is_better else "bad"
-    number = cell_number(value)
+    text = value_text(value, column.decimals, brief=True, gain=column.gain)
+    detail = "" if column.brief else interval_ends(value, column.decimals, gain=column.gain)
+    mark = {"better": "good", "worse": "bad"}.get(value.says, "") if isinstance(value, Verdict) else ""
+    number = cell_number(value, gain=column.gain)
     key = (f"{number:.6g}" if math.isfinite(number) else "") if detail or not PLAIN_NUMBER.match(text) else None
     return HtmlCell(text=text, style="n" if column.numeric else "", sort_key=key, mark=mark, detail=detail)
 

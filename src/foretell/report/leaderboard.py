@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import calibration_line
 from foretell.metrics.clusters import FEW_CLUSTERS
-from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
-from foretell.report.charts.groups import MOST_ROWS, difference_heatmap, question_set, score_by_group
+from foretell.report.charts.groups import MOST_ROWS, question_set, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart
 from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
@@ -21,7 +20,6 @@ from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
 from foretell.report.numbers import (
     CellValue,
-    bracket,
     column_heading,
     column_name,
     estimate,
@@ -30,26 +28,40 @@ from foretell.report.numbers import (
     percent,
     plural,
 )
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, table, words
+from foretell.report.study import (
+    RowStyle,
+    StudyChart,
+    StudyColumn,
+    StudyResult,
+    StudyTable,
+    column,
+    table,
+    words,
+)
 from foretell.scoring.breakdown import (
     NOTABLE_DIFFERENCE,
     CalibrationGap,
     ErrorAnalysis,
     WorstForecast,
     breakdown,
-    comparable,
-    paired_matrix,
+    verdict_matrix,
 )
-from foretell.scoring.score import PairComparison, ScoringOptions
-from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard, group_title, low_is_better
+from foretell.scoring.score import ScoringOptions
+from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard
 from foretell.scoring.table import ALWAYS_HALF, ANCHORS, OVERALL, ForecastTable, with_anchors
+from foretell.scoring.verdict import METRIC_NOUNS, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 100
 """Minimum terminal width at which the board shows more metrics and the intervals of differences."""
-STARS = "* p < 0.05, ** p < 0.01, *** p < 0.001."
+SIGNS = (
+    "Differences are on the targets both answered: * p < 0.05, ** p < 0.01, *** p < 0.001 (two-sided), † could be "
+    "chance if corrected for the number of comparisons (Holm), ≈ no difference that matters, ~ could be chance, "
+    "? too few to tell."
+)
+"""Explains the signs beside differences."""
 
 
 def board_table(
@@ -65,7 +77,6 @@ def board_table(
             label="vs ref",
             decimals=own.decimals,
             brief=brief,
-            low_is_better=own.better == "low",
             tip=f"minus {board.reference}, on the targets both answered",
         ),
         *(StudyColumn(label=one.label, decimals=one.decimals, brief=True, tip=one.meaning) for one in shown),
@@ -74,7 +85,7 @@ def board_table(
     )
 
     def values(row: LeaderboardRow) -> tuple[CellValue, ...]:
-        against = row.difference if row.difference is not None else "reference" if row.reference else None
+        against = row.verdict if row.verdict is not None else "reference" if row.reference else None
         place = "" if row.place is None else row.place
         metrics = [row.metric(one.name) for one in shown]
         return (place, row.metric(own.name), against, *metrics, row.score.n, percent(row.score.completion))
@@ -92,8 +103,31 @@ def _notes(board: Scoreboard) -> list[str]:
     draws = f", {settings['draws']} draws" if "draws" in settings else ""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     intervals = f"Intervals {level_text(board)}, resampled by {settings.get('cluster', 'cluster')}{draws}{seed}."
-    gaps = f"Differences from {board.reference} on the targets both answered; p-values are two-sided"
-    return [f"{intervals} {gaps} and corrected for the number of forecasters (Holm): {STARS}", *board.notes]
+    return [f"{intervals} {SIGNS}", *_shared_notes(board), *board.notes]
+
+
+MOST_SHARED = 3
+"""Most rows of which the scores on shared targets are told."""
+
+
+def _shared_notes(board: Scoreboard) -> list[str]:
+    """Say what rows score on the targets they share with the reference, where that differs from what the table shows.
+
+    Without it the two scores of the table would not subtract to the difference beside them.
+    """
+    rows = board.section(board.groups()[0]).rows if board.scores else ()
+    word, notes = metric_text(board.metric), list[str]()
+    shown = {row.name: number(score.estimate, word.decimals) for row in rows if (score := row.metric(word.name))}
+    for row in rows:
+        if (verdict := row.verdict) is None:
+            continue
+        own, other = (number(side.estimate, word.decimals) for side in (verdict.first_score, verdict.second_score))
+        if (own, other) != (shown.get(row.name), shown.get(verdict.second)):
+            shared = f"{row.name} and {verdict.second} share {plural(verdict.n, 'target')}"
+            notes.append(f"{shared}: there they score {own} and {other}.")
+    if (more := len(notes) - MOST_SHARED) > 0:
+        notes[MOST_SHARED:] = [f"{more} more share only a part of the targets with {board.reference}."]
+    return notes
 
 
 def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] = ANCHORS) -> None:
@@ -139,40 +173,6 @@ def board_study(board: Scoreboard, title: str) -> StudyResult:
     )
 
 
-def print_pair(pair: PairComparison, console: "Console") -> None:
-    """Print a head-to-head comparison: the verdict, and a row per group with both scores and their difference."""
-    from rich.text import Text
-
-    console.print(Text(pair_headline(pair), style="bold"))
-    if not pair.differences:
-        return
-    word = metric_text(pair.differences[0].metric)
-    scores = {(tuple(s.group.items()), s.forecaster): s.metrics.get(word.name) for s in pair.scores}
-    rows = [
-        (
-            group_title(found.group),
-            (
-                found.comparison.n,
-                *(scores.get((tuple(found.group.items()), name)) for name in (pair.first, pair.second)),
-                found.comparison,
-            ),
-        )
-        for found in pair.differences
-    ]
-    labels = ("n", pair.first, pair.second, "Difference")
-    low = word.better == "low"
-    columns = tuple(StudyColumn(label=clean(label), decimals=word.decimals, low_is_better=low) for label in labels)
-    console.print()
-    console.print(rich_study_table(table("", "Group", columns, rows, correct=False), console.width))
-    console.print()
-    if (test := pair.mcnemar) is not None:
-        told = f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"
-        ties = f" {plural(test.left_out, 'target')} left out: a forecast of 0.5 takes no side." if test.left_out else ""
-        console.print(Text(clean(f"{told}; McNemar's exact test, two-sided, p {test.p:.3f}.{ties}")))
-    note = f"Scores are on what each one answered, differences on what both did: {STARS}"
-    console.print(Text(note, style="dim"))
-
-
 # As a web page: the sentence, the table, the charts, and how to read them.
 
 LEADERBOARD_ADVICE = (
@@ -181,7 +181,10 @@ LEADERBOARD_ADVICE = (
     "count as little more than one.",
     "To tell two forecasters apart, read the difference, not whether their intervals overlap: both answer the same "
     "questions, and what makes a question hard is hard for both. One star means p < 0.05, two p < 0.01, three "
-    "p < 0.001, two-sided like the interval, corrected for the number of rows compared (Holm).",
+    "p < 0.001, two-sided like the interval; † means that it could be chance if corrected for the number of rows "
+    "compared (Holm).",
+    "Fewer than ten independent clusters are too few to tell (?). If the whole interval of a difference lies within 1 "
+    "point of Brier index, or 0.005 of Brier score, the two do not differ by an amount that matters (≈).",
     "Whiskers in reliability diagrams and base rates are Wilson intervals that take rows as independent, so with "
     "questions that hang together they are somewhat too short.",
     "The leader was picked after seeing the scores, so its lead is a little flattered; with many rows, the more so.",
@@ -193,7 +196,6 @@ CALIBRATION_CAPTION = (
     "are calibrated, a slope below 1 is overconfident. Brier = reliability − resolution + uncertainty, up to ten bins"
 )
 TOP_FEW = 3
-CHART_DRAWS = 2000
 CHARTED = ("source", "horizon", "category", "due")
 """Columns that get a chart if the table has them."""
 
@@ -205,14 +207,20 @@ def leaderboard_page(
     *,
     anchors: Collection[str] = ANCHORS,
     costs: Mapping[str, float] | None = None,
+    scoring: ScoringOptions | None = None,
 ) -> str:
-    """Return a complete HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
+    """Return a complete HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier.
+
+    `scoring` are the options that made the board, so that charts show the same numbers.
+    """
     sections, lead = board.sections(anchors), headline(board, anchors)
     reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
         return page(title, [reading], lead=lead)
     first, metrics = sections[0], board.shown_metrics()[1:]
-    subject = _PageInput(board=board, table=_as_scored(forecasts, board), first=first, anchors=anchors)
+    options = replace(scoring or ScoringOptions(metric=board.metric), by=(), metrics=(), reference=None)
+    table = _as_scored(forecasts, board)
+    subject = _PageInput(board=board, table=table, first=first, anchors=anchors, scoring=options)
     more = [HtmlBlock(table=board_table(board, section, metrics)) for section in sections[1:]]
     ranking = HtmlBlock(table=board_table(board, first, metrics))
     headings = [HtmlBlock(heading=section.title) for section in sections[1:]]
@@ -236,18 +244,8 @@ class _PageInput:
     table: ForecastTable
     first: LeaderboardSection
     anchors: Collection[str]
-
-    @property
-    def scoring(self) -> ScoringOptions:
-        """The board's own metric, clusters and seed, with no more draws than charts need."""
-        settings = self.board.settings
-        cluster = str(settings.get("cluster") or "")
-        draws = min(int(settings.get("draws", CHART_DRAWS)), CHART_DRAWS)
-        return ScoringOptions(
-            metric=self.board.metric,
-            cluster=tuple(cluster.split(" × ")) if cluster else (),
-            resampling=Resampling(draws=draws, seed=int(settings.get("seed", 0))),
-        )
+    scoring: ScoringOptions
+    """The board's own metric, clusters and resampling."""
 
     @property
     def few(self) -> tuple[str, ...]:
@@ -290,12 +288,10 @@ def _pairs(subject: _PageInput) -> list[HtmlBlock]:
     names = [row.name for row in subject.first.rows if row.name in subject.table.forecasters]
     if len(names) < 2:
         return []
-    matrix = paired_matrix(subject.table, names[:MOST_ROWS], subject.first.group, subject.scoring)
-    used = metric_text(comparable(subject.board.metric))
-    chart = difference_heatmap(
-        names, matrix, label=used.label, decimals=used.decimals, low_is_better=used.better == "low"
-    )
-    text = f"Difference in {used.label} on the targets both answered, both recomputed on the same resamples."
+    shown, word = names[:MOST_ROWS], metric_text(subject.board.metric)
+    verdicts = verdict_matrix(subject.table, shown, subject.first.group, subject.scoring)
+    chart = verdict_heatmap(names, verdicts, label=word.label, decimals=word.decimals)
+    text = f"Difference in {word.label} on the targets both answered, both recomputed on the same resamples."
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=[chart])]
 
 
@@ -482,26 +478,8 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
 # The result in one sentence: who leads, by how much, and whether that could be chance.
 
 
-PLAIN = {"bi": "Brier index", "brier": "Brier score", "ms": "Metaculus score", "log": "log score"}
-"""Names of metrics in sentences; tables use shorter ones."""
-
-
-def _called(metric: str) -> str:
-    return PLAIN.get(metric) or metric_text(metric).label
-
-
-def _by(amount: float, metric: str) -> str:
-    """Return a margin with its unit: "2.1 points of Brier index"."""
-    by = number(abs(amount), metric_text(metric).decimals)
-    return f"{by} points of {_called(metric)}" if metric == "bi" else f"{by} in {_called(metric)}"
-
-
 def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
-    """Summarize the first group of the board in one or two plain sentences.
-
-    The margin is the paired difference on the targets both answered, so it can differ from the gap between the two rows
-    of the table.
-    """
+    """Summarize the first group of the board: the verdict on the first two, or on the first and the reference."""
     groups, word = board.groups(), metric_text(board.metric)
     if not groups:
         return "Nothing was scored."
@@ -510,62 +488,30 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
     if not scored:
         return "No forecaster has a score yet."
     first = scored[0]
+    noun = METRIC_NOUNS.get(word.name) or word.label
+    score, on = estimate(first.metric(word.name), word.decimals), plural(first.score.n, "target")
     if len(scored) == 1:
-        score = estimate(first.metric(word.name), word.decimals)
-        on = plural(first.score.n, "target")
-        return f"Only {clean(first.name)} was scored: {_called(board.metric)} {score} on {on}."
-    yardstick = " No forecaster beats this yardstick." if first.anchor else ""
+        return f"Only {clean(first.name)} was scored: {noun} {score} on {on}."
     second = scored[1]
-    if second.reference:
-        comparison = first.difference
-    else:  # The board compares with its reference alone: it knows the pair where one of the two is that.
-        tested = first.reference and second.difference is not None
-        comparison = second.difference.times(-1) if tested and second.difference else None
-    if comparison is None:
-        return _untested_lead(first, second, board) + yardstick
-    return _lead(first, second, comparison, board) + yardstick
+    verdict = second.verdict.swapped() if first.reference and second.verdict else first.verdict
+    lead = "" if verdict is not None and verdict.second == second.name else _lead(first, noun, score, on)
+    yardstick = "No forecaster beats this yardstick." if first.anchor else ""
+    parts = (lead, clean(verdict.sentence), verdict.correction_text) if verdict is not None else (lead,)
+    return " ".join(filter(None, (*parts, yardstick)))
 
 
-def pair_headline(pair: PairComparison) -> str:
-    """Summarize a head-to-head comparison and, if it is undecided, say how many targets would settle it."""
-    if not pair.differences:
-        return f"{clean(pair.first)} and {clean(pair.second)} have no question with an outcome in common."
-    found = pair.differences[0]
-    margin, word = _gain(found.comparison, found.metric), metric_text(found.metric)
-    ahead, behind = (pair.first, pair.second) if margin.diff >= 0 else (pair.second, pair.first)
-    margin = margin if margin.diff >= 0 else margin.times(-1)
-    verb = "beats" if margin.low > 0 else "is ahead of"
-    text = (
-        f"{clean(ahead)} {verb} {clean(behind)} by {_by(margin.diff, found.metric)} on the "
-        f"{plural(margin.n, 'target')} both answered{_verdict(margin, word.decimals, f'{100 * pair.level:g} %')}"
-    )
-    if margin.low > 0 or pair.pilot is None or not pair.pilot.gain:
-        return text
-    return f"{text} A true gap of this size would take about {pair.pilot.questions_needed():,} targets to show."
+def _lead(first: LeaderboardRow, noun: str, score: str, on: str) -> str:
+    return f"{clean(first.name)} has the best {noun}, {score} on {on}."
 
 
-def run_headline(against_rate: Comparison | None, against_price: Comparison | None) -> str:
-    """Compare a run with the base rate and the market, each with its interval.
+def run_headline(against_rate: Verdict | None, against_price: Verdict | None) -> str:
+    """Compare a run with the base rate and the market.
 
     >>> run_headline(None, None)
     'Too little has come out to say how good it is.'
     """
-    said = [
-        _standing(gap, name) for gap, name in ((against_rate, "the base rate"), (against_price, "the market")) if gap
-    ]
-    if not said:
-        return "Too little has come out to say how good it is."
-    text = ", ".join(said)
-    return f"{text[0].upper()}{text[1:]} (points of Brier index, 95 % intervals)."
-
-
-def _standing(gap: Comparison, name: str) -> str:
-    interval, by = bracket(gap.low, gap.high, 1), number(abs(gap.diff), 1)
-    if not interval:
-        return f"{'ahead of' if gap.diff >= 0 else 'behind'} {name} by {by} on too few questions for an interval"
-    if gap.low > 0 or gap.high < 0:
-        return f"{'better' if gap.diff > 0 else 'worse'} than {name} by {by} {interval}"
-    return f"level with {name}: a gap of {number(gap.diff, 1)} {interval} could be chance"
+    found = [verdict.sentence for verdict in (against_rate, against_price) if verdict is not None]
+    return " ".join(found) or "Too little has come out to say how good it is."
 
 
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
@@ -584,52 +530,3 @@ def scope(section: LeaderboardSection, board: Scoreboard) -> str:
 def level_text(board: Scoreboard) -> str:
     """Return the confidence level of the board's intervals, e.g. "95 %"."""
     return f"{100 * float(board.settings.get('level', 0.95)):g} %"
-
-
-def _gain(comparison: Comparison, metric: str) -> Comparison:
-    """Return the comparison with its sign chosen so that positive is better."""
-    return comparison.times(-1) if low_is_better(metric) else comparison
-
-
-def _lead(first: LeaderboardRow, second: LeaderboardRow, comparison: Comparison, board: Scoreboard) -> str:
-    word, margin = metric_text(board.metric), _gain(comparison, board.metric)
-    name, other, by = clean(first.name), clean(second.name), _by(margin.diff, board.metric)
-    if margin.diff >= 0:
-        verdict = _verdict(margin, word.decimals, level_text(board))
-        return f"{name} leads {other} by {by}{verdict}"
-    verdict = _verdict(margin.times(-1), word.decimals, level_text(board))
-    return (
-        f"{name} ranks first, but on the {plural(margin.n, 'target')} both answered {other} is better by {by}{verdict}"
-    )
-
-
-def _untested_lead(first: LeaderboardRow, second: LeaderboardRow, board: Scoreboard) -> str:
-    word = metric_text(board.metric)
-    best, next_best = first.metric(word.name), second.metric(word.name)
-    if best is None or next_best is None:
-        return ""
-    gap = number(abs(best.estimate - next_best.estimate), word.decimals)
-    text = f"{clean(first.name)} has the best {_called(board.metric)}, {estimate(best, word.decimals)}, {gap} ahead of "
-    text += f"{clean(second.name)} (pair not tested)."
-    if first.difference is None:
-        return text
-    margin = _gain(first.difference, word.name)
-    side, by = "ahead of" if margin.diff >= 0 else "behind", number(abs(margin.diff), word.decimals)
-    margin = margin if margin.diff >= 0 else margin.times(-1)
-    verdict = _verdict(margin, word.decimals, level_text(board))
-    return f"{text} It is {by} {side} the reference {clean(board.reference)}{verdict}"
-
-
-def _verdict(margin: Comparison, decimals: int, level: str) -> str:
-    """Say whether a positive margin could be chance."""
-    interval = bracket(margin.low, margin.high, decimals)
-    if not interval:
-        return "; there are too few questions for an interval."
-    # On a board, stars are corrected for the number of forecasters, and the sentence must not say more than they do.
-    uncorrected = margin.p_two_sided < 0.05 and not margin.stars
-    sure = (margin.low > 0 or margin.high < 0) and not uncorrected
-    before = " before correction for the number of forecasters" if uncorrected else ""
-    text = f"{'more than chance' if sure else 'this could be chance'} ({level} interval {interval}{before})"
-    few = f"only {plural(margin.n_clusters, 'cluster')}: take it with care"
-    care = few if margin.n_clusters < FEW_CLUSTERS else margin.warning
-    return f"; {text}{f'; {care}' if care else ''}."

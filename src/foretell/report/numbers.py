@@ -3,11 +3,15 @@
 import math
 
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
+from foretell.metrics.format import bracket as bracket
+from foretell.metrics.format import number as number
+from foretell.metrics.format import plural as plural
+from foretell.metrics.format import signed as signed
 from foretell.metrics.metric import metric_text as metric_text
 from foretell.report.markup import clean
+from foretell.scoring.verdict import Verdict
 
-CellValue = str | int | float | Interval | Comparison | None
+CellValue = str | int | float | Interval | Verdict | None
 """Value of a table cell; None is shown as a dash."""
 COLUMN_NAMES = {
     "due": "due date",
@@ -56,39 +60,6 @@ def column_heading(label: str) -> str:
     return HEADINGS.get(label, label)
 
 
-def number(value: float, decimals: int) -> str:
-    """Format a number with a true minus sign; None and NaN become a dash.
-
-    >>> number(-1.25, 1), number(math.nan, 1), number(-0.01, 1)
-    ('−1.2', '–', '0.0')
-    """
-    if not math.isfinite(value):
-        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    text = f"{value:.{decimals}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
-
-
-def signed(value: float, decimals: int) -> str:
-    """Format a difference, always with its sign.
-
-    >>> signed(2.04, 1), signed(-2.04, 1), signed(0.01, 1)
-    ('+2.0', '−2.0', '0.0')
-    """
-    text = number(value, decimals)
-    return f"+{text}" if value > 0 and any(c in "123456789∞" for c in text) else text
-
-
-def bracket(low: float, high: float, decimals: int) -> str:
-    """Format an interval; empty if there is none.
-
-    >>> bracket(0.4, 3.9, 1)
-    '[0.4, 3.9]'
-    """
-    if math.isnan(low) or math.isnan(high):
-        return ""
-    return f"[{number(low, decimals)}, {number(high, decimals)}]"
-
-
 def estimate(interval: Interval | None, decimals: int) -> str:
     """Format an estimate with its interval, e.g. 73.3 [70.1, 76.4]."""
     if interval is None:
@@ -96,13 +67,19 @@ def estimate(interval: Interval | None, decimals: int) -> str:
     return f"{number(interval.estimate, decimals)} {bracket(interval.low, interval.high, decimals)}".rstrip()
 
 
-def difference(comparison: Comparison | None, decimals: int) -> str:
-    """Format a difference with its stars, e.g. +2.1**."""
-    return "–" if comparison is None else signed(comparison.diff, decimals) + comparison.stars
+def difference(verdict: Verdict | None, decimals: int, *, gain: bool = False) -> str:
+    """Format a difference with what may be said of it: +2.1**, +0.3 ≈, +0.9 ~, +9.1 ?; with `gain`, above 0 is better.
+
+    Stars mean better or worse by more than chance.
+    """
+    if verdict is None:
+        return "–"
+    value = signed(verdict.gain if gain else verdict.diff, decimals)
+    return value + verdict.mark if verdict.decided else f"{value} {verdict.symbol}"
 
 
-def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
-    """Format a cell value; `brief` leaves intervals out.
+def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bool = False) -> str:
+    """Format a cell value; `brief` leaves intervals out, `gain` shows differences so that above 0 is better.
 
     >>> value_text(Interval(estimate=71.25, low=69.0, high=73.5, se=1.1, n_clusters=40, draws=100), 1)
     '71.2 [69.0, 73.5]'
@@ -111,14 +88,21 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
     """
     if isinstance(value, Interval):
         return number(value.estimate, decimals) if brief else estimate(value, decimals)
-    if isinstance(value, Comparison):
-        ends = "" if brief else bracket(value.low, value.high, decimals)
-        return f"{difference(value, decimals)} {ends}".rstrip()
+    if isinstance(value, Verdict):
+        ends = "" if brief else interval_ends(value, decimals, gain=gain)
+        return f"{difference(value, decimals, gain=gain)} {ends}".rstrip()
     if isinstance(value, float):
         return number(value, decimals)
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else clean(value)
+
+
+def interval_ends(value: CellValue, decimals: int, *, gain: bool = False) -> str:
+    """Format the interval of a cell in brackets; empty if it has none."""
+    if isinstance(value, Verdict):
+        value = value.gain_interval if gain else value.interval
+    return bracket(value.low, value.high, decimals) if isinstance(value, Interval) else ""
 
 
 def percent(share: float) -> str:
@@ -153,12 +137,3 @@ def probability_text(p: float) -> str:
     ('23 %', '2.3 %', '100 %')
     """
     return f"{100 * p:.{0 if 0.05 <= p <= 0.95 or p in (0, 1) else 1}f} %"
-
-
-def plural(count: int, noun: str) -> str:
-    """Format a count with its noun in the singular or plural.
-
-    >>> plural(1, "question"), plural(1200, "question")
-    ('1 question', '1,200 questions')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -23,9 +23,10 @@ from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
 from foretell.report.leaderboard import run_headline
 from foretell.report.markup import Markup, element, web_address
-from foretell.report.numbers import bracket, dollars, plural, probability_text, signed
+from foretell.report.numbers import bracket, dollars, number, plural, probability_text, signed
 from foretell.report.study import column, table
 from foretell.scoring.long_tables import THIS_RUN, QuestionAnswer, RunScores
+from foretell.scoring.verdict import Verdict
 
 MAX_CHARTS = 6
 """Maximum number of targets with their own charts."""
@@ -313,7 +314,7 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
     scored, parts = scores.table, None
     if scores.parts:
         rows = [
-            ForestRow(name=f"{one.name} ({one.difference.n})", interval=one.difference.interval) for one in scores.parts
+            ForestRow(name=f"{part.name} ({part.verdict.n})", interval=part.verdict.interval) for part in scores.parts
         ]
         label = f"Brier index less that of the {scores.parts[0].reference}"
         parts = forest_plot(rows, label=label, reference=0.0)
@@ -328,9 +329,10 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
     good: list[HtmlBlock] = []
     if scores.board is not None:
         labels = {"bi": "Brier index of this run", "combined": "of its combined answers"}
-        labels |= {"price": "of the market", "base_rate": "of the base rate"}
         found = {**summary, "combined": scores.combined}
         pairs = [(name, _span(one)) for key, name in labels.items() if (one := found[key])]
+        sides = {"of the market": scores.against_price, "of the base rate": scores.against_rate}
+        pairs += [(name, both_scores(verdict)) for name, verdict in sides.items() if verdict is not None]
         pairs.append(("questions decided", f"{scores.decided} of {len(scores.answers)}"))
         good = [
             HtmlBlock(definitions=pairs),
@@ -352,6 +354,15 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
         ("made", "How it was made", [HtmlBlock(definitions=[pair for pair in made if pair[1]])]),
     ]
     return ReportDocument(title=title, lead=lead, sections=sections)
+
+
+def both_scores(verdict: Verdict) -> str:
+    """The second one's score and the first one's on the same targets, so that they subtract to the difference.
+
+    The scores of a run and its market stand on different targets where some have no price.
+    """
+    first, second = (number(side.estimate, 1) for side in (verdict.first_score, verdict.second_score))
+    return f"{second}; {verdict.first} {first} on the same {plural(verdict.n, 'target')}"
 
 
 def _span(found: Mapping[str, float]) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison, holm, stars
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
@@ -22,6 +21,7 @@ from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import CellValue as CellValue
+from foretell.scoring.verdict import Verdict, corrected
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,7 @@ SCHEMA, OLD_SCHEMA = "foretell/study/2", "foretell/study/1"
 RowStyle = Literal["", "anchor", "reference"]
 
 
-def cell_number(value: CellValue) -> float:
+def cell_number(value: CellValue, *, gain: bool = False) -> float:
     """Return the number in a cell without its interval; NaN if there is none.
 
     >>> cell_number(3), cell_number("text")
@@ -38,8 +38,8 @@ def cell_number(value: CellValue) -> float:
     """
     if isinstance(value, Interval):
         return value.estimate
-    if isinstance(value, Comparison):
-        return value.diff
+    if isinstance(value, Verdict):
+        return value.gain if gain else value.diff
     return float(value) if isinstance(value, int | float) else nan
 
 
@@ -54,8 +54,8 @@ class StudyColumn:
     numeric: bool = True
     brief: bool = False
     """Whether intervals are left out."""
-    low_is_better: bool = False
-    """Whether negative differences are better."""
+    gain: bool = False
+    """Whether differences are shown so that above 0 is better, whatever the metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class StudyResult:
         for table in self.tables:
             for row in table.rows:
                 for column, value in zip(table.columns, row.values, strict=True):
-                    ranged = isinstance(value, Interval | Comparison)
+                    ranged = isinstance(value, Interval | Verdict)
                     numbers = (cell_number(value), value.low if ranged else nan, value.high if ranged else nan)
                     cell = {"table": table.title, "row": row.name, "column": column.label}
                     cell |= dict(zip(("value", "low", "high"), map(plain_data, numbers), strict=True))
@@ -307,7 +307,8 @@ def _column_keys(labels: Sequence[str]) -> list[str]:
 def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
     keys: list[str] = data["columns"]
     formats: list[dict[str, Any]] = data.get("formats") or [{"label": key} for key in keys]
-    columns = tuple(StudyColumn(**one) for one in formats)
+    known = {one.name for one in fields(StudyColumn)}  # Earlier versions wrote others too.
+    columns = tuple(StudyColumn(**{key: value for key, value in one.items() if key in known}) for one in formats)
     styles = data.get("styles", [""] * len(data["rows"]))
     rows = [
         StudyRow(
@@ -327,23 +328,33 @@ def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
 
 
 def _corrected(cells: Sequence[CellValue]) -> list[CellValue]:
-    """Return the cells of a column; the stars of differences use p-values corrected for their number."""
-    found = list(cells)
-    many = [(i, cell) for i, cell in enumerate(cells) if isinstance(cell, Comparison)]
-    for (i, cell), p in zip(many, holm([cell.p_two_sided for _, cell in many]).tolist(), strict=True):
-        found[i] = replace(cell, stars=stars(p) if cell.stars else "")
-    return found
+    """Return the cells of a column, with verdicts corrected for their number."""
+    verdicts = iter(corrected([cell for cell in cells if isinstance(cell, Verdict)]))
+    return [next(verdicts) if isinstance(cell, Verdict) else cell for cell in cells]
 
 
 def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
-    if isinstance(value, Mapping):
-        # Studies saved by an earlier version have `p`.
-        given = {"p_one_sided" if key == "p" else key: one for key, one in cast("Mapping[str, Any]", value).items()}
-        kind = Comparison if "diff" in given else Interval
-        numbers = {one.name for one in fields(kind)} - {"stars", "warning"}
-        read: dict[str, Any] = {key: nan if one is None and key in numbers else one for key, one in given.items()}
-        return kind(**read)
-    return nan if value is None and column.numeric else value
+    if not isinstance(value, Mapping):
+        return nan if value is None and column.numeric else value
+    given = cast("Mapping[str, Any]", value)
+    return _verdict_from_dict(given) if "diff" in given else _interval_from_dict(given)
+
+
+def _interval_from_dict(given: Mapping[str, Any]) -> Interval:
+    read: dict[str, Any] = {name: nan for name in ("estimate", "low", "high", "se")}
+    return Interval(**read | {name: value for name, value in given.items() if value is not None})
+
+
+def _verdict_from_dict(given: Mapping[str, Any]) -> Verdict:
+    """Read a verdict, or the comparison of an earlier version, which had no names and no scores."""
+    unknown: dict[str, Any] = {name: nan for name in ("estimate", "diff", "se", "low", "high", "p")}
+    unknown |= {"first": "", "second": "", "metric": "", "better": "high", "matters": 0.0, "level": 0.95}
+    unknown |= {"n_effective": given["n_clusters"], "n_clusters": 0, "draws": 0}
+    known = {name: value for name, value in given.items() if value is not None}
+    read = unknown | known | {"p": known.get("p", known.get("p_two_sided", nan))}
+    for name in ("first_score", "second_score"):
+        read[name] = _interval_from_dict(known.get(name, {"n_clusters": 0, "draws": 0}))
+    return Verdict(**{one.name: read[one.name] for one in fields(Verdict) if one.init and one.name in read})
 
 
 # Tables, charts and costs as most studies show them.

@@ -6,11 +6,12 @@ from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow as ArenaLeade
 from foretell.scoring.arena_leaderboard import MAIN_METRIC as MAIN_METRIC
 from foretell.scoring.arena_leaderboard import ScoredArena as ScoredArena
 from foretell.scoring.arena_leaderboard import arena_leaderboard_groups as arena_leaderboard_groups
-from foretell.scoring.arena_leaderboard import compare_with_reference as compare_with_reference
 from foretell.scoring.arena_leaderboard import divergence as divergence
-from foretell.scoring.arena_leaderboard import pair_matrix as pair_matrix
+from foretell.scoring.arena_leaderboard import entry_verdicts as entry_verdicts
+from foretell.scoring.arena_leaderboard import leading_verdicts as leading_verdicts
 from foretell.scoring.arena_leaderboard import past_rate as past_rate
 from foretell.scoring.arena_leaderboard import rebalanced_scores as rebalanced_scores
+from foretell.scoring.arena_leaderboard import verdicts_against as verdicts_against
 from foretell.scoring.arena_leaderboard import with_arena_anchors as with_arena_anchors
 from foretell.scoring.arena_table import ArenaEntry as ArenaEntry
 from foretell.scoring.arena_table import ArenaOutcomes as ArenaOutcomes
@@ -23,10 +24,9 @@ from foretell.scoring.arena_table import seconds_of as seconds_of
 from foretell.scoring.arena_view import ArenaLeaderboard as ArenaLeaderboard
 from foretell.scoring.arena_view import lead_time_curve as lead_time_curve
 from foretell.scoring.breakdown import Breakdown as Breakdown
-from foretell.scoring.breakdown import comparable as comparable
-from foretell.scoring.breakdown import paired_matrix as paired_matrix
 from foretell.scoring.breakdown import representativeness as representativeness
 from foretell.scoring.breakdown import standardised_difference as standardised_difference
+from foretell.scoring.breakdown import verdict_matrix as verdict_matrix
 from foretell.scoring.join import ReadOptions as ReadOptions
 from foretell.scoring.join import answered_rows as answered_rows
 from foretell.scoring.join import choose_forecaster as choose_forecaster
@@ -48,7 +48,6 @@ from foretell.scoring.score import ScoringOptions as ScoringOptions
 from foretell.scoring.score import compare_pair as compare_pair
 from foretell.scoring.score import score_table as score_table
 from foretell.scoring.scoreboard import Score as Score
-from foretell.scoring.scoreboard import ScoreDifference as ScoreDifference
 from foretell.scoring.scoreboard import Scoreboard as Scoreboard
 from foretell.scoring.scoreboard import group_title as group_title
 from foretell.scoring.scoreboard import rows_as_html as rows_as_html
@@ -66,3 +65,6 @@ from foretell.scoring.table_input import TableSource as TableSource
 from foretell.scoring.table_input import check_rules as check_rules
 from foretell.scoring.table_input import open_table as open_table
 from foretell.scoring.table_input import text_rules as text_rules
+from foretell.scoring.verdict import PairComparer as PairComparer
+from foretell.scoring.verdict import Verdict as Verdict
+from foretell.scoring.verdict import corrected as corrected

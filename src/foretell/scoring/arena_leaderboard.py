@@ -11,8 +11,9 @@ from itertools import combinations, count
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison, PairwiseMatrix
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_means
 from foretell.metrics.metric import METRICS
 from foretell.questions.errors import InputError
 from foretell.scoring.arena_table import ArenaEntry, ArenaTable
@@ -24,8 +25,9 @@ from foretell.scoring.event_sums import (
     EventWeighing,
     event_sums,
 )
-from foretell.scoring.score import SCORE_RESAMPLING
+from foretell.scoring.score import PairComparison, with_correction
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
+from foretell.scoring.verdict import Verdict, corrected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,16 +95,17 @@ class MomentScores:
         sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
         return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
 
-    def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
-        """Per event: the weighted difference of two Brier scores on what both entries answered, and the weight."""
+    def pair(self, i: int, j: int) -> tuple[Floats, Floats]:
+        """Per event: the weighted Brier scores of two entries on what both answered (2 × events), and the weight."""
         if self.whole[i] and self.whole[j]:
-            gap = self.brier[i] - self.brier[j]
+            scores = np.where(np.isfinite(self.brier[i]) & np.isfinite(self.brier[j]), self.brier[[i, j]], np.nan)
         else:
             both = self.answered[i] & self.answered[j]
             times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
-            total = np.add.reduceat(np.where(both, self.squares[i] - self.squares[j], 0.0), self.arena.starts)
-            gap = np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0)
-        return self.by_event(gap)
+            total = np.add.reduceat(np.where(both, self.squares[[i, j]], 0.0), self.arena.starts, axis=1)
+            scores = np.divide(total, times, out=np.full(total.shape, np.nan), where=times > 0)
+        sums, weights = self.by_event(scores)
+        return sums, weights[0]
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
         """Weighted event sums and weights, from numbers by moment (NaN if missing) of one entry or one per row."""
@@ -251,7 +254,7 @@ class ScoredArena:
     resampling: Resampling
 
     @classmethod
-    def of(cls, arena: ArenaTable, resampling: Resampling = SCORE_RESAMPLING) -> "ScoredArena":
+    def of(cls, arena: ArenaTable, resampling: Resampling = DEFAULT_RESAMPLING) -> "ScoredArena":
         """Score the resolved part of an arena."""
         scored = resolved_with_anchors(arena)
         return cls(arena=scored, sums=event_sums(scored), resampling=resampling)
@@ -518,53 +521,84 @@ def _rebalanced(
 EntryPair = tuple[int, int]
 
 
-def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> PairwiseMatrix:
-    """Brier score of the row minus that of the column, event by event; if negative, the row is better.
+def entry_verdicts(
+    scored: ScoredArena, pairs: Sequence[EntryPair], events: Bools | None = None
+) -> dict[EntryPair, Verdict]:
+    """The verdict on pairs of entries by Brier score, on the markets both answered in all or in the selected events.
 
-    Covers all entries, or those at the indices `of`, in that order. `n` counts the events both answered; the difference
-    is NaN if there are none.
+    Events are resampled, and each counts once; pairs that share no event are absent.
     """
-    chosen = list(range(len(scored.arena.entries)) if of is None else of)
-    places = list(combinations(range(len(chosen)), 2))
-    compared = compare_pairs(scored, [(chosen[a], chosen[b]) for a, b in places])
-    found = dict(zip(places, compared.values(), strict=True))
-    n = np.diag((scored.sums.moments[chosen] > 0).sum(axis=1))
-    for (a, b), one in found.items():
-        n[a, b] = n[b, a] = one.n
-    return PairwiseMatrix.of(found, n)
+    arena, chosen = scored.arena, np.ones(len(scored.arena.events), np.bool_) if events is None else events
+    # Pairs that share the same events share their resamples.
+    groups: dict[bytes, tuple[Bools, list[EntryPair], list[Floats]]] = {}
+    for pair in pairs:
+        sums, weight = scored.moments.pair(*pair)
+        shared = chosen & (weight > 0)
+        if shared.any():
+            _, members, columns = groups.setdefault(shared.tobytes(), (shared, [], []))
+            members.append(pair)
+            columns.append(np.stack([*sums[:, shared], weight[shared]], axis=1))
+    found = {
+        pair: verdict
+        for shared, members, columns in groups.values()
+        for pair, verdict in zip(
+            members,
+            brier_verdicts(
+                [(arena.names[i], arena.names[j]) for i, j in members],
+                np.stack(columns, axis=1),
+                arena.events.cluster[shared],
+                scored.resampling,
+            ),
+            strict=True,
+        )
+    }
+    return {pair: found[pair] for pair in pairs if pair in found}
 
 
-def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Comparison]:
-    """Brier score of every other entry minus that of the reference; if negative, the entry is better."""
+def brier_verdicts(
+    names: Sequence[tuple[str, str]], columns: Floats, cluster: Ints, resampling: Resampling
+) -> list[Verdict]:
+    """The verdicts on pairs from their weighted Brier scores by event and the weights, events × pairs × 3."""
+    metric = METRICS[MAIN_METRIC]
+    design = ResamplingDesign(cluster=cluster, in_order=True)
+    compared = compare_means(columns, design, resampling=resampling, bounds=metric.bounds)
+    return [
+        Verdict.of(comparison, pair, metric, level=resampling.level, unit="event")
+        for comparison, pair in zip(compared, names, strict=True)
+    ]
+
+
+def verdicts_against(scored: ScoredArena, reference: str, events: Bools | None = None) -> dict[str, Verdict]:
+    """The verdict on every other entry against the reference, corrected for the number of entries."""
     names = scored.arena.names
     at = names.index(reference)
-    found = compare_pairs(scored, [(i, at) for i in range(len(names)) if i != at])
-    return {names[i]: one for (i, _), one in found.items() if one.n}
+    found = entry_verdicts(scored, [(i, at) for i in range(len(names)) if i != at], events)
+    return {verdict.first: verdict for verdict in with_correction(list(found.values()))}
 
 
-def compare_pairs(scored: ScoredArena, pairs: Sequence[EntryPair]) -> dict[EntryPair, Comparison]:
-    """Differences of Brier scores on the markets both answered, with events resampled; `n` counts the events."""
-    gaps, weights = _differences(scored, pairs)
-    bundles = ClusterBundles.of(scored.arena.events.cluster)
-    names = [str(k) for k in range(len(pairs))]
-    found = bundles.means(names, gaps, weights, scored.resampling).comparisons(scored.resampling)
-    return {pair: found.get(str(k), NO_COMPARISON) for k, pair in enumerate(pairs)}
+def compare_entries(scored: ScoredArena, first: str, second: str) -> PairComparison:
+    """Compare two entries on the markets both answered, overall and by category."""
+    pair = (scored.arena.names.index(first), scored.arena.names.index(second))
+    category = scored.arena.events.category
+    whole = list(entry_verdicts(scored, [pair]).values())
+    parts = [
+        replace(verdict, group={"category": name})
+        for name in category.names
+        for verdict in entry_verdicts(scored, [pair], category.mask(name)).values()
+    ]
+    return PairComparison(
+        first=first,
+        second=second,
+        verdicts=(*whole, *corrected(parts)),
+        level=scored.resampling.level,
+        pilot=None,
+    )
 
 
-_NAN = float("nan")
-NO_COMPARISON = Comparison(
-    diff=_NAN, se=_NAN, low=_NAN, high=_NAN, p_one_sided=_NAN, p_two_sided=_NAN, stars="", n=0, n_clusters=0
-)
-"""The comparison of two entries that share no event."""
-
-
-def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Floats, Floats]:
-    """Pairs × events: the weighted difference on what both answered, and its weight."""
-    shape = (len(pairs), len(scored.arena.events))
-    gaps, weights = np.empty(shape), np.empty(shape)
-    for k, (i, j) in enumerate(pairs):
-        gaps[k], weights[k] = scored.moments.difference(i, j)
-    return gaps, weights
+def leading_verdicts(scored: ScoredArena, names: Sequence[str]) -> tuple[Verdict, ...]:
+    """The verdict on every pair of these entries, in their order, corrected for the number of pairs."""
+    places = [scored.arena.names.index(name) for name in names]
+    return corrected(list(entry_verdicts(scored, list(combinations(places, 2))).values()))
 
 
 # How far entries are apart on the same events: the mean L2 distance of their forecasts (Prophet Arena D.5).

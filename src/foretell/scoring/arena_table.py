@@ -216,7 +216,8 @@ def arena_as_table(arena: ArenaTable) -> ForecastTable:
                 "platform": scored.events.platform.take(event),
                 "cluster": Labels(
                     codes=scored.events.cluster[event],
-                    names=tuple(map(str, range(int(scored.events.cluster.max(initial=0)) + 1))),
+                    # Of one width, so that their alphabetical order is that of time.
+                    names=tuple(f"{code:09d}" for code in range(int(scored.events.cluster.max(initial=0)) + 1)),
                 ),
             },
         ),

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison, PairwiseMatrix
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
 from foretell.metrics.metric import METRICS
 from foretell.questions.codec import plain_data
 from foretell.scoring.arena_leaderboard import (
@@ -23,17 +22,18 @@ from foretell.scoring.arena_leaderboard import (
     ScoredArena,
     arena_leaderboard,
     arena_leaderboard_groups,
-    compare_with_reference,
+    brier_verdicts,
     lead_time_of,
-    pair_matrix,
+    leading_verdicts,
     point_scores,
     rebalanced_scores,
     resolved_with_anchors,
+    verdicts_against,
 )
 from foretell.scoring.arena_table import ArenaTable, Times
 from foretell.scoring.engine import ClusterBundles
-from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import CROWD
+from foretell.scoring.verdict import Verdict
 
 # Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
 
@@ -51,8 +51,8 @@ class CurvePoint:
     moments: int
     scores: Mapping[str, Interval]
     """Brier scores, all on the same markets of the same events."""
-    versus_crowd: Mapping[str, Comparison]
-    """Brier score minus that of the crowd; if negative, the entry is better."""
+    versus_crowd: Mapping[str, Verdict]
+    """Every entry against the crowd, on the same markets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +103,15 @@ def _curve_point(
     crowd, others = names.index(CROWD), [name for name in names if name != CROWD]
     lines = sums[:, asked]
     scores = bundles.means(names, lines, weight[asked], resampling)
-    gaps = bundles.means(others, np.delete(lines - lines[crowd], crowd, axis=0), weight[asked], resampling)
+    columns = np.stack([*np.broadcast_arrays(np.delete(lines, crowd, axis=0), lines[crowd], weight[asked])], axis=-1)
+    pairs = [(name, CROWD) for name in others]
+    verdicts = brier_verdicts(pairs, columns.swapaxes(0, 1), arena.events.cluster[asked], resampling) if others else []
     return CurvePoint(
         lead_time=lead_time,
         events=int(asked.sum()),
         moments=int(mask.sum()),
         scores=scores.intervals(resampling),
-        versus_crowd=gaps.comparisons(resampling) if others else {},
+        versus_crowd={verdict.first: verdict for verdict in verdicts},
     )
 
 
@@ -123,7 +125,7 @@ def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple
     return sums, weights
 
 
-ARENA_LEADERBOARD_SCHEMA = "foretell/standings/1"
+ARENA_LEADERBOARD_SCHEMA = "foretell/standings/2"
 GROUP_PAGE_METRICS = ("brier", "return0")
 """Metrics that the page shows for every category and platform."""
 MOST_PAIRED = 40
@@ -149,10 +151,10 @@ class ArenaCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaPairs:
-    """All paired differences of Brier scores among the leading entries, in the order of the board."""
+    """The verdict on every pair of the leading entries, in the order of the board."""
 
     names: tuple[str, ...]
-    matrix: PairwiseMatrix
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +168,8 @@ class ArenaLeaderboard:
     last: str
     lines: tuple[ArenaLeaderboardRow, ...]
     """Rows with the best Brier score first; baselines are listed among the entries."""
-    versus_crowd: Mapping[str, Comparison]
-    """Paired difference with the market, on the markets both answered; if negative, the entry is better."""
+    versus_crowd: Mapping[str, Verdict]
+    """Every entry against the market, on the markets both answered."""
     pairs: ArenaPairs
     groups: Mapping[str, tuple[ArenaLeaderboardGroup, ...]]
     """Groups by category and platform, and by any other grouping requested."""
@@ -195,7 +197,7 @@ def arena_view(
     arena: ArenaTable,
     *,
     by: Sequence[str] = (),
-    resampling: Resampling = SCORE_RESAMPLING,
+    resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> ArenaLeaderboard:
     """Compute everything an arena's page shows; `by` names further groupings, shown with more metrics."""
     return view_of_scored(arena, ScoredArena.of(arena, resampling), by=by)
@@ -227,8 +229,7 @@ def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] 
 
 def first_view(arena: ArenaTable) -> ArenaLeaderboard:
     """Rank by Brier score without intervals, groups or pairs, to show while those are computed."""
-    scored, none = resolved_with_anchors(arena), np.empty((0, 0))
-    nobody = PairwiseMatrix(diff=none, se=none, low=none, high=none, p=none, n=none.astype(np.int64))
+    scored = resolved_with_anchors(arena)
     return ArenaLeaderboard(
         arena=arena.name,
         counts=_counts(arena, scored),
@@ -236,11 +237,11 @@ def first_view(arena: ArenaTable) -> ArenaLeaderboard:
         last=_time(scored.moments.taken_at.max()),
         lines=point_scores(scored),
         versus_crowd={},
-        pairs=ArenaPairs(names=(), matrix=nobody),
+        pairs=ArenaPairs(names=(), verdicts=()),
         groups={},
         rebalanced=(),
         lead_times=LeadTimeCurve(points=(), entries=(), left_out=()),
-        settings=_settings(SCORE_RESAMPLING),
+        settings=_settings(DEFAULT_RESAMPLING),
     )
 
 
@@ -268,14 +269,14 @@ def _groups(
 
 
 def _pairs(scored: ScoredArena, lines: Sequence[ArenaLeaderboardRow]) -> ArenaPairs:
-    """Matrix of the leading pairs, in the order of the board; with hundreds of entries nobody reads every pair."""
+    """Verdicts on the leading pairs, in the order of the board; with hundreds of entries nobody reads every pair."""
     names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
-    return ArenaPairs(names=names, matrix=pair_matrix(scored, [scored.arena.names.index(name) for name in names]))
+    return ArenaPairs(names=names, verdicts=leading_verdicts(scored, names))
 
 
-def _versus(scored: ScoredArena) -> dict[str, Comparison]:
+def _versus(scored: ScoredArena) -> dict[str, Verdict]:
     """Compare every entry with the crowd."""
-    return compare_with_reference(scored, CROWD) if CROWD in scored.arena.names else {}
+    return verdicts_against(scored, CROWD) if CROWD in scored.arena.names else {}
 
 
 def _settings(resampling: Resampling) -> dict[str, Any]:
@@ -334,8 +335,8 @@ def settled_at(scored: ScoredArena) -> Times:
 def _gaps(scored: ScoredArena, name: str) -> tuple[Floats, Floats]:
     """Per event: the market's weighted Brier score minus the entry's on what both answered, and the weight."""
     names = scored.arena.names
-    total, weight = scored.moments.difference(names.index(CROWD), names.index(name))
-    return total, weight
+    (crowd, entry), weight = scored.moments.pair(names.index(CROWD), names.index(name))
+    return crowd - entry, weight
 
 
 def scores_over_time(scored: ScoredArena, names: Sequence[str]) -> dict[str, Course]:

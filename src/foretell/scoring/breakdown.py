@@ -4,19 +4,17 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, brier_index_from_sums, mean_from_sums
+from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import reliability_bins
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import PairwiseMatrix, compare_matrix
-from foretell.metrics.metric import METRICS, MetricRows
-from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.score import ScoringOptions, pair_comparer, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets
+from foretell.scoring.verdict import Verdict, corrected
 
 # A column of labels made fit to read: numbers binned, dates by month, small categories pooled, natural order.
 
@@ -163,17 +161,17 @@ def differences(
     """
     by = group_labels(column, table.targets.groups[column])
     board = _scored(table.only(forecaster, reference), by, replace(scoring, reference=reference))
-    groups = {d.group.get(READABLE_GROUP): d.comparison for d in board.differences}
+    groups = {verdict.group.get(READABLE_GROUP): verdict for verdict in board.verdicts}
     shared = [(i, groups[str(i)]) for i in range(len(by.names)) if str(i) in groups]
     rates = _rates(table, by)
     return Breakdown(
         column=column,
         ordered=by.ordered,
         groups=tuple(by.names[i] for i, _ in shared),
-        n=tuple(one.n for _, one in shared),
+        n=tuple(verdict.n for _, verdict in shared),
         base_rate=tuple(rates[i] for i, _ in shared),
-        scores={forecaster: tuple(one.interval for _, one in shared)},
-        answered={forecaster: tuple(one.n for _, one in shared)},
+        scores={forecaster: tuple(verdict.interval for _, verdict in shared)},
+        answered={forecaster: tuple(verdict.n for _, verdict in shared)},
     )
 
 
@@ -212,60 +210,16 @@ def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) ->
 # Every forecaster against every other, on the targets both answered.
 
 
-def comparable(metric: str) -> str:
-    """Return the metric used to compare pairs: the same, or Brier if it is not a function of a mean score.
-
-    >>> comparable("bi"), comparable("log"), comparable("ece")
-    ('bi', 'log', 'brier')
-    """
-    simple = metric == "bi" or (METRICS[metric].per_question is not None and metric != "return")
-    return metric if simple else "brier"
-
-
-def paired_matrix(
+def verdict_matrix(
     table: ForecastTable, forecasters: Sequence[str], group: Mapping[str, str], scoring: ScoringOptions
-) -> PairwiseMatrix:
-    """All paired differences of `comparable(scoring.metric)` within a group of the board.
-
-    The overall group of several kinds is the mean over kinds, each resampled separately.
-    """
-    targets, metric = table.targets, comparable(scoring.metric)
-    rows = np.ones(len(targets), dtype=np.bool_)
-    whole = group.get("kind") == OVERALL
+) -> tuple[Verdict, ...]:
+    """The verdict on every pair of forecasters within a group of the board, corrected for the number of pairs."""
+    rows = np.ones(len(table.targets), dtype=np.bool_)
     for column, name in group.items():
-        if column in targets.groups and not (column == "kind" and whole):
-            rows &= targets.groups[column].mask(name)
-    kinds = targets.groups.get("kind") if whole else None
-    ways = _pair_clusters(table, scoring.cluster)
-    design = ResamplingDesign(
-        cluster=ways[0][rows],
-        crossed=ways[1][rows] if len(ways) > 1 else None,
-        stratum=None if kinds is None else kinds.codes[rows],
-        weight=targets.weight[rows],
-    )
-    statistic = brier_index_from_sums if metric == "bi" else mean_from_sums
-    scores = _pointwise(table, forecasters, "brier" if metric == "bi" else metric)
-    return compare_matrix(scores[rows], design, statistic=statistic, resampling=scoring.resampling)
-
-
-def _pair_clusters(table: ForecastTable, cluster: tuple[str, ...]) -> list[Ints]:
-    columns = {**table.targets.groups, "question": table.targets.question, "target": table.targets.target}
-    found = [columns[name].codes for name in cluster if name in columns]
-    return found or [columns.get("cluster", table.targets.question).codes]
-
-
-def _pointwise(table: ForecastTable, forecasters: Sequence[str], metric: str) -> Floats:
-    """Score of every target by every forecaster, NaN if it did not answer."""
-    out = np.full((len(table.targets), len(forecasters)), np.nan)
-    score = METRICS[metric].per_question
-    if score is None:
-        return out
-    for j, name in enumerate(forecasters):
-        p = table.p_of(name)
-        kept = np.flatnonzero(np.isfinite(p))
-        if len(kept):
-            out[kept, j] = score(MetricRows.of(p[kept], table.targets.outcome[kept]))
-    return out
+        if column in table.targets.groups and name != OVERALL:
+            rows &= table.targets.groups[column].mask(name)
+    pairs = list(combinations(forecasters, 2))
+    return corrected(pair_comparer(table, scoring).verdicts(pairs, group, np.flatnonzero(rows)))
 
 
 # Does a sample look like the whole? Shares of each group in both, and how far apart they are.

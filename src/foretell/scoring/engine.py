@@ -8,104 +8,63 @@ into layers and blocks of targets; arenas bring sums by event that they can exte
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import (
+    MARGIN_STREAM,
     UNBOUNDED,
     Bounds,
+    ClusterSupport,
     Interval,
     Resampling,
     expanded_level,
+    finite_variance,
     mean_from_sums,
     reach_out,
+    resample_units,
     student_margin,
     summarise,
+    two_way_replicates,
 )
 from foretell.metrics.clusters import (
     FEW_CLUSTERS,
     ResamplingDesign,
     ResamplingStratum,
+    bundle_clusters,
     cluster_warning,
-    resample_counts,
+    effective_clusters,
+    share_days,
 )
-from foretell.metrics.comparison import Comparison, comparison_of
 from foretell.metrics.metric import Metric
 from foretell.questions.errors import InputError
 from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets, metric_rows
-
-MAX_CLUSTERS = 500
-"""More clusters than this are merged into this many bundles before resampling, so that draws stay cheap however long
-the table is; the standard error itself is then known to about 3 %."""
-
-
-def bundle_clusters(codes: Ints, *, in_order: bool = False) -> Ints:
-    """Codes 0.. of at most `MAX_CLUSTERS` bundles of clusters, given the codes 0.. of the clusters.
-
-    Clusters whose codes are in time order are merged with their neighbours (`in_order`), which keeps together what
-    makes one week harder than another. Otherwise they are merged at random: bundles of independent clusters are
-    independent, so intervals stay valid, while merging neighbours in a file sorted by source would make them too wide.
-    """
-    n = int(codes.max()) + 1
-    if n <= MAX_CLUSTERS:
-        return codes
-    if in_order:
-        return codes * MAX_CLUSTERS // n
-    return (np.random.default_rng(0).permutation(n) % MAX_CLUSTERS)[codes]
-
-
-@lru_cache(maxsize=16)
-def cached_resample_counts(n: int, resampling: Resampling, stream: int) -> npt.NDArray[np.float32]:
-    """How often each of n units occurs in each draw; every table of one report sees the same draws."""
-    return resample_counts(n, resampling.draws, resampling.rng(stream)).astype(np.float32)
-
-
-def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Floats:
-    """Sums over resampled units (draws × columns), from the sums of each unit (units × columns)."""
-    mean = sums.mean(axis=0)
-    # Deviations in single precision: a product of half the time, and what does not vary stays exact.
-    gaps = cached_resample_counts(len(sums), resampling, stream) @ (sums - mean).astype(np.float32)
-    return gaps + len(sums) * mean
-
 
 # What stands behind a number, and the number with its draws.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Support:
+class Support(ClusterSupport):
     """The amount of data behind a number."""
 
     n: int
     questions: int
-    n_clusters: int
-    warning: str | None = None
 
     @classmethod
     def of(cls, parts: Sequence["Support"], variances: Sequence[float]) -> "Support":
-        """Combine the support of independent parts of a sum, given the variance of each.
-
-        The sum is only as certain as its least certain parts: Satterthwaite's degrees of freedom (1946), which lie
-        between those of the smallest part and their total. If one part has a single cluster, the uncertainty of the sum
-        is as unknown as that of the part.
-        """
-        counts = [part.n_clusters for part in parts]
-        n_clusters = sum(counts)
-        if min(counts) < 2:
-            n_clusters = 1
-        elif sum(variances) > 0:
-            spread = sum(v**2 / (n - 1) for v, n in zip(variances, counts, strict=True))
-            n_clusters = 1 + int(sum(variances) ** 2 / spread)
-        uneven = [part.warning for part in parts if part.warning and part.n_clusters >= FEW_CLUSTERS]
+        """Combine the support of independent parts of a sum, given the variance of each."""
+        effective = effective_clusters([part.n_effective for part in parts], variances)
+        uneven = [part.warning for part in parts if part.warning and part.n_effective >= FEW_CLUSTERS]
         return cls(
             n=sum(part.n for part in parts),
             questions=sum(part.questions for part in parts),
-            n_clusters=n_clusters,
-            warning="; ".join(filter(None, [cluster_warning(n_clusters, 0.0, ""), *uneven])) or None,
+            n_clusters=sum(part.n_clusters for part in parts),
+            n_effective=effective,
+            warning="; ".join(filter(None, [cluster_warning(effective, 0.0, ""), *uneven])) or None,
         )
 
 
@@ -128,21 +87,16 @@ class MetricDraws:
         if resampling.interval != "percentile" or not np.isfinite(replicates).all():
             return {
                 self.names[i]: summarise(
-                    float(self.estimate[i]),
-                    self.replicates[:, i],
-                    resampling,
-                    n_clusters=self.support[i].n_clusters,
-                    warning=self.support[i].warning,
-                    bounds=self.bounds,
+                    float(self.estimate[i]), self.replicates[:, i], self.support[i], resampling, self.bounds
                 )
                 for i in exists
             }
-        counts = np.array([self.support[i].n_clusters for i in exists])
+        counts = np.array([self.support[i].n_effective for i in exists])
         # One cluster resampled is always itself: how far the number could be off is unknown then, not zero.
         replicates = np.where(counts > 1, replicates, np.nan)
         low, high = _percentiles(replicates, counts, resampling)
         se = np.std(replicates, axis=0, ddof=1)
-        for k, i in enumerate(exists) if resampling.expanded else ():
+        for k, i in enumerate(exists):
             margin = student_margin(se[k], resampling.level, counts[k])
             low[k], high[k] = reach_out(low[k], high[k], self.estimate[i], margin, self.bounds)
         return {
@@ -152,28 +106,20 @@ class MetricDraws:
                 high=float(high[k]),
                 se=float(se[k]),
                 n_clusters=self.support[i].n_clusters,
+                n_effective=self.support[i].n_effective,
                 draws=resampling.draws,
                 warning=self.support[i].warning,
             )
             for k, i in enumerate(exists)
         }
 
-    def comparisons(self, resampling: Resampling) -> dict[str, Comparison]:
-        """Return comparisons with p-values, for statistics that are differences."""
-        intervals = self.intervals(resampling)
-        return {
-            name: comparison_of(intervals[name], self.replicates[:, i], self.support[i].n, resampling)
-            for i, name in enumerate(self.names)
-            if name in intervals
-        }
-
 
 def _percentiles(replicates: Floats, counts: Ints, resampling: Resampling) -> tuple[Floats, Floats]:
     """Lower and upper bounds of every column, at an expanded level if there are few clusters."""
     low, high = (np.empty(replicates.shape[1]) for _ in range(2))
-    for n in np.unique(counts) if resampling.expanded else (None,):
-        at = np.flatnonzero(counts == n) if n is not None else np.arange(len(counts))
-        tail = (1 - (resampling.level if n is None else expanded_level(resampling.level, int(n)))) / 2
+    for n in np.unique(counts):
+        at = np.flatnonzero(counts == n)
+        tail = (1 - expanded_level(resampling.level, int(n))) / 2
         low[at], high[at] = np.quantile(replicates[:, at], [tail, 1 - tail], axis=0)
     return low, high
 
@@ -186,7 +132,7 @@ def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None =
     pairs = list(zip(parts, places, strict=True))
     estimate = np.tensordot(weight, np.stack([part.estimate[at] for part, at in pairs]), axes=1)
     replicates = np.stack([part.replicates[:, at] for part, at in pairs])
-    variances = weight[:, None] ** 2 * np.stack([_spread(part) for part in replicates])
+    variances = weight[:, None] ** 2 * np.stack([finite_variance(part) for part in replicates])
     return MetricDraws(
         names=tuple(shared),
         estimate=estimate,
@@ -207,42 +153,23 @@ class ResampledSums:
     columns: tuple[str, ...]
     total: Floats
     """Sums over all units, forecasters × columns."""
-    resampled: Floats
-    """Sums over resampled units, draws × forecasters × columns."""
+    ways: tuple[Floats, ...]
+    """Sums over resampled units, draws × forecasters × columns; if two ways of clustering are crossed, over resamples
+    of each of them and of their cells."""
     support: tuple[Support, ...]
-    crossed: tuple[Floats, Floats] | None = None
-    """If two margins are crossed: the same over resamples of the second margin, and of their cells."""
 
     def draws_of(self, metric: Metric) -> MetricDraws:
         """Compute one metric of every forecaster, with its replicates."""
         at = [self.columns.index(name) for name in metric.column_names]
-        estimate, replicates = metric.from_sums(self.total[:, at]), metric.from_sums(self.resampled[:, :, at])
-        if self.crossed is not None:
-            second, cells = (metric.from_sums(one[:, :, at]) for one in self.crossed)
-            replicates = two_way_replicates(estimate, replicates, second, cells)
+        estimate = metric.from_sums(self.total[:, at])
+        drawn = [metric.from_sums(sums[:, :, at]) for sums in self.ways]
         return MetricDraws(
-            names=self.names, estimate=estimate, replicates=replicates, support=self.support, bounds=metric.bounds
+            names=self.names,
+            estimate=estimate,
+            replicates=drawn[0] if len(drawn) == 1 else two_way_replicates(estimate, *drawn),
+            support=self.support,
+            bounds=metric.bounds,
         )
-
-
-def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
-    """Replicates whose variance is that of both margins minus that of their cells (Cameron, Gelbach & Miller 2011).
-
-    They are those of the margin that varies more, widened around the estimate and never narrowed.
-    """
-    spread = [_spread(one) for one in (first, second, cells)]
-    wider, most = np.where(spread[0] >= spread[1], first, second), np.maximum(spread[0], spread[1])
-    share = np.divide(spread[0] + spread[1] - spread[2], most, out=np.ones_like(most), where=most > 0)
-    scale = np.sqrt(np.maximum(1.0, share))
-    return estimate + (wider - estimate) * scale
-
-
-def _spread(replicates: Floats) -> Floats:
-    """Variance of every column, ignoring draws without a value; 0 if there are none."""
-    known = np.isfinite(replicates)
-    n = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, replicates, 0.0).sum(axis=0) / n
-    return (np.where(known, replicates - mean, 0.0) ** 2).sum(axis=0) / n
 
 
 # Sums by unit whose units are already there, such as the events of an arena.
@@ -279,7 +206,7 @@ class ClusterBundles:
         for one in answered:
             units, clusters = int(one.sum()), int(np.count_nonzero(np.bincount(self.cluster, one, minlength=n)))
             warning = cluster_warning(clusters, 0.0, "") if clusters else None
-            found.append(Support(n=units, questions=units, n_clusters=clusters, warning=warning))
+            found.append(Support(n=units, questions=units, n_clusters=clusters, n_effective=clusters, warning=warning))
         return tuple(found)
 
     def means(self, names: Sequence[str], sums: Floats, weights: Floats, resampling: Resampling) -> MetricDraws:
@@ -303,15 +230,27 @@ def resample_sums(
     resampling: Resampling,
     stream: int = 0,
 ) -> ResampledSums:
-    """Resample clusters of units; `sums` is forecasters × columns × units and has a column `weight`."""
-    bundles = ClusterBundles.of(cluster)
-    drawn = bundles.resample(sums.reshape(len(sums) * len(columns), -1), resampling, stream)
+    """Resample clusters of units; `sums` is forecasters × columns × units and has a column `weight`.
+
+    As in a table, the clusters that a forecaster answered are resampled, whoever else is there.
+    """
+    answered = sums[:, list(columns).index("weight")] > 0
+    drawn = np.zeros((resampling.draws, len(sums), len(columns)))
+    masks: dict[bytes, list[int]] = {}
+    for i, units in enumerate(answered):
+        masks.setdefault(units.tobytes(), []).append(i)
+    for members in masks.values():
+        units = answered[members[0]]
+        if units.any():
+            part = sums[members][:, :, units].reshape(len(members) * len(columns), -1)
+            resampled = ClusterBundles.of(cluster[units]).resample(part, resampling, stream)
+            drawn[:, members] = resampled.reshape(-1, len(members), len(columns))
     return ResampledSums(
         names=tuple(names),
         columns=tuple(columns),
         total=sums.sum(axis=2),
-        resampled=drawn.reshape(-1, len(sums), len(columns)),
-        support=bundles.support(sums[:, list(columns).index("weight")] > 0),
+        ways=(drawn,),
+        support=ClusterBundles.of(cluster).support(answered),
     )
 
 
@@ -326,145 +265,130 @@ class TargetBlock:
     rows: Ints
     """Indices of the block's targets."""
     stratum: ResamplingStratum
-    margins: Mapping[str, Ints]
-    """The original clusters of the rows as codes 0.., by the column they come from; two if margins are crossed."""
-    questions: Ints
-    """The asking (question and round) of each row, as codes 0.. ."""
+    ways: tuple[str, ...]
+    """The columns that the clusters come from."""
+    questions: int
+    """Number of askings (question and round)."""
     stream: int
     """Random stream; blocks with different streams are resampled independently."""
 
-    def draw(self, sums: Floats, resampling: Resampling) -> list[Floats]:
-        """Sums over resamples, the same for every forecaster: of clusters, or of both margins and their cells."""
-        if self.stratum.margins is None:
-            return [resample_units(sums, resampling, self.stream)]
-        by_margin = [margin.sums(sums) for margin in self.stratum.margins]
-        return [
-            resample_units(part, resampling, self.stream + MARGIN_STREAM * way)
-            for way, part in enumerate([*by_margin, sums])
-        ]
-
     @cached_property
-    def whole(self) -> Support:
-        """Support of a number of a forecaster that answered everything."""
-        return self.support(np.arange(len(self.rows)))
-
-    def support(self, at: Ints) -> Support:
-        """Support of a number computed from the rows at these positions in the block."""
-        sizes = {name: np.bincount(codes[at]) for name, codes in self.margins.items()}
-        fewest = min(sizes, key=lambda name: np.count_nonzero(sizes[name]))
-        n_clusters = int(np.count_nonzero(sizes[fewest]))
+    def support(self) -> Support:
+        """Support of a number computed from these targets."""
+        n_clusters = self.stratum.n_clusters
+        fewest, way = min(zip(self.ways, self.stratum.ways, strict=True), key=lambda pair: pair[1].n)
+        largest = float(way.sizes.max() / len(self.rows))
         return Support(
-            n=len(at),
-            questions=int(np.count_nonzero(np.bincount(self.questions[at]))),
+            n=len(self.rows),
+            questions=self.questions,
             n_clusters=n_clusters,
-            warning=cluster_warning(n_clusters, float(sizes[fewest].max() / len(at)), f"one value of {fewest}"),
+            n_effective=n_clusters,
+            warning=cluster_warning(n_clusters, largest, f"one value of {fewest}"),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetLayer:
-    """Blocks that together hold every target exactly once, with one table of sums for all of them."""
+    """Blocks that together hold every one of some targets exactly once, with one table of sums for all of them."""
 
+    targets: Ints
     blocks: tuple[TargetBlock, ...]
 
     @cached_property
     def starts(self) -> Ints:
-        """Index at which each block's units start in the table of sums, plus the total at the end."""
-        return np.cumsum([0, *(block.stratum.units.n for block in self.blocks)])
-
-    @cached_property
-    def places(self) -> tuple[Ints, Ints, Ints]:
-        """For each target: its block, its position in the block, and its unit in the table of sums."""
-        n = sum(len(block.rows) for block in self.blocks)
-        block_of, place, unit = (np.empty(n, np.int64) for _ in range(3))
-        for i, block in enumerate(self.blocks):
-            block_of[block.rows], place[block.rows] = i, np.arange(len(block.rows))
-            unit[block.rows] = block.stratum.units.codes + self.starts[i]
-        return block_of, place, unit
+        """Index at which the units of each block and way of resampling start in the table of sums, and the total."""
+        return np.cumsum([0, *(part.n for block in self.blocks for part in block.stratum.drawn)])
 
     @cached_property
     def _membership(self) -> Any:
         """Sparse units × targets matrix, 1 if a target belongs to a unit."""
         from scipy.sparse import csr_matrix
 
-        unit = self.places[2]
-        shape = (int(self.starts[-1]), len(unit))
-        return csr_matrix((np.ones(len(unit)), (unit, np.arange(len(unit)))), shape=shape)
+        places = [np.searchsorted(self.targets, block.rows) for block in self.blocks]
+        parts = [
+            (part.codes, place)
+            for block, place in zip(self.blocks, places, strict=True)
+            for part in block.stratum.drawn
+        ]
+        units = np.concatenate([codes + start for (codes, _), start in zip(parts, self.starts, strict=False)])
+        targets = np.concatenate([place for _, place in parts])
+        return csr_matrix((np.ones(len(units)), (units, targets)), shape=(int(self.starts[-1]), len(self.targets)))
 
-    def sums(self, columns: Floats, targets: Ints) -> Floats:
-        """Sum the columns, one row per given target, within each unit."""
-        if len(targets) < len(self.places[2]):
-            everything = np.zeros((len(self.places[2]), columns.shape[1]))
-            everything[targets] = columns
-            columns = everything
+    def sums(self, columns: Floats) -> Floats:
+        """Sum the columns, one row per target, within each unit."""
         return self._membership @ columns
 
-    def supports(self, targets: Ints) -> list[Support | None]:
-        """Support per block for a forecaster that answered these targets; None for blocks without any."""
-        block_of, place, _ = self.places
-        if len(targets) == len(block_of):
-            return [block.whole for block in self.blocks]
-        mine, at = block_of[targets], place[targets]
-        order = np.argsort(mine, kind="stable")
-        edges = np.searchsorted(mine[order], np.arange(len(self.blocks) + 1))
-        return [
-            block.support(at[order[a:b]]) if b > a else None
-            for block, a, b in zip(self.blocks, edges, edges[1:], strict=False)
-        ]
+    def resample(self, sums: Floats, resampling: Resampling) -> Iterator[tuple[TargetBlock, Floats, list[Floats]]]:
+        """Yield every block with its sums, and its resampled sums (draws × columns) for each way of resampling it."""
+        units = iter(np.split(sums, self.starts[1:-1]))
+        for block in self.blocks:
+            parts = [next(units) for _ in block.stratum.drawn]
+            streams = (block.stream + MARGIN_STREAM * way for way in range(len(parts)))
+            drawn = [resample_units(part, resampling, stream) for part, stream in zip(parts, streams, strict=True)]
+            yield block, parts[0].sum(axis=0), drawn
 
 
-def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -> list[TargetLayer]:
-    """The layer of kinds (a single block named overall if there is one kind), and the layer of `by`, if any."""
-    ways = cluster_columns(targets, cluster)
-    kinds = TargetLayer(blocks=tuple(_kinds(targets, ways)))
-    if not by or (tuple(by) == ("kind",) and len(kinds.blocks) > 1):  # asked for by name they would be listed twice
+def layers_of(
+    targets: Targets, by: tuple[str, ...] = (), cluster: tuple[str, ...] = (), rows: Ints | None = None
+) -> list[TargetLayer]:
+    """The layer of kinds (a single block named overall if there is one kind), and the layer of `by`, if any.
+
+    With `rows`, of these targets only; which kinds there are is decided by all.
+    """
+    rows = np.arange(len(targets)) if rows is None else rows
+    ways = cluster_columns(targets, cluster, rows)
+    kinds = TargetLayer(targets=rows, blocks=tuple(_kinds(targets, ways, rows)))
+    if not by or (
+        tuple(by) == ("kind",) and len(kinds_of(targets)) > 1
+    ):  # asked for by name they would be listed twice
         return [kinds]
-    return [kinds, TargetLayer(blocks=tuple(_parts(targets, by, ways)))]
+    return [kinds, TargetLayer(targets=rows, blocks=tuple(_parts(targets, by, ways, rows)))]
 
 
-def _kinds(targets: Targets, ways: dict[str, Labels]) -> Iterator[TargetBlock]:
+def kinds_of(targets: Targets, rows: Ints | None = None) -> list[str]:
+    """Return the kinds of the targets in alphabetical order, which fixes their random streams."""
     kind = targets.groups.get("kind")
-    names = [name for name in kind.names if kind.mask(name).any()] if kind else []
-    if kind is None or len(names) < 2:
-        yield _block(targets, {"kind": OVERALL}, np.arange(len(targets)), ways, 0)
+    codes = () if kind is None else np.unique(kind.codes if rows is None else kind.codes[rows])
+    return sorted(kind.names[code] for code in codes) if kind else []
+
+
+def _kinds(targets: Targets, ways: Mapping[str, Labels], rows: Ints) -> Iterator[TargetBlock]:
+    names = kinds_of(targets)
+    if len(names) < 2:
+        yield _block(targets, {"kind": OVERALL}, rows, ways, 0)
         return
     for stream, name in enumerate(names):
-        yield _block(targets, {"kind": name}, np.flatnonzero(kind.mask(name)), ways, stream)
+        mine = rows[targets.groups["kind"].mask(name)[rows]]
+        if len(mine):
+            yield _block(targets, {"kind": name}, mine, ways, stream)
 
 
-def _parts(targets: Targets, by: tuple[str, ...], ways: dict[str, Labels]) -> Iterator[TargetBlock]:
+def _parts(targets: Targets, by: tuple[str, ...], ways: Mapping[str, Labels], rows: Ints) -> Iterator[TargetBlock]:
     columns = [_column(targets, name) for name in by]
-    cells, cell_of = np.unique(np.column_stack([c.codes for c in columns]), axis=0, return_inverse=True)
+    cells, cell_of = np.unique(np.column_stack([c.codes[rows] for c in columns]), axis=0, return_inverse=True)
     for i, cell in enumerate(cells):
         group = {name: c.names[code] or "(none)" for name, c, code in zip(by, columns, cell, strict=True)}
-        yield _block(targets, group, np.flatnonzero(cell_of == i), ways, 0)
+        yield _block(targets, group, rows[cell_of == i], ways, 0)
 
 
-def cluster_columns(targets: Targets, cluster: tuple[str, ...] = ()) -> dict[str, Labels]:
+def cluster_columns(targets: Targets, cluster: tuple[str, ...], rows: Ints) -> dict[str, Labels]:
     """One or two columns whose values are resampled as wholes; by default clusters, and days that they share."""
     if not cluster:
         first = "cluster" if "cluster" in targets.groups else "question"
-        day = _shared_days(targets, _column(targets, first))
+        day = _shared_days(targets, _column(targets, first).codes[rows], rows)
         cluster = (first, day) if day else (first,)
     if len(cluster) > 2:
         raise InputError("at most two ways of clustering can be crossed", column=cluster[2])
     return {name: _column(targets, name) for name in cluster}
 
 
-def _shared_days(targets: Targets, cluster: Labels) -> str | None:
-    """Find the column of days on which targets of several clusters resolve, or were asked; None if there are too few.
-
-    What happens on one day moves all questions that resolve on it, but clusters by question alone would treat them as
-    independent. With fewer than ten days, their variation cannot be estimated.
-    """
+def _shared_days(targets: Targets, cluster: Ints, rows: Ints) -> str | None:
+    """Find the column of days on which targets of several clusters resolve, or were asked; None if there is none."""
     for name in ("resolved_on", "due"):
         days = targets.groups.get(name)
-        if days is None or not all(days.names[code] for code in np.unique(days.codes)):
+        if days is None or not all(days.names[code] for code in np.unique(days.codes[rows])):
             continue
-        pairs = np.unique(np.column_stack([days.codes, cluster.codes]), axis=0)
-        clusters_of_day, days_of_cluster = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
-        whole_days = days_of_cluster.max() == 1 and clusters_of_day.max() == 1
-        if np.count_nonzero(clusters_of_day) >= LEAST_DAYS and clusters_of_day.max() > 1 and not whole_days:
+        if share_days(cluster, days.codes[rows]):
             return name
     return None
 
@@ -478,129 +402,120 @@ def _column(targets: Targets, name: str) -> Labels:
     return targets.groups[name]
 
 
-def _block(targets: Targets, group: dict[str, str], rows: Ints, ways: dict[str, Labels], stream: int) -> TargetBlock:
-    margins = {name: _dense(labels.codes[rows]) for name, labels in ways.items()}
-    bundles = [bundle_clusters(codes) for codes in margins.values()]
-    design = ResamplingDesign(cluster=bundles[0], crossed=bundles[1] if len(bundles) > 1 else None)
+def _block(
+    targets: Targets, group: Mapping[str, str], rows: Ints, ways: Mapping[str, Labels], stream: int
+) -> TargetBlock:
     return TargetBlock(
         group=group,
         rows=rows,
-        stratum=design.strata(len(rows))[0],
-        margins=margins,
-        questions=_dense(targets.askings[rows]),
+        stratum=resampling_design(ways, rows).strata(len(rows))[0],
+        ways=tuple(ways),
+        questions=len(np.unique(targets.askings[rows])),
         stream=stream,
     )
 
 
-def _dense(codes: Ints) -> Ints:
-    return np.unique(codes, return_inverse=True)[1]
-
-
-LEAST_DAYS = 10
-"""With fewer days than this, days are not resampled in addition to the clusters."""
-MARGIN_STREAM = 1 << 16
-"""Offset between the streams of the margins of one block, whose draws must be independent."""
-CHUNK = 1 << 23
-"""Number of elements of the largest table of sums held at once (64 MB)."""
-
-Answers = tuple[str, Ints, tuple[tuple[str, Floats], ...]]
-"""A forecaster, the targets it answered, and its probabilities there; in a comparison, also the reference's."""
-REFERENCE = "reference "
-"""Prefix of the names of columns that hold the reference's sums in a comparison."""
-
-
-def draw_metrics(
-    table: ForecastTable, layers: Sequence[TargetLayer], metrics: Sequence[Metric], resampling: Resampling
-) -> list[list[dict[str, MetricDraws]]]:
-    """Compute every metric of every forecaster, by layer and block."""
-    return _draw(table, layers, [_answers(table, name) for name in table.forecasters], metrics, resampling)
-
-
-def draw_differences(
-    table: ForecastTable, layers: Sequence[TargetLayer], reference: str, metric: Metric, resampling: Resampling
-) -> list[list[MetricDraws]]:
-    """Metric of each forecaster minus that of the reference, on shared targets and shared resamples."""
-    others = [_answers(table, name, reference) for name in table.forecasters if name != reference]
-    half = len(metric.column_names)
-
-    def difference(sums: Floats) -> Floats:
-        return metric.from_sums(sums[..., :half]) - metric.from_sums(sums[..., half:])
-
-    of_reference = [replace(part, names=tuple(REFERENCE + name for name in part.names)) for part in metric.sums]
-    both = replace(metric, sums=(*metric.sums, *of_reference), from_sums=difference, bounds=UNBOUNDED)
-    return [[found[metric.name] for found in blocks] for blocks in _draw(table, layers, others, [both], resampling)]
-
-
-def _answers(table: ForecastTable, forecaster: str, reference: str | None = None) -> Answers:
-    """The targets a forecaster answered (with a reference: that both answered), and the probabilities there."""
-    rows = table.rows_of(forecaster)
-    targets, p = table.target[rows], table.p[rows]
-    if reference is None:
-        return forecaster, targets, ((forecaster, p),)
-    base = table.p_of(reference)[targets]
-    both = np.isfinite(base)
-    return forecaster, targets[both], ((forecaster, p[both]), (reference, base[both]))
-
-
-def _draw(
-    table: ForecastTable,
-    layers: Sequence[TargetLayer],
-    answers: Sequence[Answers],
-    metrics: Sequence[Metric],
-    resampling: Resampling,
-) -> list[list[dict[str, MetricDraws]]]:
-    """Compute the draws of every metric by layer and block, for forecasters that answered something there."""
-    answers = [answer for answer in answers if len(answer[1])]
-    if not answers:
-        return [[] for _ in layers]
-    parts = tuple({part.names: part for one in metrics for part in one.sums}.values())
-    columns, needs = tuple(name for part in parts for name in part.names), frozenset(one.needs for one in metrics)
-    step = max(1, CHUNK // (len(columns) * sum(int(layer.starts[-1]) for layer in layers)))
-    found = [[{one.name: list[MetricDraws]() for one in metrics} for _ in layer.blocks] for layer in layers]
-    for start in range(0, len(answers), step):
-        chunk = answers[start : start + step]
-        sums: list[list[Floats]] = [[] for _ in layers]
-        for _, targets, given in chunk:
-            rows = [metric_rows(table, targets, p, who, needs) for who, p in given]
-            numbers = np.column_stack([part.of(rows[part.names[0].startswith(REFERENCE)]) for part in parts])
-            for layer, mine in zip(layers, sums, strict=True):
-                mine.append(layer.sums(numbers, targets))
-        for layer, mine, blocks in zip(layers, sums, found, strict=True):
-            drawn = _draw_layer(layer, chunk, np.stack(mine, axis=1), columns, resampling)
-            for block, resampled in zip(blocks, drawn, strict=True):
-                for one in metrics:
-                    block[one.name].append(resampled.draws_of(one))
-    return [[{name: _join_draws(draws) for name, draws in block.items()} for block in blocks] for blocks in found]
-
-
-def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
-    """Join the draws of several chunks of forecasters."""
-    if len(parts) == 1:
-        return parts[0]
-    return MetricDraws(
-        names=tuple(name for part in parts for name in part.names),
-        estimate=np.concatenate([part.estimate for part in parts]),
-        replicates=np.concatenate([part.replicates for part in parts], axis=1),
-        support=tuple(one for part in parts for one in part.support),
-        bounds=parts[0].bounds,
+def resampling_design(ways: Mapping[str, Labels], rows: Ints, stratum: Labels | None = None) -> ResamplingDesign:
+    """The design of some targets: clusters by one or two columns, in the order of their names."""
+    labels = [column.ranks[column.codes[rows]] for column in ways.values()]
+    return ResamplingDesign(
+        cluster=labels[0],
+        crossed=labels[1] if len(labels) > 1 else None,
+        stratum=None if stratum is None else stratum.ranks[stratum.codes[rows]],
     )
 
 
+CHUNK = 1 << 23
+"""Number of elements of the largest table of sums held at once (64 MB)."""
+
+
+def draw_metrics(
+    table: ForecastTable,
+    layers: Sequence[TargetLayer],
+    metrics: Sequence[Metric],
+    resampling: Resampling,
+    cluster: tuple[str, ...] = (),
+) -> list[list[tuple[TargetBlock, dict[str, MetricDraws]]]]:
+    """Compute every metric of every forecaster, by layer and block, for those who answered something there.
+
+    What is resampled are the clusters that a forecaster answered: its interval does not depend on who else is there.
+    """
+    everything = len(table.targets)
+    found: list[dict[tuple[tuple[str, str], ...], dict[str, list[MetricDraws]]]] = [{} for _ in layers]
+    for targets, names in _by_answers(table).items():
+        rows = np.frombuffer(targets, np.int64)
+        part = layers if len(rows) == everything else _restricted(table, layers, cluster, rows)
+        for layer, blocks in zip(part, found, strict=True):
+            for block, drawn in _draw_layer(table, layer, names, metrics, resampling):
+                into = blocks.setdefault(tuple(block.group.items()), {metric.name: [] for metric in metrics})
+                for metric in metrics:
+                    into[metric.name].append(drawn.draws_of(metric))
+    order = {name: place for place, name in enumerate(table.forecasters)}
+    return [
+        [
+            (block, {name: _join_draws(draws, order) for name, draws in blocks[tuple(block.group.items())].items()})
+            for block in layer.blocks
+            if tuple(block.group.items()) in blocks
+        ]
+        for layer, blocks in zip(layers, found, strict=True)
+    ]
+
+
+def _by_answers(table: ForecastTable) -> dict[bytes, list[str]]:
+    """Forecasters by the sorted indices of the targets that they answered."""
+    found: dict[bytes, list[str]] = {}
+    for name in table.forecasters:
+        targets = np.sort(table.target[table.rows_of(name)])
+        if len(targets):
+            found.setdefault(targets.astype(np.int64).tobytes(), []).append(name)
+    return found
+
+
+def _restricted(
+    table: ForecastTable, layers: Sequence[TargetLayer], cluster: tuple[str, ...], rows: Ints
+) -> list[TargetLayer]:
+    by = tuple(layers[1].blocks[0].group) if len(layers) > 1 else ()
+    return layers_of(table.targets, by, cluster, rows)
+
+
 def _draw_layer(
-    layer: TargetLayer, answers: Sequence[Answers], sums: Floats, columns: tuple[str, ...], resampling: Resampling
-) -> Iterator[ResampledSums]:
-    """Yield, per block, the sums of forecasters with answers there; `sums` is units × forecasters × columns."""
-    supports = [layer.supports(targets) for _, targets, _ in answers]
-    for b, block in enumerate(layer.blocks):
-        present = {i: found for i, one in enumerate(supports) if (found := one[b]) is not None}
-        part = sums[layer.starts[b] : layer.starts[b + 1]]
-        part = part if len(present) == len(answers) else part[:, list(present)]
-        drawn = [one.reshape(len(one), *part.shape[1:]) for one in block.draw(part.reshape(len(part), -1), resampling)]
-        yield ResampledSums(
-            names=tuple(answers[i][0] for i in present),
-            columns=columns,
-            total=part.sum(axis=0),
-            resampled=drawn[0],
-            support=tuple(present.values()),
-            crossed=(drawn[1], drawn[2]) if len(drawn) > 1 else None,
-        )
+    table: ForecastTable,
+    layer: TargetLayer,
+    names: Sequence[str],
+    metrics: Sequence[Metric],
+    resampling: Resampling,
+) -> Iterator[tuple[TargetBlock, ResampledSums]]:
+    """Yield, per block, the sums of forecasters that answered exactly the targets of a layer."""
+    parts = tuple({part.names: part for metric in metrics for part in metric.sums}.values())
+    columns = tuple(name for part in parts for name in part.names)
+    needs = frozenset(metric.needs for metric in metrics)
+    step = max(1, CHUNK // (len(columns) * int(layer.starts[-1])))
+    for start in range(0, len(names), step):
+        chunk = tuple(names[start : start + step])
+        shape, sums = (len(chunk), len(columns)), list[Floats]()
+        for name in chunk:
+            rows = metric_rows(table, layer.targets, table.p_of(name)[layer.targets], name, needs)
+            sums.append(layer.sums(np.column_stack([part.of(rows) for part in parts])))
+        for block, total, drawn in layer.resample(np.hstack(sums), resampling):
+            resampled = ResampledSums(
+                names=chunk,
+                columns=columns,
+                total=total.reshape(shape),
+                ways=tuple(way.reshape(-1, *shape) for way in drawn),
+                support=(block.support,) * len(chunk),
+            )
+            yield block, resampled
+
+
+def _join_draws(parts: Sequence[MetricDraws], order: Mapping[str, int]) -> MetricDraws:
+    """Join the draws of several sets of forecasters, in the order of the table."""
+    names = [name for part in parts for name in part.names]
+    at = sorted(range(len(names)), key=lambda i: order[names[i]])
+    support = [support for part in parts for support in part.support]
+    return MetricDraws(
+        names=tuple(names[i] for i in at),
+        estimate=np.concatenate([part.estimate for part in parts])[at],
+        replicates=np.concatenate([part.replicates for part in parts], axis=1)[:, at],
+        support=tuple(support[i] for i in at),
+        bounds=parts[0].bounds,
+    )

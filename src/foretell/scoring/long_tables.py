@@ -15,8 +15,7 @@ from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_
 from foretell.data.files import write_atomically
 from foretell.data.untrusted import rows_as_csv
 from foretell.forecasters.combine.aggregate import PANEL
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison
+from foretell.metrics.bootstrap import Interval
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -29,10 +28,11 @@ from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
 from foretell.scoring.join import ReadOptions, check_table, read_table
-from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import BASE_RATE, CROWD, ForecastTable, base_rate
 from foretell.scoring.table_input import TableSource, table_rows
+from foretell.scoring.verdict import Verdict
 
 Row = dict[str, Any]
 
@@ -323,8 +323,7 @@ THIS_RUN = "this run"
 THIS_RUN_COMBINED = f"{THIS_RUN}{COMBINED}"
 FEWEST_OUTCOMES = 2
 """Fewest decided questions for a score with an interval."""
-RUN_DRAWS = 500
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 """Version of the stored summary; raised if its content changes."""
 MOST_PARTS = 12
 """Most categories or sources that are listed."""
@@ -403,8 +402,8 @@ class RunPart:
     """Either category or source."""
     name: str
     reference: str
-    difference: Comparison
-    """Difference in points of the Brier index."""
+    verdict: Verdict
+    """The run against the reference, by Brier index."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,10 +418,10 @@ class RunScores:
     """The run, its answers if they are more than its trials, and its anchors, compared with the base rate; None if too
     few outcomes are known."""
     table: ForecastTable | None = None
-    against_price: Comparison | None = None
-    """Brier index of the run minus that of the market's price, on the targets that have both."""
-    against_rate: Comparison | None = None
-    """Brier index of the run minus that of the base rate."""
+    against_price: Verdict | None = None
+    """The run against the market's price by Brier index, on the targets that have both."""
+    against_rate: Verdict | None = None
+    """The run against the base rate by Brier index."""
     parts: tuple[RunPart, ...] = ()
     """Difference to the market, or else to the base rate, by category or source: where the run won and lost."""
 
@@ -471,17 +470,17 @@ class RunScores:
             "against_price": self.against_price,
             "against_base_rate": self.against_rate,
         }
-        return {"decided": self.decided} | {name: _plain(one) for name, one in found.items()}
+        return {"decided": self.decided} | {name: _plain(value) for name, value in found.items()}
 
 
-def _plain(found: Interval | Comparison | None) -> dict[str, float] | None:
-    if found is None:
+def _plain(value: Interval | Verdict | None) -> dict[str, Any] | None:
+    if value is None:
         return None
-    return {
-        "estimate": found.diff if isinstance(found, Comparison) else found.estimate,
-        "low": found.low,
-        "high": found.high,
-    }
+    if isinstance(value, Interval):
+        return {"estimate": value.estimate, "low": value.low, "high": value.high}
+    sides = {"own": value.first_score.estimate, "other": value.second_score.estimate}
+    numbers = {"estimate": value.diff, "low": value.low, "high": value.high, "n": value.n}
+    return {**numbers, **sides, "says": value.says, "sentence": value.sentence}
 
 
 _KEEP = """
@@ -552,20 +551,20 @@ def score_run(store: RunStore, row: RunRow) -> RunScores:
     except InputError:  # What was answered is not what came out.
         return scored
     column = next((name for name in ("category", "source") if _distinct(table, name) > 1), "")
-    by, resampling = (column,) if column else (), Resampling(draws=RUN_DRAWS)
-    board = score_table(table, ScoringOptions(reference=BASE_RATE, by=by, resampling=resampling))
-    by_price = None
-    if any(one.forecaster == CROWD for one in board.scores):
-        by_price = score_table(table, ScoringOptions(reference=CROWD, by=by, resampling=resampling))
+    by = (column,) if column else ()
+    board = score_table(table, ScoringOptions(reference=BASE_RATE))
+    priced = any(score.forecaster == CROWD for score in board.scores)
+    rate = compare_pair(table, THIS_RUN, BASE_RATE, ScoringOptions(by=by)).verdicts
+    price = compare_pair(table, THIS_RUN, CROWD, ScoringOptions(by=by)).verdicts if priced else ()
     return RunScores(
         run=row.id,
         answers=told,
         rule=rule,
         board=board,
         table=table,
-        against_price=_against(by_price) if by_price else None,
-        against_rate=_against(board),
-        parts=_parts(by_price or board, column) if column else (),
+        against_price=price[0] if price else None,
+        against_rate=rate[0] if rate else None,
+        parts=_parts(price or rate, column) if column else (),
     )
 
 
@@ -574,21 +573,15 @@ def _distinct(table: ForecastTable, column: str) -> int:
     return 0 if labels is None else len({labels.names[code] for code in labels.codes} - {""})
 
 
-def _parts(board: Scoreboard, column: str) -> tuple[RunPart, ...]:
-    """Differences by category or source, best first, limited to the largest ones."""
+def _parts(verdicts: Sequence[Verdict], column: str) -> tuple[RunPart, ...]:
+    """Verdicts by category or source, best first, limited to the largest ones."""
     found = [
-        RunPart(column=column, name=one.group[column], reference=one.reference, difference=one.comparison)
-        for one in board.differences
-        if one.forecaster == THIS_RUN and one.group.get(column)
+        RunPart(column=column, name=verdict.group[column], reference=verdict.second, verdict=verdict)
+        for verdict in verdicts
+        if verdict.group.get(column)
     ]
-    largest = sorted(found, key=lambda part: -part.difference.n)[:MOST_PARTS]
-    return tuple(sorted(largest, key=lambda part: -part.difference.diff))
-
-
-def _against(board: Scoreboard) -> Comparison | None:
-    """How the run compares with the board's reference overall."""
-    rows = board.section(board.groups()[0]).rows
-    return next((row.difference for row in rows if row.name == THIS_RUN), None)
+    largest = sorted(found, key=lambda part: -part.verdict.n)[:MOST_PARTS]
+    return tuple(sorted(largest, key=lambda part: -part.verdict.diff))
 
 
 def _question_answers(

@@ -1,27 +1,29 @@
 """From a joined table to a scoreboard: every metric with its interval, every difference, and completion rates."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from html import escape
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import McNemarTest, holm, mcnemar, stars
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
+from foretell.metrics.comparison import McNemarTest, mcnemar
 from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.plugins import load, names
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
 from foretell.request import errors_name_fields
 from foretell.scoring.engine import (
     MetricDraws,
+    TargetBlock,
     TargetLayer,
     cluster_columns,
-    draw_differences,
     draw_metrics,
     layers_of,
     mean_of_draws,
@@ -30,16 +32,14 @@ from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.scoreboard import (
     Score,
     Scoreboard,
-    ScoreDifference,
     rows_as_frame,
     rows_as_html,
     rows_as_text,
+    verdict_row,
 )
 from foretell.scoring.table import ANCHORS, OVERALL, ForecastTable, with_anchors
 from foretell.scoring.table_input import TableSource
-
-SCORE_RESAMPLING = Resampling(draws=2000, expanded=True)
-"""Default resampling of leaderboards, for files, runs and arenas alike."""
+from foretell.scoring.verdict import PairComparer, Verdict, corrected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,9 @@ class ScoringOptions:
     anchors: bool = True
     """Whether to add the rows 0.5, base rate and crowd price."""
     bettor: Bettor = RISK_NEUTRAL_BETTOR
-    resampling: Resampling = SCORE_RESAMPLING
+    resampling: Resampling = DEFAULT_RESAMPLING
+    matters: float | None = None
+    """The smallest difference that matters, in the unit of `metric`; None takes the metric's own."""
 
 
 @errors_name_fields()
@@ -135,39 +137,54 @@ def add_metrics() -> None:
 def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> Scoreboard:
     """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
     scoring = scoring or ScoringOptions()
-    add_metrics()
-    for name in (scoring.metric, *scoring.metrics):
-        if name not in METRICS:
-            raise InputError(f"unknown metric {name!r}", hint=f"one of {', '.join(METRICS)}")
-    given = table
-    table = table.filled(scoring.missing) if scoring.missing is not None else table
-    table = with_anchors(table) if scoring.anchors else table
+    given, table = table, prepared(table, scoring, anchors=scoring.anchors)
     layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
-    drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling)
+    drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling, scoring.cluster)
     # What was put in for missing forecasts is scored, but it does not count as answered.
-    told = given.forecasters if scoring.missing is not None else ()
-    answered = {name: np.isfinite(given.p_of(name)) for name in told}
-    scores = [
-        one
-        for layer, blocks in zip(layers, drawn, strict=True)
-        for one in _layer_scores(layer, blocks, scoring, answered)
-    ]
+    filled = given.forecasters if scoring.missing is not None else ()
+    answered = {name: np.isfinite(given.p_of(name)) for name in filled}
+    scores = [score for blocks in drawn for score in _layer_scores(blocks, scoring, answered)]
     reference = _reference(table, scores, scoring)
-    gaps = draw_differences(table, layers, reference, metrics[scoring.metric], scoring.resampling)
-    differences = [
-        d
-        for layer, blocks in zip(layers, gaps, strict=True)
-        for d in _layer_differences(layer, blocks, reference, scoring)
+    comparer = pair_comparer(table, scoring, metrics[scoring.metric])
+    pairs = [(name, reference) for name in table.forecasters if name != reference]
+    verdicts = [
+        verdict for group, rows in _groups(layers) for verdict in with_correction(comparer.verdicts(pairs, group, rows))
     ]
     return Scoreboard(
         scores=tuple(scores),
-        differences=tuple(differences),
+        verdicts=tuple(verdicts),
         reference=reference,
         metric=scoring.metric,
         settings=_settings(scoring, layers[0]),
         notes=table.notes,
     )
+
+
+def pair_comparer(table: ForecastTable, scoring: ScoringOptions, metric: Metric | None = None) -> PairComparer:
+    """Compare pairs of forecasters of a table by the metric, clusters and resampling of these options."""
+    return PairComparer(
+        table=table,
+        metric=metric or _metrics(table, scoring)[scoring.metric],
+        cluster=scoring.cluster,
+        resampling=scoring.resampling,
+        matters=scoring.matters,
+    )
+
+
+def with_correction(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Correct the p-values of one group; anchors are yardsticks, not candidates, and do not count."""
+    candidates = iter(corrected([verdict for verdict in verdicts if verdict.first not in ANCHORS]))
+    return [verdict if verdict.first in ANCHORS else next(candidates) for verdict in verdicts]
+
+
+def _groups(layers: Sequence[TargetLayer]) -> Iterator[tuple[Mapping[str, str], Ints]]:
+    """Yield every group of the board with its targets, the overall one first."""
+    if layers and _has_kinds(layers[0].blocks):
+        yield {"kind": OVERALL}, layers[0].targets
+    for layer in layers:
+        for block in layer.blocks:
+            yield block.group, block.rows
 
 
 def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
@@ -190,22 +207,21 @@ def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]
 
 
 def _layer_scores(
-    layer: TargetLayer,
-    drawn: Sequence[Mapping[str, MetricDraws]],
+    drawn: Sequence[tuple[TargetBlock, Mapping[str, MetricDraws]]],
     scoring: ScoringOptions,
     answered: Mapping[str, Bools],
 ) -> Iterator[Score]:
-    if _has_kinds(layer):
+    if _has_kinds([block for block, _ in drawn]):
         # Overall is the unweighted mean over kinds, for those who answered all of them.
-        overall = {name: mean_of_draws([block[name] for block in drawn]) for name in drawn[0]}
-        rows = np.concatenate([block.rows for block in layer.blocks])
+        overall = {name: mean_of_draws([draws[name] for _, draws in drawn]) for name in drawn[0][1]}
+        rows = np.concatenate([block.rows for block, _ in drawn])
         yield from _scores({"kind": OVERALL}, rows, overall, scoring, answered)
-    for block, found in zip(layer.blocks, drawn, strict=True):
-        yield from _scores(block.group, block.rows, found, scoring, answered)
+    for block, draws in drawn:
+        yield from _scores(block.group, block.rows, draws, scoring, answered)
 
 
-def _has_kinds(layer: TargetLayer) -> bool:
-    return len(layer.blocks) > 1 and set(layer.blocks[0].group) == {"kind"}
+def _has_kinds(blocks: Sequence[TargetBlock]) -> bool:
+    return len(blocks) > 1 and set(blocks[0].group) == {"kind"}
 
 
 def _scores(
@@ -242,40 +258,13 @@ def _reference(table: ForecastTable, scores: Sequence[Score], scoring: ScoringOp
     return scoring.reference
 
 
-def _layer_differences(
-    layer: TargetLayer, drawn: Sequence[MetricDraws], reference: str, scoring: ScoringOptions
-) -> Iterator[ScoreDifference]:
-    groups: list[tuple[Mapping[str, str], MetricDraws]] = []
-    if drawn and _has_kinds(layer):
-        groups.append(({"kind": OVERALL}, mean_of_draws(drawn)))
-    groups += [(block.group, draws) for block, draws in zip(layer.blocks, drawn, strict=False)]
-    for group, draws in groups:
-        compared = draws.comparisons(scoring.resampling)
-        # Anchors are yardsticks, not candidates: they are not counted among the comparisons.
-        judged = [name for name in compared if name not in ANCHORS]
-        corrected = (
-            dict(zip(judged, holm([compared[name].p_two_sided for name in judged]), strict=True)) if judged else {}
-        )
-        for name, found in compared.items():
-            p = float(corrected.get(name, found.p_two_sided))
-            marked = replace(found, stars=stars(p) if found.diff else "")
-            yield ScoreDifference(
-                forecaster=name,
-                reference=reference,
-                group=group,
-                metric=scoring.metric,
-                comparison=marked,
-                p_corrected=p,
-            )
-
-
 def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
     return {
         "metric": scoring.metric,
         "draws": scoring.resampling.draws,
         "level": scoring.resampling.level,
         "seed": scoring.resampling.seed,
-        "cluster": " × ".join(layer.blocks[0].margins),
+        "cluster": " × ".join(layer.blocks[0].ways),
         "missing": scoring.missing,
         "gamma": scoring.bettor.gamma,
     }
@@ -286,12 +275,12 @@ def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class PairComparison:
-    """The comparison first − second by group, the overall one first."""
+    """The first forecaster against the second, overall and by group."""
 
     first: str
     second: str
-    scores: tuple[Score, ...]
-    differences: tuple[ScoreDifference, ...]
+    verdicts: tuple[Verdict, ...]
+    """The verdict on everything both answered, then those by group; empty if they share no target."""
     level: float
     """Level of the intervals."""
     pilot: PilotStudy | None
@@ -299,32 +288,30 @@ class PairComparison:
     mcnemar: McNemarTest | None = None
     """How often one is right while the other is wrong, for the metrics accuracy and choice."""
 
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        if self.verdicts:
+            return self.verdicts[0].sentence
+        return f"{self.first} and {self.second} have no target with an outcome in common."
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
+        """Return plain data for JSON; missing numbers are null."""
+        return {**plain_data(self), "sentence": self.sentence}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per group: the difference, its interval and its two-sided p-value."""
-        return [
-            {
-                **one.group,
-                "difference": f"{self.first} − {self.second}",
-                "metric": one.metric,
-                **{name: getattr(one.comparison, name) for name in ("n", "diff", "low", "high")},
-                "p": one.comparison.p_two_sided,
-            }
-            for one in self.differences
-        ]
+        """Return a row per group: both scores on the common targets, the difference and the verdict."""
+        return [verdict_row(verdict) for verdict in self.verdicts]
 
     def to_frame(self) -> Any:
         """Return the rows as a pandas data frame."""
         return rows_as_frame(self.rows())
 
     def __str__(self) -> str:
-        return rows_as_text(self.rows())
+        return f"{self.sentence}\n\n{rows_as_text(self.rows())}" if self.verdicts else self.sentence
 
     def _repr_html_(self) -> str:
-        return rows_as_html(self.rows())
+        return f"<p>{escape(self.sentence)}</p>{rows_as_html(self.rows())}"
 
 
 @errors_name_fields()
@@ -337,19 +324,20 @@ def compare(
     reading: ReadOptions | None = None,
     **options: Any,
 ) -> PairComparison:
-    """Whether the first forecaster is better than the second, and by more than noise, on the targets both answered.
+    """Whether the first forecaster is better than the second, and by more than chance, on the targets both answered.
 
     `options` are the fields of `ReadOptions` and `ScoringOptions`, as in `score`.
 
     >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
     ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]
     >>> happened = [{"question": f"q{n}", "target": "yes", "outcome": 1} for n in range(4)]
-    >>> round(compare(rows, happened, "bold", "shy", metric="brier").differences[0].comparison.diff, 2)
-    -0.15
+    >>> verdict = compare(rows, happened, "bold", "shy", metric="brier").verdicts[0]
+    >>> round(verdict.diff, 2), verdict.says
+    (-0.15, 'too few to tell')
     """
     forecasts, outcomes, found = _sources(forecasts, outcomes)
     reading, options = _split_options(reading or found, options)
-    scoring = replace(ScoringOptions(anchors=False), **options)
+    scoring = replace(ScoringOptions(), **options)
     return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
 
 
@@ -357,20 +345,35 @@ def compare_pair(
     table: ForecastTable, first: str, second: str, scoring: ScoringOptions | None = None
 ) -> PairComparison:
     """Compare two forecasters of a table on the targets both answered."""
+    scoring = scoring or ScoringOptions()
+    table = prepared(table, scoring, anchors=bool({first, second} & set(ANCHORS)))
     for name in (first, second):
         table.require(name)
-    both = table.only(first, second)
-    scoring = replace(scoring or ScoringOptions(), reference=second)
-    board = score_table(both, scoring)
+    comparer = pair_comparer(table, scoring)
+    targets = np.flatnonzero(np.isfinite(table.p_of(first)) & np.isfinite(table.p_of(second)))
+    layers = layers_of(table.targets, scoring.by, scoring.cluster, targets) if len(targets) else []
+    verdicts = [
+        verdict for group, rows in _groups(layers) for verdict in comparer.verdicts([(first, second)], group, rows)
+    ]
+    # The whole is one question, its groups are many: only they are corrected for each other.
     return PairComparison(
         first=first,
         second=second,
-        scores=board.scores,
-        differences=board.differences,
+        verdicts=(*verdicts[:1], *corrected(verdicts[1:])),
         level=scoring.resampling.level,
-        pilot=pilot_of(both, first, second),
-        mcnemar=_mcnemar(both, scoring.metric),
+        pilot=pilot_of(table, first, second),
+        mcnemar=_mcnemar(table.only(first, second), scoring.metric),
     )
+
+
+def prepared(table: ForecastTable, scoring: ScoringOptions, *, anchors: bool) -> ForecastTable:
+    """Return the table as it is scored: missing forecasts filled in, and the anchors added."""
+    add_metrics()
+    for name in (scoring.metric, *scoring.metrics):
+        if name not in METRICS:
+            raise InputError(f"unknown metric {name!r}", hint=f"one of {', '.join(METRICS)}")
+    table = table.filled(scoring.missing) if scoring.missing is not None else table
+    return with_anchors(table) if anchors else table
 
 
 def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
@@ -406,7 +409,7 @@ def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None
     scores = np.stack([(table.p_of(name) - targets.outcome) ** 2 for name in (first, second)])
     common = np.flatnonzero(np.isfinite(scores.sum(axis=0)))
     scores = scores[:, common]
-    ways = [labels.codes[common] for labels in cluster_columns(targets).values()]
+    ways = [labels.codes[common] for labels in cluster_columns(targets, (), common).values()]
     # The overall index is the mean over kinds: a row counts by its kind, not by how many rows the kind has, and a
     # difference in Brier score moves the index of its kind by 50 over the root of that kind's Brier score.
     kinds = targets.groups["kind"].codes[common] if "kind" in targets.groups else np.zeros(len(common), np.int64)

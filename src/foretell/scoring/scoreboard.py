@@ -7,13 +7,13 @@ from typing import Any
 
 from foretell.data.untrusted import for_terminal
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import MissingExtra
 from foretell.scoring.table import ANCHORS, OVERALL
+from foretell.scoring.verdict import Verdict
 
-SCHEMA = "foretell/score/1"
+SCHEMA = "foretell/score/2"
 Group = Mapping[str, str]
 """Selects targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
 
@@ -34,27 +34,14 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreDifference:
-    """One forecaster against the reference on the targets both answered."""
-
-    forecaster: str
-    reference: str
-    group: Group
-    metric: str
-    comparison: Comparison
-    p_corrected: float = float("nan")
-    """Two-sided p-value, corrected for the number of forecasters compared in the group (Holm); stars use it."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class LeaderboardRow:
     """One forecaster in one group."""
 
     place: int | None
     """Rank among forecasters; None for an anchor or if there is no score."""
     score: Score
-    difference: Comparison | None
-    """Difference to the reference, in the metric that ranks the board."""
+    verdict: Verdict | None
+    """This forecaster against the reference, in the metric that ranks the board."""
     anchor: bool
     reference: bool
 
@@ -86,7 +73,8 @@ class Scoreboard:
     """Everything that `foretell score` computes for a set of forecasts."""
 
     scores: tuple[Score, ...]
-    differences: tuple[ScoreDifference, ...]
+    verdicts: tuple[Verdict, ...]
+    """Every forecaster against the reference, by group, on the targets both answered."""
     reference: str
     metric: str
     """The metric that ranks the board."""
@@ -121,18 +109,14 @@ class Scoreboard:
             if (found := score.metrics.get(self.metric)) is not None and not math.isnan(found.estimate)
         }
         order = sorted(scores, key=lambda name: (name not in known, known.get(name, 0.0), name))
-        against = {
-            d.forecaster: d.comparison
-            for d in self.differences
-            if dict(d.group) == dict(group) and d.metric == self.metric and d.forecaster != d.reference
-        }
+        against = {verdict.first: verdict for verdict in self.verdicts if dict(verdict.group) == dict(group)}
         ranked = [name for name in order if name not in anchors and math.isfinite(known.get(name, math.nan))]
         places = {name: place for place, name in enumerate(ranked, 1)}
         rows = [
             LeaderboardRow(
                 place=places.get(name),
                 score=scores[name],
-                difference=against.get(name),
+                verdict=against.get(name),
                 anchor=name in anchors,
                 reference=name == self.reference,
             )
@@ -175,6 +159,20 @@ class Scoreboard:
             {key: value for key, value in row.items() if not key.endswith(("_low", "_high")) or key in ends}
             for row in self.rows()
         ]
+
+
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as a row of a table."""
+    return {
+        **verdict.group,
+        "first": verdict.first,
+        "second": verdict.second,
+        "metric": verdict.metric,
+        "first_score": verdict.first_score.estimate,
+        "second_score": verdict.second_score.estimate,
+        **{name: getattr(verdict, name) for name in ("diff", "low", "high", "p", "p_corrected")},
+        **{name: getattr(verdict, name) for name in ("n", "n_clusters", "n_effective", "says", "needed", "warning")},
+    }
 
 
 def group_title(group: Group) -> str:

@@ -29,6 +29,13 @@ class Labels:
     codes: Ints
     names: tuple[str, ...]
 
+    @cached_property
+    def ranks(self) -> Ints:
+        """Place of each code's name in alphabetical order, so that results do not depend on the order of rows."""
+        ranks = np.empty(len(self.names), np.int64)
+        ranks[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
+        return ranks
+
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
         """Whether each row has this name."""
         return self.codes == self.names.index(name) if name in self.names else np.zeros(len(self.codes), bool)

@@ -12,7 +12,7 @@ HOMES = {
     ),
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
-        "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_gap rule_score_table "
+        "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_verdict rule_score_table "
         "rule_scores run_accuracy"
     ),
     "foretell.studies.stored_runs": (

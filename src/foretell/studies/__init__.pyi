@@ -25,7 +25,7 @@ from foretell.studies.scores import mean_gain as mean_gain
 from foretell.studies.scores import mean_index as mean_index
 from foretell.studies.scores import mean_of_runs as mean_of_runs
 from foretell.studies.scores import paired_gains as paired_gains
-from foretell.studies.scores import paired_gap as paired_gap
+from foretell.studies.scores import paired_verdict as paired_verdict
 from foretell.studies.scores import rule_score_table as rule_score_table
 from foretell.studies.scores import rule_scores as rule_scores
 from foretell.studies.scores import run_accuracy as run_accuracy

@@ -8,10 +8,10 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
+from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import ConfigName, complete_configs, parse_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import (
@@ -146,7 +146,7 @@ class FactorEffects:
             [(f, *step) for f, levels in self.levels.items() if len(levels) > 2 for step in pairwise(levels)]
         )
 
-    def interaction(self, one: str, other: str) -> Comparison | None:
+    def interaction(self, one: str, other: str) -> Verdict | None:
         """Interaction: the effect of one factor at the other's last level minus that at its first."""
         (low, high), (off, on) = ((self.levels[name][0], self.levels[name][-1]) for name in (one, other))
         gained: list[str] = []
@@ -161,7 +161,7 @@ class FactorEffects:
         if not gained:
             return None
         some, how = self.configs[gained[0]], self.data.resampling
-        return mean_gain([self.raw[name] for name in gained], [self.raw[name] for name in lost], some, how).times(2)
+        return mean_gain([self.raw[name] for name in gained], [self.raw[name] for name in lost], some, how, times=2)
 
     def tables(self, single: Mapping[str, PairedGains]) -> list[StudyTable]:
         """One factor at a time, level by level, pairs of factors, and shares of the spread."""

@@ -12,7 +12,6 @@ from foretell.forecasters.combine.rules import SupportsLeaveOut
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, mean_interval
 from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
-from foretell.metrics.comparison import Comparison
 from foretell.report.charts.calibration import conservatism_plot
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import (
@@ -32,6 +31,7 @@ from foretell.report.study import (
 from foretell.request import setting
 from foretell.scoring.join import choose_forecaster, read_examples
 from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import (
     BASELINES,
     FOLDS,
@@ -147,7 +147,7 @@ def protocols_table(report: CalibrationReport, title: str) -> StudyTable:
     rows: dict[str, list[CellValue]] = {name: [] for name in lines}
     for name, scores in lines.items():
         for protocol, one in zip(report.protocols, scores, strict=True):
-            rows[name] += [estimate(one, OVERALL), one.differences.get(OVERALL)]
+            rows[name] += [estimate(one, OVERALL), one.verdicts.get(OVERALL)]
             rows[name] += _learnt(report, name) if protocol == "past only" else []
     caption = "Δ is the paired difference to the logit mean. In-sample numbers are shown for contrast only."
     return table(title, "Rule", columns, rows, caption=caption, styles=styles)
@@ -242,15 +242,17 @@ def _overview(configs: Mapping[str, Examples], data: StudyData) -> tuple[StudyTa
     honest: dict[str, PairedGains] = {}
     for done, name in enumerate(METHODS):
         data.progress(done, len(METHODS))
-        method, means = build_method(name), dict[Protocol, Comparison]()
+        method, means = build_method(name), dict[Protocol, Verdict | None]()
         for protocol in PROTOCOLS if isinstance(method, SupportsLeaveOut) else QUICK:
             after = {config: brier_of(fit_under_protocol(method, e, protocol).p, e) for config, e in configs.items()}
             if protocol == "past only":
-                honest[name] = paired_gains(after, raw, configs, data.resampling)
-                means[protocol] = honest[name].mean
+                gains = paired_gains(after, raw, configs, data.resampling)
+                honest |= {name: gains} if gains else {}
+                means[protocol] = gains.mean if gains else None
             else:
                 means[protocol] = mean_gain(list(after.values()), before, some, data.resampling)
-        rows[name] = (*(means.get(protocol) for protocol in PROTOCOLS), *honest[name].values())
+        spread = honest[name].values() if name in honest else (None,) * len(SPREAD)
+        rows[name] = (*(means.get(protocol) for protocol in PROTOCOLS), *spread)
     columns = [column(protocol, meaning, 2) for protocol, meaning in PROTOCOLS.items()]
     caption = "worst, better and clearly worse are past only. A dash: left out here, being slow; see the tables below."
     return table("Mean gain over the logit mean", "Method", (*columns, *SPREAD), rows, caption=caption), honest
@@ -320,22 +322,20 @@ def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> St
 
 def _report_sentence(report: CalibrationReport, name: str) -> str:
     """The gain of the first method when fitted on the past only, and the best method in hindsight."""
-    honest = {method: report.score(method, "past only").differences.get(OVERALL) for method in report.methods}
+    honest = {method: report.score(method, "past only").verdicts.get(OVERALL) for method in report.methods}
     known = {method: gap for method, gap in honest.items() if gap is not None}
     if not known:
         return f"{name}: nothing to compare."
     first = next(iter(known))
     gain, learnt = known[first], report.judged[first, "past only"].past
-    sure = "a gain beyond noise" if gain.low > 0 else "a loss beyond noise" if gain.high < 0 else "within noise"
     sentence = (
-        f"{name}: from the past alone {first} changes the logit mean by {signed(gain.diff, 1)} BI "
-        f"{bracket(gain.low, gain.high, 1)}, {sure}. On average it had learnt from "
+        f"{name}, calibrated by what was known before: {gain.sentence} On average it had learnt from "
         f"{plural(round(float(learnt.mean())), 'example')}."
     )
     best = max(known, key=lambda method: known[method].diff)
     if best == first:
         return sentence
-    seen = report.score(best, "in-sample").differences.get(OVERALL)
+    seen = report.score(best, "in-sample").verdicts.get(OVERALL)
     flattered = f", in-sample {signed(seen.diff, 1)}" if seen else ""
     return f"{sentence} Chosen in hindsight, {best} is best: {signed(known[best].diff, 1)}{flattered}."
 

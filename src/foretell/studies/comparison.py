@@ -1,26 +1,17 @@
 """Studies of who is better: base models side by side, and two forecasters head to head."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
-from pathlib import Path
 from statistics import fmean
-
-import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError
-from foretell.report.charts.calibration import agreement_plot, reliability_diagram
-from foretell.report.leaderboard import pair_headline
-from foretell.report.numbers import metric_text, number, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table, words
-from foretell.request import setting
-from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
-from foretell.scoring.scoreboard import OVERALL, group_title, low_is_better
-from foretell.scoring.table import ForecastTable
+from foretell.report.numbers import number, plural, signed
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, table
+from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import (
     ConfigFamily,
     build_method,
@@ -33,8 +24,8 @@ from foretell.studies.configurations import (
     parse_configs,
     with_scope,
 )
-from foretell.studies.inputs import FORECASTS, DataInputs, StudyData, StudyOptions, TableOptions
-from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_gap
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
+from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_verdict
 
 AGENTS = ("zero-shot", "no belief", "belief")
 SHORT = {"market": "mkt", "dataset": "dat", OVERALL: "all"}
@@ -126,8 +117,9 @@ class ProtocolScores:
         if agent not in members or "belief" not in members:
             return None
         config, other = members["belief"], members[agent]
-        found = paired_gap(self.scores[config], self.scores[other], self.configs[config], group, how)
-        return None if isnan(found.diff) else found
+        return paired_verdict(
+            self.scores[config], self.scores[other], self.configs[config], ("belief", agent), group, how
+        )
 
 
 def _boards(families: Sequence[ConfigFamily], data: StudyData) -> dict[str, ProtocolScores]:
@@ -169,127 +161,3 @@ def _sentence(boards: Mapping[str, ProtocolScores]) -> str:
         f"(paper's protocol {number(paper[best], 1)}, logit mean {number(raw[best], 1)}). "
         f"The paper's protocol adds {signed(shift, 1)} to the logit mean on average."
     )
-
-
-# Study: which of two forecasters is better, by how much more than noise, and where do they differ most?
-
-
-MAX_TARGETS = 25
-"""Maximum number of targets that are listed."""
-MAX_TEXT = 120
-ADVICE = (
-    "Scores are on what each one answered; differences only on what both did, recomputed on resamples of whole "
-    "clusters, so that what makes a question hard drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, "
-    "two-sided.",
-    "Gained is how much smaller the first one's squared error is on that target: above 0 it was nearer to the outcome.",
-)
-
-
-class ComparisonOptions(StudyOptions):
-    """The table of forecasts, and which two forecasters are compared."""
-
-    first: str = setting(help="The first forecaster.", argument=True, metavar="FIRST")
-    second: str = setting(help="The forecaster to compare it with.", argument=True, metavar="SECOND")
-    forecasts: Path = FORECASTS
-    outcomes: Path = setting(
-        help="Table of outcomes: question, target, outcome, and columns to group by.",
-        flag="-o/--outcomes",
-        metavar="FILE",
-    )
-    by: tuple[str, ...] = setting((), "Also compare within groups of this column; may be repeated.", metavar="COLUMN")
-
-
-def study(inputs: DataInputs, options: ComparisonOptions) -> StudyResult:
-    """Which of two forecasters is better, and where?
-
-    Shows paired differences by group, the targets on which they are farthest apart, and how well both are calibrated.
-
-      foretell study comparison knn linear -f run/forecasts.csv -o run/outcomes.csv --by source
-    """
-    forecasts = read_table(options.forecasts, options.outcomes, ReadOptions())
-    scoring = ScoringOptions(by=options.by, resampling=options.resampling)
-    return comparison_study(forecasts, options.first, options.second, scoring=scoring)
-
-
-def comparison_study(
-    forecasts: ForecastTable,
-    first: str,
-    second: str,
-    *,
-    texts: Mapping[str, str] | None = None,
-    scoring: ScoringOptions | None = None,
-) -> StudyResult:
-    """Compare two forecasters on the targets of a table; `texts` holds the wording of questions and targets."""
-    pair = compare_pair(forecasts, first, second, replace(scoring or ScoringOptions(), anchors=False))
-    both = {name: forecasts.p_of(name) for name in (first, second)}
-    outcome, weight = forecasts.targets.outcome, forecasts.targets.weight
-    common = np.all([np.isfinite(p) for p in both.values()], axis=0)
-    if not pair.differences:
-        return StudyResult(
-            name="comparison",
-            title=f"{first} and {second}",
-            sentences=(pair_headline(pair),),
-            tables=(),
-            settings={"targets both answered": 0},
-        )
-    agreement = agreement_plot(both[first], both[second], names=(first, second))
-    charts = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
-    for place, (name, p) in enumerate(both.items(), 1):
-        drawn = reliability_diagram(p[common], outcome[common], weight[common], name=name)
-        charts.append(StudyChart(name=f"reliability-{place}", title=f"Reliability of {name}", chart=drawn))
-    return StudyResult(
-        name="comparison",
-        title=f"{first} and {second}",
-        sentences=(pair_headline(pair),),
-        tables=(_differences(pair), _disagreements(forecasts, pair, texts or {})),
-        charts=tuple(charts),
-        settings={"targets both answered": int(common.sum()), "level of intervals": pair.level},
-    )
-
-
-def _differences(pair: PairComparison) -> StudyTable:
-    scores = {(tuple(one.group.items()), one.forecaster): one.metrics for one in pair.scores}
-    metric = pair.differences[0].metric if pair.differences else "bi"
-    text = metric_text(metric)
-    columns = (
-        count("targets"),
-        column(pair.first, text.meaning, text.decimals),
-        column(f"{pair.second} ", text.meaning, text.decimals),
-        column("ahead by", "above 0 the first one is better", text.decimals),
-    )
-    rows: list[tuple[str, tuple[CellValue, ...]]] = []
-    for one in pair.differences:
-        group = tuple(one.group.items())
-        sides = [scores.get((group, name), {}).get(metric) for name in (pair.first, pair.second)]
-        ahead = one.comparison.times(-1) if low_is_better(metric) else one.comparison
-        rows.append((group_title(one.group), (one.comparison.n, *sides, ahead)))
-    label = "Brier index" if metric == "bi" else text.label
-    # The whole is one question, its groups are many: only their stars are corrected for each other.
-    whole, groups = (table(f"{label}, group by group", "Group", columns, part) for part in (rows[:1], rows[1:]))
-    return replace(whole, rows=(*whole.rows, *groups.rows))
-
-
-def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mapping[str, str]) -> StudyTable:
-    """The targets on which they are farthest apart."""
-    a, b, targets = forecasts.p_of(pair.first), forecasts.p_of(pair.second), forecasts.targets
-    apart = np.abs(a - b)
-    order = np.argsort(-np.nan_to_num(apart, nan=-1.0), kind="stable")[:MAX_TARGETS]
-    columns = (
-        words("target"),
-        column(pair.first, decimals=2),
-        column(f"{pair.second} ", decimals=2),
-        column("price", decimals=2),
-        words("outcome"),
-        column("gained", "squared error of the second minus that of the first", 3),
-    )
-    rows: list[tuple[str, tuple[CellValue, ...]]] = []
-    for i in order[np.isfinite(apart[order])].tolist():
-        question = targets.question.names[targets.question.codes[i]]
-        p, q, y = float(a[i]), float(b[i]), float(targets.outcome[i])
-        price = float(targets.price[i]) if np.isfinite(targets.price[i]) else None
-        target = targets.target.names[targets.target.codes[i]]
-        happened = {0.0: "no", 1.0: "yes"}.get(y, f"{y:g}")
-        values = (texts.get(target, target)[:MAX_TEXT], p, q, price, happened, (q - y) ** 2 - (p - y) ** 2)
-        rows.append((texts.get(question, question)[:MAX_TEXT], values))
-    caption = f"The {len(rows)} resolved targets on which they are farthest apart"
-    return table("Where they differ", "Question", columns, rows, caption=caption)

@@ -16,7 +16,7 @@ from foretell.forecasters.combine.coherence import target_claim
 from foretell.forecasters.prompt.elicitation import OutcomeNames
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.metrics.agreement import chain_gap, logical_chain_score
-from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval, share_interval
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval, share_interval
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.question import Exclusivity, Question
@@ -373,7 +373,7 @@ def consistency_study(
     structures: Mapping[str, OutcomeStructure],
     *,
     tolerance: float = TOLERANCE,
-    resampling: Resampling = DEFAULT_DRAWS,
+    resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> StudyResult:
     """Study the consistency of many statements; structures are given by question id."""
     known = [one for one in statements if one.question.id in structures]

@@ -9,7 +9,14 @@ from math import isfinite, nan
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.forecasters.forecaster import Context, attempt
-from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval, rate_interval, share_interval
+from foretell.metrics.bootstrap import (
+    DEFAULT_RESAMPLING,
+    Interval,
+    Resampling,
+    mean_interval,
+    rate_interval,
+    share_interval,
+)
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
@@ -222,7 +229,10 @@ def study(inputs: StudyServices, options: HabitsOptions) -> StudyResult:
 
 
 def habits_study(
-    by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling = DEFAULT_DRAWS, *, tolerance: float = TOLERANCE
+    by_run: Mapping[str, Sequence[TracedTrial]],
+    resampling: Resampling = DEFAULT_RESAMPLING,
+    *,
+    tolerance: float = TOLERANCE,
 ) -> StudyResult:
     """Study what trials did, by run; every run needs at least one trial."""
     groups = group_trials(by_run, resampling)
@@ -405,7 +415,11 @@ async def run_exam_trials(
 
 
 def smoke_study(
-    model: str, trials: Sequence[TracedTrial], *, planned: int | None = None, resampling: Resampling = DEFAULT_DRAWS
+    model: str,
+    trials: Sequence[TracedTrial],
+    *,
+    planned: int | None = None,
+    resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> StudyResult:
     """Study an exam; `planned` is the number of trials of the run to come."""
     groups = group_trials({model: trials}, resampling)

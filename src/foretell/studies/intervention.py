@@ -13,7 +13,7 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.answer_format import thresholds_of
 from foretell.forecasters.agent.loop import BeliefIntervention
 from foretell.forecasters.forecaster import Context
-from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval, rate_interval
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval, rate_interval
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
@@ -187,7 +187,7 @@ Shares = Sequence[tuple[str, float]]
 
 
 def intervention_study(
-    tried: Sequence[tuple[EventTrace, PushPair | None]], *, step: int, resampling: Resampling = DEFAULT_DRAWS
+    tried: Sequence[tuple[EventTrace, PushPair | None]], *, step: int, resampling: Resampling = DEFAULT_RESAMPLING
 ) -> StudyResult:
     """Study many pushes; trials that ended before the step have no pair and are counted."""
     pairs = [(pair, measure_push(pair)) for _, pair in tried if pair is not None]

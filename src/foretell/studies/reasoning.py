@@ -15,7 +15,7 @@ from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
 from foretell.metrics.agreement import rater_agreement
-from foretell.metrics.bootstrap import DEFAULT_DRAWS, Interval, Resampling, mean_interval
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval
 from foretell.models.canonical import content_key
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
@@ -388,7 +388,7 @@ async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
 
 
 def judge_study(
-    marked: Sequence[MarkedCase], ratings: Sequence[Rating] = (), resampling: Resampling = DEFAULT_DRAWS
+    marked: Sequence[MarkedCase], ratings: Sequence[Rating] = (), resampling: Resampling = DEFAULT_RESAMPLING
 ) -> StudyResult:
     """Study a judge's marks, with people's ratings of the same items if there are any."""
     done = [one for one in marked if one.scores]

@@ -30,7 +30,7 @@ from foretell.forecasters.prompt.prediction_context import (
 )
 from foretell.forecasters.prompt.rendering import NONE, SOURCES
 from foretell.forecasters.prompt.rendering import outcomes as listed_outcomes
-from foretell.metrics.bootstrap import DEFAULT_DRAWS, Resampling, mean_interval, share_interval
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling, mean_interval, share_interval
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.scores import mean_brier
 from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
@@ -43,6 +43,7 @@ from foretell.questions.question import Question
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, draw_settings, table, with_cost
 from foretell.request import setting
 from foretell.runs.question_sets import open_benchmark
+from foretell.scoring.verdict import Verdict
 from foretell.studies.inputs import (
     BUDGET,
     KNOWN_OUTCOMES,
@@ -347,7 +348,7 @@ async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
     return with_cost(result, cost, models=", ".join(options.models), events=len(events))
 
 
-def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_DRAWS) -> StudyResult:
+def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_RESAMPLING) -> StudyResult:
     """Study what models remember, by model."""
     rates: dict[str, tuple[CellValue, ...]] = {}
     claims: list[str] = []
@@ -418,7 +419,9 @@ def _brier_row(group: RecallGroup, resampling: Resampling) -> tuple[CellValue, .
     means = [mean_interval(ways[k, way].tolist(), cluster[k].tolist(), resampling) for way, k in enumerate(known.T)]
     gain = None
     if (known[:, 1] & known[:, 2]).any():
-        gain = compare_paired(ways[:, 1], ways[:, 2], cluster, resampling=resampling)
+        found = compare_paired(ways[:, 1], ways[:, 2], cluster, resampling=resampling)
+        names = ("without sources", "with sources")
+        gain = Verdict.of(found, names, "brier", level=resampling.level, unit="event")
     return (len(group), *means, gain)
 
 

@@ -8,21 +8,16 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import (
-    Interval,
-    Resampling,
-    bootstrap_score,
-    brier_index_from_sums,
-    replicate,
-    summarise,
-)
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import Comparison, compare_all, compare_paired
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
+from foretell.metrics.clusters import ResamplingDesign, factorise, share_days
+from foretell.metrics.comparison import compare_paired
+from foretell.metrics.metric import METRICS
 from foretell.metrics.scores import brier_index
 from foretell.report.numbers import percent, signed
 from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.verdict import Verdict
 
 KINDS = ("market", "dataset")
 Scores = Mapping[str, Floats]
@@ -38,10 +33,8 @@ class RuleScore:
     completion: float
     index: Mapping[str, Interval]
     """Index by kind and overall; overall is the mean over kinds, and absent if a kind was left out."""
-    differences: Mapping[str, Comparison]
-    """Differences to the reference by group, with questions resampled; empty for the reference itself."""
-    two_way: Comparison | None = None
-    """Overall difference with resolution days resampled as well as questions."""
+    verdicts: Mapping[str, Verdict]
+    """Verdicts against the reference by group; empty for the reference itself."""
 
 
 def brier_of(p: Floats, examples: Examples) -> Floats:
@@ -72,67 +65,51 @@ def groups_of(examples: Examples) -> tuple[str, ...]:
 
 
 def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: Resampling) -> list[RuleScore]:
-    """Score every rule, with intervals and paired differences to the reference, in the order given.
+    """Score every rule, with intervals and verdicts against the reference, in the order given.
 
-    All differences within a group come from the same resamples of whole questions: the same market asked in two rounds,
-    and the horizons of one series, are drawn together.
+    Whole questions are resampled: the same market asked in two rounds, and the horizons of one series, are drawn
+    together; so are the days that questions share.
     """
-    names, groups = list(scores), groups_of(examples)
-    matrix, at = np.column_stack([*scores.values()]), names.index(reference)
-    index = {group: _intervals(matrix, examples, group, resampling) for group in groups}
-    gaps = {group: _gaps(matrix, at, examples, group, resampling) for group in groups}
-    crossed = _gaps(matrix, at, examples, OVERALL, resampling, crossed=True)
-    answered = np.isfinite(matrix)
+    groups = groups_of(examples)
     return [
         RuleScore(
             name=name,
-            n=int(answered[:, i].sum()),
-            completion=float(answered[:, i].mean()),
-            index={g: one for g in groups if (one := index[g][i]) is not None},
-            differences={g: one for g in groups if i != at and (one := gaps[g][i]) is not None},
-            two_way=crossed[i] if i != at else None,
+            n=int(np.isfinite(score).sum()),
+            completion=float(np.isfinite(score).mean()),
+            index={group: found for group in groups if (found := _index(score, examples, group, resampling))},
+            verdicts={
+                group: verdict
+                for group in groups
+                if name != reference
+                and (
+                    verdict := paired_verdict(score, scores[reference], examples, (name, reference), group, resampling)
+                )
+            },
         )
-        for i, name in enumerate(names)
+        for name, score in scores.items()
     ]
 
 
-def _intervals(matrix: Floats, examples: Examples, group: str, resampling: Resampling) -> list[Interval | None]:
-    """Return the interval of every rule's index on the targets it answered, all rules on the same resamples."""
-    member = _of_group(examples, group)
-    scores, answered = matrix[member], np.isfinite(matrix[member])
-    weight = np.where(answered, examples.weight[member, None], 0.0)
-    columns = np.stack([weight * np.nan_to_num(scores), weight], axis=2)
-    strata = _design(examples, group).take(member).strata(len(scores))
-    sums = [s.units.sums(columns[s.rows].reshape(len(s.rows), -1)).reshape(s.units.n, -1, 2) for s in strata]
-    estimate, drawn = replicate(strata, sums, brier_index_from_sums, resampling)
-    found: list[Interval | None] = []
-    for i, value in enumerate(estimate.tolist()):
-        present = [np.bincount(s.units.codes[answered[s.rows, i]], minlength=s.units.n) > 0 for s in strata]
-        warnings = [s.warning(mask) for s, mask in zip(strata, present, strict=True)]
-        warning = "; ".join(filter(None, warnings)) or None
-        n_clusters = sum(int(mask.sum()) for mask in present)
-        interval = summarise(value, drawn[:, i], resampling, n_clusters=n_clusters, warning=warning)
-        # A rule that left a whole kind out has no overall index.
-        found.append(None if isnan(value) else interval)
-    return found
+def _index(score: Floats, examples: Examples, group: str, resampling: Resampling) -> Interval | None:
+    """Return the index on the targets answered; None for a rule that left a whole kind out."""
+    if isnan(index_of(score, examples, group)):
+        return None
+    answered = _of_group(examples, group) & np.isfinite(score)
+    design = _design(examples.take(answered), group)
+    return bootstrap_score(score[answered], design, statistic=brier_index_from_sums, resampling=resampling)
 
 
-def _gaps(
-    matrix: Floats, reference: int, examples: Examples, group: str, how: Resampling, *, crossed: bool = False
-) -> list[Comparison | None]:
-    member = _of_group(examples, group)
-    design = _design(examples, group, crossed=crossed).take(member)
-    found = compare_all(matrix[member], reference, design, statistic=brier_index_from_sums, resampling=how)
-    return [None if isnan(one.diff) else one for one in found]
-
-
-def _design(examples: Examples, group: str, *, crossed: bool = False, weighted: bool = True) -> ResamplingDesign:
-    """Return the resampling design of a group: questions as clusters; overall, kinds as strata."""
-    several = len(groups_of(examples)) > 1
+def _design(examples: Examples, group: str, *, weighted: bool = True) -> ResamplingDesign:
+    """Return the resampling design that a board has: clusters, the days that they share, and kinds as strata."""
+    rows = examples.rows
+    cluster = factorise(rows.cluster).codes
+    days = [
+        np.datetime_as_string(column, "D") for column in (examples.known_on, rows.due) if not np.isnat(column).any()
+    ]
     return ResamplingDesign(
-        cluster=examples.rows.cluster,
-        crossed=np.datetime_as_string(examples.known_on, "D") if crossed else None,
-        stratum=examples.rows.kind if group == OVERALL and several else None,
+        cluster=rows.cluster,
+        crossed=next((day for day in days if share_days(cluster, factorise(day).codes)), None),
+        stratum=rows.kind if group == OVERALL and len(np.unique(rows.kind)) > 1 else None,
         weight=examples.weight if weighted else None,
     )
 
@@ -182,27 +159,47 @@ def step_scores(
     )
 
 
-def paired_gap(first: Floats, second: Floats, examples: Examples, group: str, how: Resampling) -> Comparison:
-    """Return index(first) − index(second) within a group, on targets that both answered, with questions resampled."""
-    member = _of_group(examples, group)
-    design = _design(examples, group).take(member)
-    return compare_paired(first[member], second[member], design, statistic=brier_index_from_sums, resampling=how)
+CHANGE = ("with the change", "without it")
+"""Names of the two sides of a gain."""
+
+
+def paired_verdict(
+    first: Floats, second: Floats, examples: Examples, names: tuple[str, str], group: str, how: Resampling
+) -> Verdict | None:
+    """Return the verdict on two Brier scores by target within a group, in Brier index; None if they share no target."""
+    common = _of_group(examples, group) & np.isfinite(first) & np.isfinite(second)
+    if not common.any():
+        return None
+    metric, design = METRICS["bi"], _design(examples.take(common), group)
+    found = compare_paired(
+        first[common], second[common], design, statistic=metric.from_sums, resampling=how, bounds=metric.bounds
+    )
+    return Verdict.of(found, names, metric, level=how.level)
 
 
 def mean_gain(
-    first: Sequence[Floats], second: Sequence[Floats], examples: Examples, how: Resampling, *, group: str = OVERALL
-) -> Comparison:
+    first: Sequence[Floats],
+    second: Sequence[Floats],
+    examples: Examples,
+    how: Resampling,
+    *,
+    group: str = OVERALL,
+    times: float = 1.0,
+) -> Verdict | None:
     """Return the mean over pairs of index(first) − index(second), all pairs recomputed on the same resamples.
 
-    Only targets that all of them answered count.
+    Only targets that all of them answered count; None if there are none. `times` scales the mean.
     """
-    member = _of_group(examples, group)
-    weight = examples.weight[member, None]
-    a, b = (np.column_stack([*scores])[member] * weight for scores in (first, second))
+    a, b = np.column_stack([*first]), np.column_stack([*second])
     if a.shape != b.shape:
         raise ValueError(f"{a.shape[1]} and {b.shape[1]} rules cannot be paired")
-    design = _design(examples, group, weighted=False).take(member)
-    return compare_paired(np.hstack([a, weight]), np.hstack([b, weight]), design, statistic=mean_index, resampling=how)
+    common = _of_group(examples, group) & np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
+    if not common.any():
+        return None
+    weight, design = examples.weight[common, None], _design(examples.take(common), group, weighted=False)
+    one, other = (np.hstack([scores[common] * weight, weight]) for scores in (a, b))
+    found = compare_paired(one, other, design, statistic=mean_index, resampling=how).times(times)
+    return Verdict.of(found, CHANGE, "bi", level=how.level)
 
 
 def mean_index(sums: Floats) -> Floats:
@@ -230,15 +227,14 @@ def rule_score_table(
     ]
     columns += [
         column("BI", "Brier index, overall: mean over kinds, with its interval"),
-        column("Δ", "minus the reference on shared targets, questions resampled"),
-        column("Δ two-way", "the same with resolution days resampled beside questions"),
+        column("Δ", "minus the reference on shared targets, questions and the days they share resampled"),
         column("n", "targets answered"),
         column("done", "share of the targets answered"),
     ]
     rows: list[tuple[str, list[CellValue]]] = []
     for one in scores:
-        values = [part for kind in kinds for part in (estimate(one, kind), one.differences.get(kind))]
-        overall = (one.index.get(OVERALL), one.differences.get(OVERALL), one.two_way, one.n, percent(one.completion))
+        values = [part for kind in kinds for part in (estimate(one, kind), one.verdicts.get(kind))]
+        overall = (one.index.get(OVERALL), one.verdicts.get(OVERALL), one.n, percent(one.completion))
         rows.append((one.name, [*values, *overall]))
     return table(title, "", columns, rows, styles=styles)
 
@@ -255,14 +251,14 @@ def estimate(score: RuleScore, group: str) -> float | None:
 class PairedGains:
     """Paired gains in Brier index, by configuration and on average."""
 
-    mean: Comparison
+    mean: Verdict
     """Mean gain, all configurations recomputed on the same resamples, on the targets that all of them answered."""
-    kinds: Mapping[str, Comparison]
+    kinds: Mapping[str, Verdict]
     """Mean gain on each kind of question, if there are several."""
-    by_config: Mapping[str, Comparison]
+    by_config: Mapping[str, Verdict]
 
     @property
-    def worst(self) -> tuple[str, Comparison]:
+    def worst(self) -> tuple[str, Verdict]:
         """The configuration that loses most, or gains least."""
         return min(self.by_config.items(), key=lambda item: item[1].diff)
 
@@ -273,8 +269,8 @@ class PairedGains:
 
     @property
     def clearly_worse(self) -> int:
-        """Number of configurations that lose by more than noise: the whole interval lies below zero."""
-        return sum(one.high < 0 for one in self.by_config.values())
+        """Number of configurations that lose by more than chance."""
+        return sum(one.says == "worse" for one in self.by_config.values())
 
     def values(self) -> tuple[CellValue, ...]:
         """Return the values of the `SPREAD` columns of a table."""
@@ -284,9 +280,9 @@ class PairedGains:
     def __str__(self) -> str:
         """Say how many configurations lose, and name the worst case."""
         name, worst = self.worst
-        hurt = "no configuration loses by more than noise"
+        hurt = "no configuration loses by more than chance"
         if self.clearly_worse:
-            hurt = f"{self.clearly_worse} of {len(self.by_config)} lose by more than noise"
+            hurt = f"{self.clearly_worse} of {len(self.by_config)} lose by more than chance"
         return f"{hurt}; at worst {signed(worst.diff, 1)} ({name})"
 
 
@@ -294,17 +290,22 @@ SPREAD = (
     column("worst", "the largest loss, or the smallest gain, of one configuration", 2),
     words("there", "the configuration of the largest loss"),
     column("better", "configurations that gain"),
-    column("clearly worse", "configurations whose whole interval lies below zero"),
+    column("clearly worse", "configurations that lose by more than chance"),
 )
 
 
-def paired_gains(after: Scores, before: Scores, configs: Mapping[str, Examples], how: Resampling) -> PairedGains:
-    """Return the gains of the configurations of `after` over those of `before`."""
+def paired_gains(after: Scores, before: Scores, configs: Mapping[str, Examples], how: Resampling) -> PairedGains | None:
+    """Return the gains of the configurations of `after` over those of `before`; None if they share no target."""
     some, pairs = configs[next(iter(after))], ([*after.values()], [before[name] for name in after])
+    mean = mean_gain(*pairs, some, how)
+    by_config = {name: paired_verdict(after[name], before[name], configs[name], CHANGE, OVERALL, how) for name in after}
+    kinds = {kind: mean_gain(*pairs, some, how, group=kind) for kind in groups_of(some) if kind != OVERALL}
+    if mean is None:
+        return None
     return PairedGains(
-        mean=mean_gain(*pairs, some, how),
-        kinds={kind: mean_gain(*pairs, some, how, group=kind) for kind in groups_of(some) if kind != OVERALL},
-        by_config={name: paired_gap(after[name], before[name], configs[name], OVERALL, how) for name in after},
+        mean=mean,
+        kinds={kind: verdict for kind, verdict in kinds.items() if verdict is not None},
+        by_config={name: verdict for name, verdict in by_config.items() if verdict is not None},
     )
 
 
@@ -313,7 +314,7 @@ def gains_table(title: str, row_header: str, gains: Mapping[str, PairedGains], *
     kinds = [kind for kind in KINDS if kind in next(iter(gains.values())).kinds]
     columns = [column(f"Δ {kind}", f"mean difference on {kind} questions", decimals) for kind in kinds]
     columns.append(column("Δ", "mean difference overall, all of them on the same resamples", decimals))
-    rows = {name: (*(one.kinds[kind] for kind in kinds), one.mean, *one.values()) for name, one in gains.items()}
+    rows = {name: (*(one.kinds.get(kind) for kind in kinds), one.mean, *one.values()) for name, one in gains.items()}
     return table(title, row_header, (*columns, *SPREAD), rows)
 
 

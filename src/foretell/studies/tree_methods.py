@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import nan
 
 import numpy as np
@@ -10,23 +11,21 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import (
-    Comparison,
     McNemarMatrix,
-    PairwiseMatrix,
-    compare_all,
-    corrected_pairs,
+    compare_pairs,
     holm,
     mcnemar_matrix,
 )
 from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
 from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import unit_histogram
-from foretell.report.charts.groups import difference_heatmap, distance_heatmap
+from foretell.report.charts.groups import distance_heatmap, verdict_heatmap
 from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
 from foretell.report.charts.svg import Chart, empty
 from foretell.report.document import value_text
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
+from foretell.scoring.verdict import Verdict, corrected
 from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
 from foretell.studies.scores import known_mean, mean_of_runs, right_answers, run_accuracy
@@ -216,8 +215,15 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     agree = 100 * consensus_matrix(side)
     accuracy = 100 * np.nanmean(right[order], axis=1)
     cluster = next(iter(tables.values())).rows.cluster
-    clustered = compare_all(100 * right[order].T, 0, cluster, resampling=data.resampling)
-    corrected = corrected_pairs(tests.p)
+    points, how = 100 * right[order].T, data.resampling
+    compared = compare_pairs(points, list(combinations(range(len(names)), 2)), cluster, resampling=how)
+    verdicts = corrected(
+        [
+            Verdict.of(found, (names[i], names[j]), "accuracy in points", level=how.level, matters=1.0)
+            for (i, j), found in compared.items()
+        ]
+    )
+    p_of_pairs = _corrected_pairs(tests.p)
     test_caption = (
         "Row minus column in points, its interval, and the p-value of McNemar's exact test, corrected for the number "
         "of pairs (Holm). A forecast of 0.5 takes no side: its target is left out of the pair."
@@ -226,7 +232,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         "McNemar",
         names,
         1,
-        lambda i, j: f"{_gap(tests, i, j)} p {_p(corrected[i, j])}" if tests.n[i, j] else None,
+        lambda i, j: f"{_gap(tests, i, j)} p {_p(p_of_pairs[i, j])}" if tests.n[i, j] else None,
     )
     agreement = _pairs_table(
         "Agreement, % of targets",
@@ -234,15 +240,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         0,
         lambda i, j: None if np.isnan(agree[i, j]) else float(agree[i, j]),
     )
-    points = PairwiseMatrix(
-        diff=100 * tests.diff,
-        se=np.full(tests.p.shape, np.nan),
-        low=100 * tests.low,
-        high=100 * tests.high,
-        p=tests.p,
-        n=tests.n,
-    )
-    board = _against_best(names, tests, accuracy, clustered)
+    board = _against_best(names, tests, accuracy, verdicts)
     left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
     result = StudyResult(
         name="consensus",
@@ -253,7 +251,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
             StudyChart(
                 name="mcnemar",
                 title="Differences of accuracy",
-                chart=difference_heatmap(names, points, label="accuracy in points"),
+                chart=verdict_heatmap(names, verdicts, label="accuracy in points"),
             ),
             StudyChart(
                 name="agreement",
@@ -267,7 +265,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
 
 
 def _against_best(
-    names: Sequence[str], tests: McNemarMatrix, accuracy: Floats, clustered: Sequence[Comparison]
+    names: Sequence[str], tests: McNemarMatrix, accuracy: Floats, verdicts: Sequence[Verdict]
 ) -> StudyTable:
     columns = (
         column("accuracy", "%"),
@@ -279,8 +277,17 @@ def _against_best(
     rows: dict[str, tuple[CellValue, ...]] = {names[0]: (float(accuracy[0]), None, None, None, int(tests.n[0, 0]))}
     p = holm(tests.p[1:, 0])
     for i, name in enumerate(names[1:], 1):
-        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(p[i - 1]), clustered[i], int(tests.n[i, 0]))
+        best = next((one.swapped() for one in verdicts if (one.first, one.second) == (names[0], name)), None)
+        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(p[i - 1]), best, int(tests.n[i, 0]))
     return table("Accuracy", "Method", columns, rows, styles={names[0]: "reference"})
+
+
+def _corrected_pairs(p: Floats) -> Floats:
+    """Correct a symmetric matrix of p-values for its number of pairs (Holm)."""
+    out, upper = p.copy(), np.triu_indices(len(p), 1)
+    out[upper] = holm(p[upper])
+    out.T[upper] = out[upper]
+    return out
 
 
 def _pairs_table(title: str, names: Sequence[str], decimals: int, cell: Callable[[int, int], CellValue]) -> StudyTable:
@@ -365,14 +372,16 @@ def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[
         raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
     chosen = best_threshold(p, outcome, criterion=criterion)
     held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
-    scores = (100 * held.score_at_half, 100 * held.score, held.gain.times(100), 100 * held.in_sample)
+    names = ("tuned threshold", "one half")
+    gain = Verdict.of(held.gain.times(100), names, "accuracy in points", level=how.level, matters=1.0)
+    scores = (100 * held.score_at_half, 100 * held.score, gain, 100 * held.in_sample)
     return (chosen.value, *scores, len(kept))
 
 
 def _threshold_sentence(grid: StudyTable) -> str:
-    gains = {name: gain for name, gain in grid.column("gain").items() if isinstance(gain, Comparison)}
-    clear = sum(gain.low > 0 for gain in gains.values())
-    harmed = sum(gain.high < 0 for gain in gains.values())
+    gains = {name: gain for name, gain in grid.column("gain").items() if isinstance(gain, Verdict)}
+    clear = sum(gain.says == "better" for gain in gains.values())
+    harmed = sum(gain.says == "worse" for gain in gains.values())
     best = max(gains, key=lambda name: gains[name].diff)
     apart = f", and harms {plural(harmed, 'method')}" if harmed else ""
     gap, at_half = gains[best], grid.numbers("at 0.5").get(best, nan)

@@ -16,13 +16,14 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
-from foretell.metrics.comparison import Comparison, compare_paired
+from foretell.metrics.comparison import compare_paired
 from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
 from foretell.request import setting
+from foretell.scoring.verdict import Verdict
 from foretell.studies.inputs import (
     DataInputs,
     SimulationOptions,
@@ -192,9 +193,10 @@ def _effects_table(title: str, found: NoiseEffects, what: str, noise: str, how: 
     return table(title, "Rule", (column("without"), *RATIO_COLUMNS), rows, styles={"linear": "reference"})
 
 
-def _logic_minus_linear(found: NoiseEffects, noise: str, ratio: float, how: Resampling) -> Comparison:
+def _logic_minus_linear(found: NoiseEffects, noise: str, ratio: float, how: Resampling) -> Verdict:
     logic, linear = (np.array([100 * one.spoilt for one in found[rule, noise, ratio]]) for rule in ("logic", "linear"))
-    return compare_paired(logic, linear, resampling=how)
+    compared = compare_paired(logic, linear, resampling=how)
+    return Verdict.of(compared, ("logic", "linear"), "% of answers spoilt", level=how.level, unit="world")
 
 
 def _gaps_table(found: NoiseEffects, how: Resampling) -> StudyTable:
@@ -214,7 +216,7 @@ def _curves(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
 
 def _sentence(found: NoiseEffects, how: Resampling) -> str:
     gaps = {noise: _logic_minus_linear(found, noise, AT, how) for noise in DISTURBANCES}
-    more = sum(gap.low > 0 for gap in gaps.values())
+    more = sum(gap.says == "better" for gap in gaps.values())
     parts = [f"{noise} {number(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}" for noise, gap in gaps.items()]
     return (
         f"At a noise ratio of {AT:g} the logic rule is spoilt clearly more than the linear one by {more} of "
@@ -474,15 +476,16 @@ def coverage_table(options: SimulationOptions, how: Resampling) -> StudyTable:
     return table("Coverage of the error bar", "Grounder", columns, rows)
 
 
-def spending_table(options: SimulationOptions, how: Resampling) -> tuple[StudyTable, dict[str, Comparison]]:
+def spending_table(options: SimulationOptions, how: Resampling) -> tuple[StudyTable, dict[str, Verdict]]:
     """Squared error of the root with equal and with smart spending of the same number of trials."""
     cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
     rows: dict[str, tuple[CellValue, ...]] = {}
-    gains: dict[str, Comparison] = {}
+    gains: dict[str, Verdict] = {}
     for rule in BAR_RULES:
         errors = [spent(world, RepeatedGrounder(), rng) for world, rng in _worlds(rule, options)]
         equal, smart = (10_000 * np.concatenate(some) for some in zip(*errors, strict=True))
-        gains[rule] = compare_paired(equal, smart, cluster, resampling=how)
+        found = compare_paired(equal, smart, cluster, resampling=how)
+        gains[rule] = Verdict.of(found, ("equal", "smart"), "squared error", level=how.level, unit="world")
         rows[f"{rule} worlds"] = (float(equal.mean()), float(smart.mean()), gains[rule])
     columns = (
         column("equal", "mean squared error of the root, ×10,000", 2),
@@ -505,6 +508,6 @@ def _coverage_sentence(grid: StudyTable) -> str:
     )
 
 
-def _spending_sentence(gains: Mapping[str, Comparison]) -> str:
+def _spending_sentence(gains: Mapping[str, Verdict]) -> str:
     parts = [f"{kind} {number(one.diff, 2)} {bracket(one.low, one.high, 2)}" for kind, one in gains.items()]
     return f"Smart spending of the same trials takes this much off the squared error (×10,000): {', '.join(parts)}."

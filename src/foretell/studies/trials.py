@@ -11,7 +11,6 @@ from foretell.forecasters.combine.ensemble import BestSoFar, EqualWeights, Greed
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
 from foretell.report.charts.groups import score_by_group
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, forest_chart, table
@@ -160,13 +159,11 @@ def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Flo
         scores = {str(k): score for k, score in enumerate(curve, 1)}
         found = rule_scores(scores, configs[name], str(len(curve)), data.resampling)
         index = [*(estimate(one, OVERALL) for one in found), *[None] * (most - len(found))]
-        gaps = (found[0].differences.get(OVERALL), found[0].two_way)
-        gains = [None if gap is None else gap.times(-1) for gap in gaps]
-        rows[name] = (*index, *gains, found[-1].index.get(OVERALL))
+        gap = found[0].verdicts.get(OVERALL)
+        rows[name] = (*index, None if gap is None else gap.swapped(), found[-1].index.get(OVERALL))
     columns = [column(f"k={k}", f"Brier index of the logit mean of {k} trials") for k in range(1, most + 1)]
     columns += [
-        column("all − one", "paired difference, questions resampled"),
-        column("two-way", "the same, resolution days resampled too"),
+        column("all − one", "paired difference, questions and the days they share resampled"),
         column("all", "with its interval"),
     ]
     ranked = sorted(rows.items(), key=lambda row: -(row[1][-1].estimate if isinstance(row[1][-1], Interval) else 0.0))
@@ -179,7 +176,7 @@ def _curves_chart(place: int, name: str, scores: Sequence[RuleScore]) -> StudyCh
     Intervals of the scores themselves would hide the curve.
     """
     none = Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
-    gaps = {one.name: gap.interval if (gap := one.differences.get(OVERALL)) else none for one in scores}
+    gaps = {one.name: gap.interval if (gap := one.verdicts.get(OVERALL)) else none for one in scores}
     counts = range(1, sum(rule.startswith("logit mean of ") for rule in gaps) + 1)
     lines = {rule: tuple(gaps[f"{rule} of {k}"] for k in counts) for rule in CURVES}
     steps = step_scores("trials", [str(k) for k in counts], lines, [scores[0].n] * len(counts))
@@ -195,7 +192,9 @@ def _sentence(
         return "There is one trial only: nothing to say about more of them."
     longest = [name for name, curve in curves.items() if len(curve) == most]
     last, first = ([curves[name][k] for name in longest] for k in (-1, 0))
-    gain: Comparison = mean_gain(last, first, configs[longest[0]], data.resampling)
+    gain = mean_gain(last, first, configs[longest[0]], data.resampling)
+    if gain is None:
+        return "No target was answered by all configurations."
     by_k = [overview.numbers(f"k={k}") for k in range(1, most + 1)]
     means = np.mean([[numbers[name] for numbers in by_k] for name in by_k[-1]], axis=0)
     steps = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(means).tolist(), 2))
@@ -239,7 +238,8 @@ def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     gains: dict[str, PairedGains] = {}
     for rule in dict.fromkeys(rule for by_rule in scores.values() for rule in by_rule if rule != REFERENCE):
         after = {name: by_rule[rule] for name, by_rule in scores.items() if rule in by_rule}
-        gains[rule] = paired_gains(after, before, configs, data.resampling)
+        found = paired_gains(after, before, configs, data.resampling)
+        gains |= {rule: found} if found else {}
     details = [
         rule_score_table(
             f"{name}: rules",
@@ -344,7 +344,7 @@ def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     gains = [
         f"{one.name} {signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}"
         for one in found
-        if one.name in methods and (gap := one.differences.get(OVERALL)) is not None
+        if one.name in methods and (gap := one.verdicts.get(OVERALL)) is not None
     ]
     result = StudyResult(
         name="ensemble",

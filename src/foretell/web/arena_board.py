@@ -20,7 +20,7 @@ from foretell.report.charts.rulers import ShownAnswer, interval_ruler, probabili
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
 from foretell.report.document import study_parts
 from foretell.report.markup import Markup, element
-from foretell.report.numbers import bracket, difference, dollars, number
+from foretell.report.numbers import bracket, difference, dollars, interval_ends, number
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
 from foretell.scoring.arena_table import ArenaEntry
 from foretell.scoring.arena_view import ArenaLeaderboard
@@ -103,10 +103,9 @@ def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
     found = view.versus_crowd.get(line.entry.name)
     if found is None:
         return BoardCell(text="the yardstick" if line.entry.name == CROWD else "–")
-    found = found.times(-1)
-    tone = ("good" if found.diff > 0 else "bad") if found.stars else ""
-    told = difference(found, 4) if found.stars else f"{difference(found, 4)} tie"
-    return BoardCell(text=told, detail=bracket(found.low, found.high, 4), mark=tone, sort_key=f"{found.diff:.6g}")
+    tone = {"better": "good", "worse": "bad"}.get(found.says, "")
+    detail = f"{found.says} {interval_ends(found, 4, gain=True)}".rstrip()
+    return BoardCell(text=difference(found, 4, gain=True), detail=detail, mark=tone, sort_key=f"{found.gain:.6g}")
 
 
 def _plain(value: Callable[[ArenaLeaderboardRow], tuple[float, str]]) -> CellOf:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from foretell.arena.status import ArenaEventHistory, MomentHistory
 from foretell.arena.store import ArenaStore
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
-from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
 from foretell.questions.as_of import instant
 from foretell.questions.codec import plain_data
@@ -23,6 +22,7 @@ from foretell.report.numbers import bracket, number, percent, probability_text
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps
 from foretell.scoring.table import CROWD
+from foretell.scoring.verdict import Verdict
 from foretell.web.arena_board import metric_label
 from foretell.web.formatting import some, when
 
@@ -349,8 +349,8 @@ class EntryView:
     dollars: float
     seconds: float
     line: ArenaLeaderboardRow | None = None
-    versus: Comparison | None = None
-    """Its Brier score minus the market's, on the markets both answered."""
+    versus: Verdict | None = None
+    """The entry against the market, on the markets both answered."""
     best: tuple[tuple[EventGap, str], ...] = ()
     worst: tuple[tuple[EventGap, str], ...] = ()
     """The worst events with their titles, as in `best`."""
@@ -445,8 +445,4 @@ def entry_finding(view: EntryView) -> str:
     unranked = f"Not ranked, because it answered {percent(view.line.completion)} of its rounds:"
     place = f"Rank {view.line.rank}," if view.line.rank else "" if view.line.entry.anchor else unranked
     text = f"{place} Brier score {score.estimate:.4f} on {view.line.events:,} events".lstrip()
-    if view.versus is None:
-        return f"{text}."
-    side = "better" if view.versus.diff < 0 else "worse"
-    sure = "which is more than chance" if view.versus.stars else "which could be chance"
-    return f"{text}; {abs(view.versus.diff):.4f} {side} than the market on the same markets, {sure}."
+    return f"{text}." if view.versus is None else f"{text}. {view.versus.sentence}"

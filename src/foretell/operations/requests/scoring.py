@@ -39,7 +39,6 @@ _CLUSTER: Any = setting(
     group="statistics",
 )
 CombineTrials = Literal["mean", "logit-mean", "separate"]
-Correction = Literal["none", "holm", "bh"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
 
 
@@ -88,6 +87,14 @@ class ScoringRequest(TablesRequest):
     )
     cluster: Columns = _CLUSTER
     missing: float | None = setting(None, "Probability to use for missing forecasts.", metavar="P", ge=0, le=1)
+    matters: float | None = setting(
+        None,
+        "Smallest difference that matters, in the unit of the metric (default: 1 point of Brier index, 0.005 of Brier "
+        "score).",
+        metavar="DIFFERENCE",
+        ge=0,
+        group="statistics",
+    )
     gamma: float = setting(
         0.0, "Risk aversion of the bettor in return and sharpe, 0 to 1.", ge=0, le=1, group="statistics"
     )
@@ -130,11 +137,13 @@ class CompareRequest(ScoringRequest):
 
     Both are scored on the questions that both answered. The interval comes from resampling groups of related
     questions. If you name more than two, each is compared with the last, and p-values are corrected for their number.
+
+      foretell compare mine base -f forecasts.csv -o outcomes.csv --by source --out page.html
     """
 
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
-    correction: Correction = setting(
+    correction: Literal["none", "holm", "bh"] = setting(
         "holm",
         "Correction of p-values for the number of comparisons: holm, bh (Benjamini-Hochberg) or none.",
         group="statistics",

@@ -4,7 +4,7 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.report.charts.calibration": "conservatism_plot correctness_histogram reliability_diagram",
-    "foretell.report.charts.groups": "MOST_ROWS difference_heatmap distance_heatmap question_set score_by_group",
+    "foretell.report.charts.groups": "MOST_ROWS verdict_heatmap distance_heatmap question_set score_by_group",
     "foretell.report.charts.ranking": "ForestRow FrontierPoint TornadoRow forest_plot frontier pareto tornado_plot",
     "foretell.report.charts.svg": (
         "Chart ChartScale SeriesStyle empty figure line mark rect responsive series_style series_styles text"

@@ -5,10 +5,10 @@ from foretell.report.charts.calibration import conservatism_plot as conservatism
 from foretell.report.charts.calibration import correctness_histogram as correctness_histogram
 from foretell.report.charts.calibration import reliability_diagram as reliability_diagram
 from foretell.report.charts.groups import MOST_ROWS as MOST_ROWS
-from foretell.report.charts.groups import difference_heatmap as difference_heatmap
 from foretell.report.charts.groups import distance_heatmap as distance_heatmap
 from foretell.report.charts.groups import question_set as question_set
 from foretell.report.charts.groups import score_by_group as score_by_group
+from foretell.report.charts.groups import verdict_heatmap as verdict_heatmap
 from foretell.report.charts.ranking import ForestRow as ForestRow
 from foretell.report.charts.ranking import FrontierPoint as FrontierPoint
 from foretell.report.charts.ranking import TornadoRow as TornadoRow

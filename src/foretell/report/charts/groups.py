@@ -1,7 +1,7 @@
 """Scores by group, as lines or as dots in rows, and heat maps that compare every pair of forecasters."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,6 @@ import numpy as np
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import wilson_interval
-from foretell.metrics.comparison import PairwiseMatrix, stars
 from foretell.report.charts.svg import (
     HALF,
     LETTER,
@@ -36,9 +35,10 @@ from foretell.report.charts.svg import (
     y_axis,
 )
 from foretell.report.markup import Markup, element, join, shorten
-from foretell.report.numbers import bracket, column_name, estimate, number, percent, signed
+from foretell.report.numbers import column_name, estimate, number, percent, signed
 from foretell.scoring.breakdown import UNKNOWN, Breakdown
 from foretell.scoring.table import CROWD
+from foretell.scoring.verdict import Verdict
 
 MOST = 12
 """Maximum number of forecasters in one chart."""
@@ -266,37 +266,38 @@ MIDDLE = 4
 """Index of the neutral colour among the nine steps."""
 
 
-def difference_heatmap(
-    names: Sequence[str], matrix: PairwiseMatrix, *, label: str, decimals: int = 1, low_is_better: bool = False
-) -> Chart:
-    """Draw a heat map of row minus column; blue if the row is better. At most 30 rows, in the order given.
-
-    Stars are based on p-values corrected for the number of pairs in the matrix (Holm).
-    """
+def verdict_heatmap(names: Sequence[str], verdicts: Iterable[Verdict], *, label: str, decimals: int = 1) -> Chart:
+    """Draw a heat map of row minus column; blue if the row is better. At most 30 rows, in the order given."""
     size = min(len(names), MOST_ROWS)
     if size < 2:
         return empty("Fewer than two forecasters to compare")
-    corrected, roomy = matrix.corrected_p, size <= ROOMY
-    diff = matrix.diff[:size, :size]
+    pairs: dict[tuple[str, str], Verdict] = {
+        (one.first, one.second): one for verdict in verdicts for one in (verdict, verdict.swapped())
+    }
+    nothing = np.full((size, size), np.nan)
+    diff, gain = nothing.copy(), nothing
+    for i, j in np.argwhere(~np.eye(size, dtype=np.bool_)).tolist():
+        if (verdict := pairs.get((names[i], names[j]))) is not None:
+            diff[i, j], gain[i, j] = verdict.diff, verdict.gain
+    roomy = size <= ROOMY
     shown = [[_brief(v, decimals, tight=not roomy) for v in row] for row in diff]
     tall = 32.0 if roomy else 26.0
     wide = max(len(value) for row in shown for value in row) * (7.4 if roomy else 5.9) + 6
-    steps = _steps(-diff if low_is_better else diff)
+    steps = _steps(gain)
     left, heads = _names(names[:size], wide, tall)
     cells, rows = list[Markup](), list[CsvRow]()
     for i, j in np.argwhere(~np.eye(size, dtype=np.bool_)).tolist():
-        x, y, step, level = left + j * wide, 24 + i * tall, steps[i, j], stars(float(corrected[i, j]))
-        interval = bracket(matrix.low[i, j], matrix.high[i, j], decimals)
-        tip = f"{names[i]} − {names[j]}: {shown[i][j]}{level} {interval} n {matrix.n[i, j]}"
-        numbers = {name: float(getattr(matrix, name)[i, j]) for name in ("diff", "low", "high", "p")}
-        numbers["corrected_p"] = float(corrected[i, j])
-        rows.append({"row": names[i], "column": names[j], **numbers, "n": int(matrix.n[i, j])})
+        x, y, step, verdict = left + j * wide, 24 + i * tall, steps[i, j], pairs.get((names[i], names[j]))
+        sign = "" if verdict is None else verdict.mark or verdict.symbol
+        tip = f"{names[i]} and {names[j]} share no target" if verdict is None else verdict.sentence
+        if verdict is not None:
+            numbers = {name: float(getattr(verdict, name)) for name in ("diff", "low", "high", "p", "p_corrected")}
+            rows.append({"row": names[i], "column": names[j], **numbers, "n": verdict.n, "says": verdict.says})
         middle, style = x + wide / 2 - 0.5, f"m f-o{step}"
-        base = y + tall / 2 + (-2.5 if level else 4.5)
+        bold = " w" if verdict is not None and verdict.decided else ""
         cells.append(rect(x, y, wide - 1, tall - 1, f"f-d{step}", tip=tip))
-        cells.append(text(middle, base, shown[i][j], f"{'s' if roomy else 'xs'} {style}{' w' if level else ''}"))
-        if level:
-            cells.append(text(middle, y + tall - 3.5, level, f"xs {style}"))
+        cells.append(text(middle, y + tall / 2 - 2.5, shown[i][j], f"{'s' if roomy else 'xs'} {style}{bold}"))
+        cells.append(text(middle, y + tall - 3.5, sign, f"xs {style}"))
     bottom = 24 + size * tall
     note = f"; the first {MOST_ROWS} of {len(names)} forecasters" if len(names) > MOST_ROWS else ""
     beside = left + 18 * (2 * MIDDLE + 1)
@@ -309,8 +310,8 @@ def difference_heatmap(
         *(rect(left + 18 * i, bottom + 12, 17, 10, f"f-d{i}") for i in range(2 * MIDDLE + 1)),
         text(left, bottom + 34, "row worse", "xs k"),
         text(beside - 1, bottom + 34, "row better", "xs r k"),
-        text(beside + 12, bottom + 21, f"Row minus column{note}.", "xs k"),
-        text(beside + 12, bottom + 34, "* p < 0.05, ** < 0.01, *** < 0.001, Holm over all pairs", "xs k"),
+        text(beside + 12, bottom + 21, f"Row minus column{note}. ≈ equal, ~ could be chance, ? too few", "xs k"),
+        text(beside + 12, bottom + 34, "* p < 0.05, ** < 0.01, *** < 0.001; † chance, corrected for all pairs", "xs k"),
         rows=rows,
     )
 

@@ -25,7 +25,6 @@ import numpy as np
 from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import Comparison
 from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import check_knowledge_cutoff
@@ -40,6 +39,7 @@ from foretell.scoring.long_tables import Row, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair
 from foretell.scoring.table import ForecastTable
 from foretell.scoring.table_input import TableSource
+from foretell.scoring.verdict import Verdict
 from foretell.studies.audit.auditor import (
     AuditCase,
     Auditor,
@@ -65,9 +65,9 @@ class ArmDifference:
 
     first: str
     second: str
-    brier: Comparison
+    brier: Verdict
     """first − second; negative is better for the first."""
-    index: Comparison
+    index: Verdict
     """The same in points of the Brier index; positive is better for the first."""
 
 
@@ -138,7 +138,7 @@ class LeakageEstimate:
         return [most, f"That could be {min(1.0, bound.share_of_lead):.0%} of the lead: this audit does not clear it."]
 
 
-def _better(gap: Comparison) -> str:
+def _better(gap: Verdict) -> str:
     """A difference of losses written as a lead, with its interval."""
     lead = signed(-gap.diff, 4)
     return f"{lead} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]" if isfinite(gap.low) else f"{lead} (no interval)"
@@ -179,7 +179,7 @@ def estimate_leakage(
 
     Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
     """
-    scoring = ScoringOptions(anchors=False, resampling=resampling or Resampling(draws=2000))
+    scoring = ScoringOptions(anchors=False, resampling=resampling or Resampling())
     named = [replace(one, forecaster=arm) for arm, forecasts in arms.items() for one in forecasts]
     rows = forecast_rows(named, asked)
     table = _common(rows, outcomes)
@@ -220,8 +220,7 @@ def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:
 
 def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -> ArmDifference:
     brier, index = (
-        compare_pair(table, *pair, replace(scoring, metric=metric)).differences[0].comparison
-        for metric in ("brier", "bi")
+        compare_pair(table, *pair, replace(scoring, metric=metric)).verdicts[0] for metric in ("brier", "bi")
     )
     return ArmDifference(first=pair[0], second=pair[1], brier=brier, index=index)
 

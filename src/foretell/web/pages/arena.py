@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
-from foretell.metrics.bootstrap import Resampling
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.runs import question_set
@@ -22,16 +21,17 @@ from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart
+from foretell.report.comparison import COMPARISON_ADVICE, comparison_study
 from foretell.report.document import study_parts
-from foretell.report.leaderboard import board_study
+from foretell.report.leaderboard import LEADERBOARD_ADVICE, board_study
 from foretell.report.markup import Markup
 from foretell.report.study import StudyResult
 from foretell.runs.store import RunStore
+from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
 from foretell.scoring.arena_table import arena_as_table
-from foretell.scoring.score import ScoringOptions
+from foretell.scoring.score import ScoringOptions, compare_pair
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table_input import table_rows
-from foretell.studies.comparison import ADVICE, comparison_study
 from foretell.web.arena_board import BOARD_COLUMNS, BoardChoice, arena_stands, board_offer, coming_up
 from foretell.web.arena_pages import (
     EVENTS_PER_PAGE,
@@ -59,7 +59,6 @@ from foretell.web.state import CurrentState, WebState
 router = APIRouter()
 NO_ARENA: dict[int | str, dict[str, Any]] = {404: {"description": "No such arena, or no such event in it."}}
 MAX_CHOICES = 200
-COMPARE_RESAMPLING = Resampling(draws=1000)
 _COUNTS_SQL = """
 select count(*), coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
 _CATEGORIES_SQL = """
@@ -444,7 +443,7 @@ def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
 def _drawn(board: Scoreboard, own: OwnTables) -> tuple[StudyResult, StudyParts]:
     counts = (len(own.runs), "run"), (len(own.tables), "table")
     study = board_study(board, " and ".join(some(number, one) for number, one in counts if number))
-    return study, study_parts(study, ADVICE)
+    return study, study_parts(study, LEADERBOARD_ADVICE)
 
 
 def _board(here: WebState, runs: Sequence[str]) -> tuple[Scoreboard, StudyResult, StudyParts]:
@@ -477,14 +476,16 @@ def _comparison(here: WebState, first: str, second: str, choices: Mapping[str, A
 
     def make() -> tuple[StudyResult, StudyParts]:
         if arena:
-            scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("category",), metric="brier")
-            table, names, texts = arena_as_table(here.boards.table(arena)), (first, second), {}
+            scored = ScoredArena.of(here.boards.table(arena))
+            pair = compare_entries(scored, first, second)
+            study = comparison_study(arena_as_table(scored.arena), [pair])
+            study = _with_titles(study, ArenaStore(here.store.database, arena))
         else:
             table, names, texts = run_table(here.settings, (first, second))
-            scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
-        study = comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)
-        study = _with_titles(study, ArenaStore(here.store.database, arena)) if arena else study
-        return study, study_parts(study, ADVICE)
+            by = ("source",) if "source" in table.targets.groups else ()
+            pair = compare_pair(table, names[0], names[1], ScoringOptions(by=by))
+            study = comparison_study(table, [pair], texts)
+        return study, study_parts(study, COMPARISON_ADVICE)
 
     state = here.boards.state(arena) if arena else here.answered(here.run(first), here.run(second))
     return here.boards.kept(("compare", arena, first, second), state, make)

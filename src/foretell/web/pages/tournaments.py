@@ -8,8 +8,7 @@ from fastapi import APIRouter, Request, Response
 from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.tournament_results import TournamentResults, score_tournaments
 from foretell.report.document import study_parts
-from foretell.report.leaderboard import board_study
-from foretell.studies.comparison import ADVICE
+from foretell.report.leaderboard import LEADERBOARD_ADVICE, board_study
 from foretell.web.rendering import html_page
 from foretell.web.state import CurrentState, WebState
 
@@ -36,7 +35,7 @@ def show_tournaments(request: Request, here: CurrentState) -> Response:
     """Show the page of tournaments."""
     found = _results(here)
     boards = [
-        (PLATFORMS.get(platform, platform), study, study_parts(study, ADVICE))
+        (PLATFORMS.get(platform, platform), study, study_parts(study, LEADERBOARD_ADVICE))
         for platform, result in found.boards.items()
         for study in [board_study(result.board, PLATFORMS.get(platform, platform))]
     ]

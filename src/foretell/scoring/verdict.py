@@ -1,0 +1,347 @@
+"""The verdict on two forecasters: who is better on the questions both answered, and may we say so?
+
+This is the only place that decides it. Commands, pages, reports, studies and the Python API show a `Verdict` and its
+sentence; none of them compares two forecasters in another way.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import Comparison, benjamini_hochberg, compare_pairs, holm, stars
+from foretell.metrics.format import number, p_text, plural, signed
+from foretell.metrics.metric import Metric, metric_text
+from foretell.metrics.power import questions_needed
+from foretell.scoring.engine import cluster_columns, kinds_of, resampling_design
+from foretell.scoring.table import ForecastTable, metric_rows
+
+Finding = Literal["better", "worse", "no difference that matters", "could be chance", "too few to tell"]
+SYMBOLS: Mapping[Finding, str] = {
+    "better": "▲",
+    "worse": "▼",
+    "no difference that matters": "≈",
+    "could be chance": "~",
+    "too few to tell": "?",
+}
+LEAST_CLUSTERS = 10
+"""With fewer independent clusters than this, no interval of a difference can be trusted."""
+MOST_NEEDED = 1_000_000
+"""More questions than this are not worth naming."""
+METRIC_NOUNS = {"bi": "Brier index", "brier": "Brier score", "ms": "Metaculus score", "log": "log score"}
+"""Names of metrics in sentences; tables use shorter ones."""
+Correction = Literal["none", "holm", "bh"]
+"""How p-values are corrected for the number of comparisons: not at all, Holm, or Benjamini–Hochberg."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The first forecaster against the second on the targets both answered, and what may be said of it.
+
+    The tests are made in this order: are there enough independent clusters; does the whole interval lie within the
+    smallest difference that matters; does it exclude zero?
+    """
+
+    first: str
+    second: str
+    metric: str
+    group: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The targets it is about, e.g. {"source": "manifold"}; {"kind": "overall"} or nothing is all of them."""
+    first_score: Interval
+    """Score of the first on the targets both answered."""
+    second_score: Interval
+    diff: float
+    """`first_score` − `second_score`, in the unit of the metric."""
+    se: float
+    low: float
+    """Ends of the interval of the difference; NaN if there are too few clusters."""
+    high: float
+    p: float
+    """Two-sided p-value of the difference; NaN if there are too few clusters."""
+    n: int
+    """Number of targets both answered."""
+    n_clusters: int
+    n_effective: int
+    """Number of clusters that the uncertainty rests on, if some count for less."""
+    better: Literal["low", "high"]
+    """Which values of the metric are good."""
+    matters: float
+    """The smallest difference that matters."""
+    level: float
+    unit: str = "question"
+    """What an independent cluster is called."""
+    warning: str | None = None
+    comparisons: int = 1
+    """Number of comparisons that were made together."""
+    p_corrected: float = math.nan
+    """p-value corrected for that number; NaN if it was not."""
+    says: Finding = field(init=False)
+    needed: int | None = field(init=False)
+    """About how many more independent clusters would tell; None if it is decided, or if no number would."""
+    sentence: str = field(init=False)
+    """The verdict in words."""
+
+    def __post_init__(self) -> None:
+        """Decide what may be said."""
+        if self.n_effective < LEAST_CLUSTERS:
+            for name in ("low", "high", "p", "p_corrected"):
+                object.__setattr__(self, name, math.nan)
+        for name, value in (("says", self._says), ("needed", self._needed), ("sentence", self._sentence)):
+            object.__setattr__(self, name, value())
+
+    @classmethod
+    def of(
+        cls,
+        comparison: Comparison,
+        names: tuple[str, str],
+        metric: Metric | str,
+        *,
+        level: float,
+        matters: float | None = None,
+        unit: str = "question",
+    ) -> "Verdict":
+        """Build the verdict on two forecasters from the comparison of their scores."""
+        of = metric_text(metric) if isinstance(metric, str) else metric
+        numbers = {name: getattr(comparison, name) for name in ("diff", "se", "low", "high", "n", "n_clusters")}
+        return cls(
+            first=names[0],
+            second=names[1],
+            metric=of.name,
+            first_score=comparison.first,
+            second_score=comparison.second,
+            p=comparison.p_two_sided,
+            n_effective=comparison.n_effective,
+            better=of.better,
+            matters=of.matters if matters is None else matters,
+            level=level,
+            unit=unit,
+            warning=comparison.warning,
+            **numbers,
+        )
+
+    @property
+    def gain(self) -> float:
+        """The difference with its sign chosen so that positive means the first is better."""
+        return self.diff if self.better == "high" else -self.diff
+
+    @property
+    def interval(self) -> Interval:
+        """The difference with its interval, for charts."""
+        names = ("low", "high", "se", "n_clusters", "n_effective", "warning")
+        return Interval(estimate=self.diff, draws=0, **{name: getattr(self, name) for name in names})
+
+    @property
+    def gain_interval(self) -> Interval:
+        """The gain with its interval."""
+        return self.interval if self.better == "high" else self.interval.times(-1)
+
+    @property
+    def symbol(self) -> str:
+        """A sign for what may be said: ▲ better, ▼ worse, ≈ no difference that matters, ~ chance, ? too few."""
+        return SYMBOLS[self.says]
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of them is better by more than chance."""
+        return self.says in ("better", "worse")
+
+    @property
+    def stars(self) -> str:
+        """*** if p is below 0.001, ** below 0.01, * below 0.05; only where one of them may be called better."""
+        return stars(self.p) if self.decided else ""
+
+    @property
+    def survives(self) -> bool:
+        """Whether it stays decided after correction for the number of comparisons."""
+        return self.decided and not self.p_corrected >= 1 - self.level
+
+    @property
+    def mark(self) -> str:
+        """The stars; † says that it could be chance after correction for the number of comparisons."""
+        return self.stars + "†" * (self.decided and not self.survives)
+
+    @property
+    def decimals(self) -> int:
+        """Decimals that show a tenth of what matters."""
+        shown = metric_text(self.metric).decimals
+        return max(shown, math.ceil(-math.log10(self.matters)) + 1) if 0 < self.matters < 1 else shown
+
+    @property
+    def interval_text(self) -> str:
+        """The interval of the difference in words; empty without one."""
+        if math.isnan(self.low):
+            return ""
+        low, high = signed(self.low, self.decimals), signed(self.high, self.decimals)
+        return f"{100 * self.level:g} % interval {low} to {high}"
+
+    @property
+    def correction_text(self) -> str:
+        """A sentence if it could be chance after correction for the number of comparisons, else nothing."""
+        if not self.decided or self.survives:
+            return ""
+        return (
+            f"Corrected for {plural(self.comparisons, 'comparison')}, it could be chance ({p_text(self.p_corrected)})."
+        )
+
+    def swapped(self) -> "Verdict":
+        """Return the verdict on the second against the first."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            first_score=self.second_score,
+            second_score=self.first_score,
+            diff=-self.diff,
+            low=-self.high,
+            high=-self.low,
+        )
+
+    def _says(self) -> Finding:
+        if self.n_effective < LEAST_CLUSTERS:
+            return "too few to tell"
+        if self._same or max(abs(self.low), abs(self.high)) <= self.matters:
+            return "no difference that matters"
+        if self.low > 0 or self.high < 0:
+            return "better" if self.gain > 0 else "worse"
+        return "could be chance"
+
+    @property
+    def _same(self) -> bool:
+        return not self.diff and not self.low and not self.high
+
+    def _needed(self) -> int | None:
+        if self.says not in ("too few to tell", "could be chance"):
+            return None
+        gain, sd, total = max(abs(self.diff), self.matters), self.se * math.sqrt(self.n_effective), LEAST_CLUSTERS
+        if gain > 0 and sd > 0:
+            # Beyond some ratio the answer is above MOST_NEEDED; solving for it would only take long.
+            total = max(total, questions_needed(gain, sd) if sd < 300 * gain else MOST_NEEDED)
+        return total - self.n_effective if total < MOST_NEEDED else None
+
+    def _sentence(self) -> str:
+        scope = f"on the {plural(self.n, 'target')} both answered"
+        if self.says == "too few to tell":
+            independent = f" are worth {plural(self.n_effective, f'independent {self.unit}')}"
+            few = f"the {plural(self.n, 'target')} both answered{independent}, and {LEAST_CLUSTERS} are the least"
+            return f"Too few to tell {self.first} from {self.second}: {few}{self._wanted('at least')}."
+        if self._same:
+            return f"{self.first} and {self.second} score the same {scope}."
+        by = f"{number(abs(self.diff), self.decimals)} {self._noun}"
+        interval = f"({self.interval_text}{f', {p_text(self.p)}' if self.decided else ''})"
+        if self.decided:
+            says = f"{self.first} is {self.says} than {self.second}"
+            return f"{says} by {by} {interval} {scope}, which is more than chance."
+        if self.says == "could be chance":
+            side = "ahead of" if self.gain >= 0 else "behind"
+            tell = self._wanted("about")
+            return f"{self.first} is {by} {side} {self.second} {interval} {scope}, which could be chance{tell}."
+        least = f"{self.matters:g}{' point' if self._noun.startswith('points') else ''}"
+        return (
+            f"{self.first} and {self.second} do not differ by an amount that matters: "
+            f"{signed(self.diff, self.decimals)} {interval} {scope}, within {least}."
+        )
+
+    @property
+    def _noun(self) -> str:
+        noun = METRIC_NOUNS.get(self.metric) or metric_text(self.metric).label
+        return f"points of {noun}" if self.metric in ("bi", "abi") else f"in {noun}"
+
+    def _wanted(self, about: str) -> str:
+        if self.needed is None or self.needed <= 0:
+            return ""
+        more = f"{self.needed:,} more independent {self.unit}{'s' * (self.needed != 1)}"
+        return f"; {about} {more} {'is' if self.needed == 1 else 'are'} needed"
+
+
+def corrected(verdicts: Sequence[Verdict], correction: Correction = "holm") -> tuple[Verdict, ...]:
+    """Return verdicts that were made together, with p-values corrected for their number."""
+    known = [verdict.p for verdict in verdicts if not math.isnan(verdict.p)]
+    adjust = {"holm": holm, "bh": benjamini_hochberg}.get(correction)
+    if adjust is None or len(known) < 2:
+        return tuple(verdicts)
+    adjusted = adjust([verdict.p for verdict in verdicts]).tolist()
+    return tuple(
+        replace(verdict, p_corrected=p, comparisons=len(known)) for verdict, p in zip(verdicts, adjusted, strict=True)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairComparer:
+    """Compares pairs of forecasters of a table by one metric.
+
+    A verdict depends on the two forecasters and the targets both answered, not on who else is in the table.
+    """
+
+    table: ForecastTable
+    metric: Metric
+    cluster: tuple[str, ...] = ()
+    """Columns whose values are resampled as wholes; see `ScoringOptions.cluster`."""
+    resampling: Resampling = DEFAULT_RESAMPLING
+    matters: float | None = None
+    """The smallest difference that matters; None takes the metric's own."""
+
+    @cached_property
+    def _p(self) -> dict[str, Floats]:
+        return {}
+
+    def _given(self, name: str) -> Floats:
+        if name not in self._p:
+            self._p[name] = self.table.p_of(name)
+        return self._p[name]
+
+    def verdicts(
+        self, pairs: Sequence[tuple[str, str]], group: Mapping[str, str] | None = None, rows: Ints | None = None
+    ) -> list[Verdict]:
+        """Return the verdicts on pairs that share a target, on the targets at `rows` or on all, named `group`.
+
+        Several kinds of questions count equally, each resampled separately.
+        """
+        found = dict[tuple[str, str], Verdict]()
+        for common, members in self._shared(pairs, rows):
+            names = list(dict.fromkeys(name for pair in members for name in pair))
+            columns = np.stack([self._columns(name, common) for name in names], axis=1)
+            places = {(names.index(a), names.index(b)): (a, b) for a, b in members}
+            compared = compare_pairs(
+                columns,
+                list(places),
+                self._design(common),
+                statistic=self.metric.from_sums,
+                resampling=self.resampling,
+                bounds=self.metric.bounds,
+            )
+            for place, comparison in compared.items():
+                pair = places[place]
+                if not math.isnan(comparison.diff):
+                    level = self.resampling.level
+                    verdict = Verdict.of(comparison, pair, self.metric, level=level, matters=self.matters)
+                    found[pair] = replace(verdict, group=group or {})
+        return [found[pair] for pair in pairs if pair in found]
+
+    def _shared(
+        self, pairs: Sequence[tuple[str, str]], rows: Ints | None
+    ) -> Iterator[tuple[Ints, list[tuple[str, str]]]]:
+        """Yield pairs that share the same targets together, with these targets."""
+        shared: dict[bytes, list[tuple[str, str]]] = {}
+        for first, second in pairs:
+            both = np.isfinite(self._given(first)) & np.isfinite(self._given(second))
+            common = np.flatnonzero(both) if rows is None else rows[both[rows]]
+            if len(common):
+                shared.setdefault(common.astype(np.int64).tobytes(), []).append((first, second))
+        for key, members in shared.items():
+            yield np.frombuffer(key, np.int64), members
+
+    def _columns(self, name: str, targets: Ints) -> Floats:
+        rows = metric_rows(self.table, targets, self._given(name)[targets], name, (self.metric.needs,))
+        return self.metric.columns(rows)
+
+    def _design(self, targets: Ints) -> ResamplingDesign:
+        known = self.table.targets
+        several = len(kinds_of(known, targets)) > 1
+        ways = cluster_columns(known, self.cluster, targets)
+        return resampling_design(ways, targets, known.groups["kind"] if several else None)
