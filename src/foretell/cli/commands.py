@@ -17,6 +17,7 @@ from foretell.cli.progress import VIEWS
 from foretell.operations.table import OPERATIONS
 from foretell.plugins import load_object
 from foretell.questions.errors import InputError
+from foretell.report.provenance import command_text, made_by
 from foretell.request import OperationRequest, allowed_names, flags, hints, is_list, plain_type
 
 if TYPE_CHECKING:
@@ -264,17 +265,19 @@ def request_command(
     def called(*, as_json: bool = False, out_files: tuple[Path, ...] = (), **values: Any) -> None:
         request = read_request(kind, values)
         function = load_object(answer) if isinstance(answer, str) else answer
-        with nullcontext({}) if view is None else view() as reporting:
-            result = function(request, **reporting)
-            if iscoroutine(result):
-                from foretell.runs import event_loop
+        # What a service makes, it makes for others, who have commands of their own.
+        with made_by("" if service else command_text(name or "", request, out_files)):
+            with nullcontext({}) if view is None else view() as reporting:
+                result = function(request, **reporting)
+                if iscoroutine(result):
+                    from foretell.runs import event_loop
 
-                # Inline, because every frame between a command and a model is one more to read.
-                with event_loop.runner() as loop:
-                    result = loop.run(result)
-        if result is not None:
-            unasked = (Path(default_file),) if default_file and not as_json else ()
-            show_result(result, as_json=as_json, out=out_files or unasked)
+                    # Inline, because every frame between a command and a model is one more to read.
+                    with event_loop.runner() as loop:
+                        result = loop.run(result)
+            if result is not None:
+                unasked = (Path(default_file),) if default_file and not as_json else ()
+                show_result(result, as_json=as_json, out=out_files or unasked)
 
     params = [field_parameter(field, info) for field, info in kind.model_fields.items()]
     params += [out_option(files, default_file)] if files else []

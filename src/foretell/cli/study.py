@@ -76,11 +76,12 @@ def study_command(chosen: "Study") -> click.Command:
         from foretell.cli.progress import run_progress
         from foretell.operations.studies import run_study, save_study
         from foretell.report.document import write_study
+        from foretell.report.provenance import command_text, made_by
         from foretell.report.terminal import console
         from foretell.runs.settings import load_settings
 
         request = read_request(chosen.options, values)
-        with run_progress() as reporting:
+        with made_by(command_text(f"study {chosen.name}", request, outs)), run_progress() as reporting:
             result = run_study(chosen, request, **reporting)
         for file in result.files:
             Path(file.name).write_text(file.text, encoding="utf-8", newline="")

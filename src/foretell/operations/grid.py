@@ -23,6 +23,7 @@ from foretell.operations.studies import run_study, save_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket
+from foretell.report.provenance import Provenance
 from foretell.report.study import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.executor import RunProgress
@@ -120,7 +121,7 @@ class GridResult(Result):
 
     def to_markdown(self) -> str:
         """The tables as Markdown, or the text of a plan."""
-        return self.study.to_markdown() if self.study is not None else f"{self}\n"
+        return self.study.to_markdown() if self.study is not None else f"{self}\n\n{Provenance.now().to_markdown()}"
 
     def to_html(self) -> str:
         """The tables as a page."""

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -480,6 +479,5 @@ def how_made(store: RunStore, row: RunRow, spent: float) -> tuple[tuple[str, str
         ("spent on the run", dollars(spent)),
         ("note", row.note),
         ("compute it again, free and offline", f"foretell replay {row.id}"),
-        ("made by", f"foretell {version('foretell')}"),
     )
     return tuple(pair for pair in pairs if pair[1])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from foretell.data.untrusted import for_json, for_terminal
 from foretell.questions.codec import plain_data
+from foretell.report.provenance import made_by
 from foretell.report.terminal import TextColumn, console, show_text, text_table
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Result:
 
     lines: ClassVar[str] = ""
     """The field with the rows of the result's table; without one, the result is a single row."""
+    command: str = ""
+    """The command that its pages name, if they are written after the operation has ended."""
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -53,6 +56,9 @@ class Result:
                 return for_terminal(words(self))
 
             cls.__str__ = harmless
+        for name in ("to_html", "to_markdown"):
+            if name in cls.__dict__:
+                setattr(cls, name, _naming_command(cls.__dict__[name]))
 
     def to_dict(self) -> Any:
         """The fields as plain data, unless a result defines something else."""
@@ -98,6 +104,15 @@ class Result:
         text = StringIO()
         self.print(console(file=text, width=80, no_color=True, force_terminal=False))
         return text.getvalue().rstrip("\n")
+
+
+def _naming_command(method: Callable[[Result], str]) -> Callable[[Result], str]:
+    @wraps(method)
+    def written(self: Result) -> str:
+        with made_by(self.command):
+            return method(self)
+
+    return written
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from foretell.operations.score_numbers import NumberScores, interval_text, score
 from foretell.questions.errors import InputError
 from foretell.report.comparison import comparison_study, print_comparison
 from foretell.report.numbers import percent
+from foretell.report.provenance import Provenance
 from foretell.report.study import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
@@ -114,7 +115,7 @@ class ScoreResult(Result):
         """The leaderboard as Markdown."""
         from foretell.report.leaderboard import markdown_board
 
-        return markdown_board(self.board)
+        return f"{markdown_board(self.board)}\n{Provenance.now(self.board.settings).to_markdown()}"
 
     def print(self, console: Console) -> None:
         """The leaderboard, and the details below it."""

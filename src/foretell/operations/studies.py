@@ -30,6 +30,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.report.charts.svg import Chart, chart_of
 from foretell.report.markup import Markup
+from foretell.report.provenance import call_text, command_text, made_by
 from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
 from foretell.request import errors_name_fields
 from foretell.runs import event_loop
@@ -295,7 +296,12 @@ def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None
     """
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
     with errors_name_fields(chosen.options):
-        return run_study(chosen, chosen.options.read(options), inputs=inputs)
+        request = chosen.options.read(options)
+        by_name = isinstance(name, str) and inputs is None
+        given = {} if inputs is None else {"inputs": inputs}
+        call = command_text(f"study {name}", request) if by_name else call_text("study", name, **given, **options)
+        with made_by(call):
+            return run_study(chosen, request, inputs=inputs)
 
 
 def run_study(

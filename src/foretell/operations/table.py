@@ -13,7 +13,9 @@ from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from foretell.operations.requests import asking, data, runs, scoring, setup, tournaments, trees
+from foretell.operations.result import Result
 from foretell.plugins import load_object
+from foretell.report.provenance import command_text, current_command, made_by
 from foretell.request import OperationRequest, errors_name_fields, hints
 
 ROWS = (".json", ".csv", ".parquet")
@@ -172,17 +174,20 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = operation_signature(kind)
-        known = (name for name, words in PYTHON_NAMES.items() if OPERATIONS[words].request is kind)
-        public = next(known, function.__name__)
+        words = next(words for words, one in OPERATIONS.items() if one.request is kind)
+        public = next((name for name, known in PYTHON_NAMES.items() if known == words), function.__name__)
 
         @wraps(function)
         def called(*given: Any, **fields: Any) -> Any:
             if given and isinstance(given[0], kind):
-                return _finished(function(*given, **fields))
+                with made_by(command_text(words, given[0])):
+                    return _finished(function(*given, **fields))
             values = _bound(public, signature, given, fields).arguments
             settings = values.pop("settings", None)
             with errors_name_fields(kind):
-                return _finished(function(kind.read(values), settings))
+                request = kind.read(values)
+                with made_by(command_text(words, request)):
+                    return _finished(function(request, settings))
 
         # `help` and tab completion show what a user can write.
         called.__name__ = called.__qualname__ = public
@@ -194,13 +199,15 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
 
 def _finished(result: Any) -> Any:
-    """Return a result; a coroutine is run to its end first."""
-    if not iscoroutine(result):
-        return result
-    from foretell.runs import event_loop
-    from foretell.runs.event_loop import run_sync
+    """Return a result, which remembers the command; a coroutine is run to its end first."""
+    if iscoroutine(result):
+        from foretell.runs import event_loop
+        from foretell.runs.event_loop import run_sync
 
-    return run_sync(result, event_loop.run)
+        result = run_sync(result, event_loop.run)
+    if isinstance(result, Result):
+        object.__setattr__(result, "command", current_command())
+    return result
 
 
 def operation_signature(kind: type[OperationRequest]) -> Signature:

@@ -32,6 +32,8 @@ from foretell.operations.table import operation
 from foretell.operations.tournament import TournamentMoney
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
+from foretell.report.leaderboard import markdown_board
+from foretell.report.provenance import Provenance
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.outcomes import RunOutcomes, past_of, rates_of
 from foretell.runs.services import open_markets, service_config
@@ -104,7 +106,9 @@ class TournamentResults(Result):
 
     def to_markdown(self) -> str:
         """The leaderboards as Markdown."""
-        return "\n\n".join(f"## {name}\n\n{board.to_markdown()}" for name, board in self.boards.items()) or "no board\n"
+        parts = [f"## {name}\n\n{markdown_board(board.board)}" for name, board in self.boards.items()]
+        settings = next((board.board.settings for board in self.boards.values()), None)
+        return "\n".join([*(parts or ["no board\n"]), Provenance.now(settings).to_markdown()])
 
     def print(self, console: Console) -> None:
         """Your rounds, then the leaderboards."""

@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -502,8 +501,6 @@ def report_facts(path: Path, systematic_error: float = 0.0) -> ReportFacts:
     return ReportFacts(
         file=path.name,
         versions=tuple(read_history(path)),
-        made_at=datetime.now(UTC),
-        program=f"foretell {version('foretell')}",
         systematic_error=systematic_error,
     )
 
@@ -536,7 +533,7 @@ class SignedReport(Result):
             "drivers": [asdict(one) for one in drivers(self.tree)],
             "failures": tree_failures(self.tree),
             "stale": stale_parts(self.tree),
-            "report": self.document.to_markdown(),
+            "report": self.to_markdown(),
         }
 
     def to_html(self) -> str:

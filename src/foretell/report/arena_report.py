@@ -1,7 +1,7 @@
 """The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -18,6 +18,7 @@ from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
 from foretell.report.numbers import CellValue, percent, plural
+from foretell.report.provenance import call_text, current_command, made_by
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, count, table
 from foretell.report.terminal import console
 from foretell.scoring.arena_leaderboard import (
@@ -331,6 +332,8 @@ class ArenaReport:
 
     view: ArenaLeaderboard
     scored: ScoredArena
+    command: str = field(default_factory=current_command, compare=False)
+    """The command or call that made it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -347,6 +350,7 @@ class ArenaReport:
             notes=self.view.notes,
             settings=self.view.settings,
             how_to_read=ARENA_ADVICE,
+            command=self.command,
         )
 
     def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
@@ -383,7 +387,8 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 
     `options` are those of `arena_report`.
     """
-    return arena_report(arena_table_from_prophet_arena(path), **options)
+    with made_by(call_text("score_arena", path, **options)):
+        return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
 def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:

@@ -25,6 +25,7 @@ from foretell.report.html import (
 from foretell.report.markup import Markup, clean, markdown_text, quoted_markdown
 from foretell.report.numbers import CellValue
 from foretell.report.numbers import value_text as value_text
+from foretell.report.provenance import Provenance
 from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.terminal import GAP, distinct, rich_table
 from foretell.scoring.verdict import Verdict
@@ -135,7 +136,7 @@ def markdown_study(study: StudyResult) -> str:
     for one in study.tables:
         parts += markdown_table(one)
     parts += [markdown_text(note) for note in study.notes]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, study.made().to_markdown()])
 
 
 def markdown_table(table: StudyTable) -> list[str]:
@@ -156,7 +157,7 @@ def markdown_table(table: StudyTable) -> list[str]:
 
 def study_page(study: StudyResult) -> str:
     """Return a complete HTML document that needs no network."""
-    return page(study.title, _sections(study), lead=study.text)
+    return page(study.title, _sections(study), lead=study.text, made=study.made())
 
 
 def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
@@ -335,7 +336,7 @@ class ReportDocument:
         for _, heading, blocks in self.sections:
             texts = [text for block in blocks for text in _markdown(block)]
             parts += [f"## {markdown_text(heading)}", *texts] if texts else []
-        return "\n\n".join(parts) + "\n"
+        return "\n\n".join([*parts, Provenance.now().to_markdown()])
 
 
 def _markdown(block: HtmlBlock) -> Iterator[str]:

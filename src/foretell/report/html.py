@@ -19,6 +19,7 @@ from markupsafe import Markup
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import clean, element, markdown
 from foretell.report.numbers import CellValue, column_heading, interval_ends, value_text
+from foretell.report.provenance import Provenance
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
 from foretell.scoring.verdict import Verdict
@@ -135,14 +136,24 @@ def settings_text(value: object) -> str:
     return str(value)
 
 
-def page(title: str, sections: Sequence[Section] = (), *, lead: str = "", notes: Sequence[str] = ()) -> str:
-    """Render a document: a summary, and sections with links to them."""
+def page(
+    title: str,
+    sections: Sequence[Section] = (),
+    *,
+    lead: str = "",
+    notes: Sequence[str] = (),
+    made: Provenance | None = None,
+) -> str:
+    """Render a document: a summary, sections with links to them, and what made it."""
     shown = [section for section in sections if section[2]]
-    return render_page(PLAIN_PAGE, title=title, lead=lead, notes=notes, sections=shown)
+    return render_page(PLAIN_PAGE, made=made, title=title, lead=lead, notes=notes, sections=shown)
 
 
-def render_page(template: str, **values: Any) -> str:
-    """Render a document with its own template. Its content policy allows only its own styles and scripts, by hash."""
+def render_page(template: str, *, made: Provenance | None = None, **values: Any) -> str:
+    """Render a document with its own template, and a footer that says what made it.
+
+    Its content policy allows only its own styles and scripts, by hash.
+    """
     style = colour_variables() + figure_sheet() + static_text("page.css")
     # A page of words alone needs no script.
     bare = template == PLAIN_PAGE and not values.get("sections")
@@ -152,7 +163,8 @@ def render_page(template: str, **values: Any) -> str:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     found = environment().get_template(template)
-    return found.render(style=Markup(style), script=Markup(script), policy=policy, **values)
+    made = made or Provenance.now()
+    return found.render(style=Markup(style), script=Markup(script), policy=policy, made=made, **values)
 
 
 def render_blocks(blocks: Sequence[HtmlBlock]) -> Markup:

@@ -28,6 +28,7 @@ from foretell.report.numbers import (
     percent,
     plural,
 )
+from foretell.report.provenance import Provenance
 from foretell.report.study import (
     RowStyle,
     StudyChart,
@@ -35,6 +36,7 @@ from foretell.report.study import (
     StudyResult,
     StudyTable,
     column,
+    draw_settings,
     table,
     words,
 )
@@ -216,7 +218,7 @@ def leaderboard_page(
     sections, lead = board.sections(anchors), headline(board, anchors)
     reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
-        return page(title, [reading], lead=lead)
+        return page(title, [reading], lead=lead, made=Provenance.now(board.settings))
     first, metrics = sections[0], board.shown_metrics()[1:]
     options = replace(scoring or ScoringOptions(metric=board.metric), by=(), metrics=(), reference=None)
     table = _as_scored(forecasts, board)
@@ -233,7 +235,7 @@ def leaderboard_page(
         ("tables", "Every group", [block for both in zip(headings, more, strict=True) for block in both]),
         reading,
     ]
-    return page(title, parts, lead=lead, notes=[scope(first, board)])
+    return page(title, parts, lead=lead, notes=[scope(first, board)], made=Provenance.now(board.settings))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,7 +359,8 @@ def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
         ("set", "The questions themselves", [HtmlBlock(charts=questions, style="pair")] if questions else []),
         ("sample", "Is the sample like the whole?", _shares(found)),
     ]
-    return page(title or f"Error analysis of {found.forecaster}", sections, lead=error_analysis_lead(found))
+    made = Provenance.now(draw_settings(found.scoring.resampling))
+    return page(title or f"Error analysis of {found.forecaster}", sections, lead=error_analysis_lead(found), made=made)
 
 
 def error_analysis_lead(found: ErrorAnalysis) -> str:

@@ -21,6 +21,7 @@ from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import CellValue as CellValue
+from foretell.report.provenance import Provenance, current_command
 from foretell.scoring.verdict import Verdict, corrected
 
 if TYPE_CHECKING:
@@ -134,11 +135,17 @@ class StudyResult:
     files: tuple[StudyFile, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further plain data for the JSON file, such as every finding of an audit."""
+    command: str = field(default_factory=current_command, compare=False)
+    """The command or call that made it, without secrets; empty if it is not known."""
 
     @property
     def text(self) -> str:
         """All sentences as one text."""
         return " ".join(self.sentences)
+
+    def made(self) -> Provenance:
+        """Return what makes a page of this study now."""
+        return Provenance.now(self.settings, command=self.command)
 
     def table(self, title: str) -> StudyTable:
         """Return the table with this title."""
@@ -213,6 +220,7 @@ class StudyResult:
             "passed": self.passed,
             "files": [one.name for one in self.files],
             "details": plain_data(dict(self.details)),
+            "command": self.command,
         }
 
 
@@ -238,6 +246,7 @@ def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
             cost=Cost(**cost) if cost else None,
             passed=data.get("passed"),
             details=data.get("details", {}),
+            command=str(data.get("command", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the study is damaged: {type(error).__name__} {error}") from None

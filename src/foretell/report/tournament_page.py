@@ -6,6 +6,7 @@ from typing import Any
 
 from foretell.report.html import render_page
 from foretell.report.markup import markdown_text, shorten, web_address
+from foretell.report.provenance import Provenance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ def markdown_summary(day: TournamentDay) -> str:
     skipped = [f"{n} × {reason}" for reason, n in day.skipped.items()]
     for heading, listed in (("Failed:", failed), ("Left out:", skipped), ("", day.notes)):
         lines += ["", *filter(None, [heading]), *(f"- {markdown_text(one)}" for one in listed)] if listed else []
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", Provenance.now().to_markdown()])
 
 
 def _link(text: str, address: str, without: str | None = None) -> str:

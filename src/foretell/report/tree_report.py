@@ -6,7 +6,6 @@ No model writes it: its own words are generated from the numbers, and those of m
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.error_bar import ErrorBar, error_bar, leaf_trials
@@ -164,14 +163,11 @@ _PUBLISHED = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFacts:
-    """What a report says besides the tree: its file, who changed it, and when the report was made."""
+    """What a report says besides the tree: its file and who changed it."""
 
     file: str = "TREE.json"
     """The tree's file as named in commands."""
     versions: Sequence[TreeVersion] = ()
-    made_at: datetime | None = None
-    program: str = ""
-    """Name and version of the program."""
     systematic_error: float = 0.0
     """Standard deviation of the grounder's systematic error."""
 
@@ -459,8 +455,6 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
     below = [tree.nodes[id] for id in leaves(tree)]
     grounders = sorted({one.grounding.grounder for one in below if one.grounding is not None} - {""})
     pairs = [
-        ("report made", facts.made_at.strftime("%Y-%m-%d %H:%M UTC") if facts.made_at is not None else ""),
-        ("by", facts.program),
         ("nothing later is known than", str(tree.as_of) if tree.as_of is not None else ""),
         ("models", ", ".join(models) or "none is on record"),
         ("cost", str(cost) if cost.calls else "none is on record"),

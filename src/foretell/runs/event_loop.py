@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -38,4 +39,4 @@ def run_sync(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]
     except RuntimeError:
         return run(work)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(run, work).result()
+        return pool.submit(copy_context().run, run, work).result()

@@ -5,17 +5,17 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretell.data.clock import CLOCK_VARIABLE, open_clock
 from foretell.data.files import home_folder
 from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, parse_pace
 from foretell.data.pace import ServiceAccess
 from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_limits
 from foretell.plugins import KeyVariables, key_in
-from foretell.questions.as_of import Clock, instant
+from foretell.questions.as_of import Clock
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         series_file=Path(values["FORETELL_SERIES"]) if values.get("FORETELL_SERIES") else None,
         database=values.get("FORETELL_DATABASE_URL") or None,
         limits=parse_limits(values.get("FORETELL_LIMITS", "")),
-        clock=values.get("FORETELL_CLOCK", ""),
+        clock=values.get(CLOCK_VARIABLE, ""),
         contact=read_contact(values.get("FORETELL_CONTACT") or _file_settings(home).get("contact", "")),
         user_agents={service: _header(name) for service, name in agents.items()},
         pace=parse_pace(values.get("FORETELL_PACE", "")),
@@ -180,26 +180,6 @@ def _file_settings(home: Path) -> dict[str, Any]:
         raise InputError(str(error), path=path, hint='write contact = "you@example.org"') from None
 
 
-# What time it is: this machine's clock, or for simulations a file that whoever drives them writes.
-
-CLOCK_FILE_PREFIX = "file:"
-
-
 def clock_of(settings: Settings) -> Clock:
-    """The clock set by FORETELL_CLOCK: `file:PATH` names a file with an ISO time, read again at every use."""
-    if not settings.clock:
-        return lambda: datetime.now(UTC)
-    if not settings.clock.startswith(CLOCK_FILE_PREFIX):
-        raise InputError(f"cannot read the clock {settings.clock!r}", path="FORETELL_CLOCK", hint="write file:PATH")
-    path = Path(settings.clock.removeprefix(CLOCK_FILE_PREFIX))
-
-    def told() -> datetime:
-        try:
-            return instant(path.read_text(encoding="utf-8").strip())
-        except FileNotFoundError:
-            raise InputError("no such file", path=path, hint="FORETELL_CLOCK names it") from None
-        except ValueError as error:
-            raise InputError(str(error), path=path, hint="FORETELL_CLOCK names it") from None
-
-    told()
-    return told
+    """The clock of these settings."""
+    return open_clock(settings.clock)
