@@ -4,9 +4,9 @@ import asyncio
 import json
 import shutil
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
@@ -46,9 +46,15 @@ from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.trace import BeliefRevised
 from foretell.report.arena_report import ArenaReport, arena_report
-from foretell.report.leaderboard import headline
+from foretell.report.charts.svg import Chart
+from foretell.report.charts.timelines import Trajectory, trajectory_plot
+from foretell.report.document import ReportDocument
+from foretell.report.html import HtmlBlock, Section
+from foretell.report.leaderboard import headline, leaderboard_sections
 from foretell.report.numbers import bracket
+from foretell.report.study import StudyColumn, table
 from foretell.report.terminal import show_text
+from foretell.report.tree_report import picture_of
 from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runner import execute_run, prepare_run
@@ -353,64 +359,135 @@ class DemoResult(ScoreResult):
 
     def print(self, console: Console) -> None:
         """Four parts on one screen, and the command that opens them."""
-        for line in self._screen():
-            show_text(console, f"{line}\n")
+        for number, part in enumerate(self.parts(), 1):
+            show_text(console, f"{number}  {part.title}{part.scope}\n")
+            for sentence in part.sentences:
+                show_text(console, fill(sentence, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT) + "\n")
+            show_text(console, "".join(f"{INDENT}{line}\n" for line in part.score_lines()) + "\n")
+        show_text(console, f"Open all of it:  {self.open_with}\n")
 
-    def _screen(self) -> list[str]:
+    def to_html(self) -> str:
+        """The four parts as a page, and the backtest in detail."""
+        return self._document().to_html()
+
+    def to_markdown(self) -> str:
+        """The four parts as Markdown, and the backtest in detail."""
+        return self._document().to_markdown()
+
+    def _document(self) -> ReportDocument:
+        parts = [part.section(number) for number, part in enumerate(self.parts(charts=True), 1)]
+        details = [
+            (anchor, f"Backtest: {title[:1].lower()}{title[1:]}", blocks)
+            for anchor, title, blocks in leaderboard_sections(self.board, self.table)
+        ]
+        lead = (
+            "A backtest on real series, and three examples with made-up data: an agent's research, a tree of claims, "
+            f"and an arena. Open all of it: {self.open_with}"
+        )
+        return ReportDocument(
+            title="What foretell does", lead=lead, sections=[*parts, *details], settings=self.board.settings
+        )
+
+    def parts(self, *, charts: bool = False) -> tuple["DemoPart", ...]:
+        """The four parts, for every form of the result; charts are drawn only if asked for."""
         made, asked = self.example, self.example.backtest.questions
-        targets, series = sum(len(one.targets) for one in asked), len({one.id for one in asked})
+        targets, series = sum(len(question.targets) for question in asked), len({question.id for question in asked})
         agent, root = made.agent, made.tree.nodes[made.tree.root]
         path, p = " → ".join(f"{p:.0%}" for p in agent.path), agent.answer.p["yes"]
-        most = max(sensitivities(made.tree), key=lambda one: abs(one.slope))
-        return [
-            f"1  Backtest: {len(asked)} questions ({targets:,} targets) about {series} real series",
-            *self._board(),
-            "",
-            "2  Agent (example: made-up news, scripted replies)",
-            f"   {agent.answer.question.text}",
-            f"   {path} in its first trial, {p:.0%} of three trials.",
-            f"   The market said {agent.price:.0%} and the answer was {'yes' if agent.outcome else 'no'}: "
-            f"Brier score {(p - agent.outcome) ** 2:.3f}, market {(agent.price - agent.outcome) ** 2:.3f}.",
-            "",
-            "3  Tree (example: made up)",
-            f"   {one_line(root.claim)}",
-            f"   {root.p:.0%} from {len(made.tree.nodes)} claims. Matters most: {one_line(most.claim)}",
-            f"   What if: {made.scenario} Then {made.slow:.0%}.",
-            "",
-            f"4  Arena (example: {self.days} days on a simulated exchange, made-up news)",
-            *_arena_lines(made.arena),
-            "",
-            f"Open all of it:  {self.open_with}",
-        ]
-
-    def _board(self) -> list[str]:
-        rows = [
-            f"   {row.name:12} {bi.estimate:5.1f}  {bracket(bi.low, bi.high, 1)}"
-            for row in self.board.sections()[0].rows
-            if (bi := row.metric("bi")) is not None
-        ]
-        head = "   Brier index (100 is perfect, 50 knows nothing) and its 95 % interval"
-        return [
-            *fill(headline(self.board), WIDTH, initial_indent=INDENT, subsequent_indent=INDENT).split("\n"),
-            head,
-            *rows,
-        ]
+        most = max(sensitivities(made.tree), key=lambda input: abs(input.slope))
+        scores = {row.name: bi for row in self.board.sections()[0].rows if (bi := row.metric("bi")) is not None}
+        study = made.arena.study()
+        place = next(n for n, column in enumerate(study.tables[0].columns) if column.label == "Brier")
+        briers = {row.name: row.values[place] for row in study.tables[0].rows}
+        return (
+            DemoPart(
+                title="Backtest",
+                scope=f": {len(asked)} questions ({targets:,} targets) about {series} real series",
+                sentences=(headline(self.board),),
+                scores=scores,
+                metric="Brier index",
+                caption="Brier index (100 is perfect, 50 knows nothing) and its 95 % interval",
+            ),
+            DemoPart(
+                title="Agent",
+                scope=" (example: made-up news, scripted replies)",
+                sentences=(
+                    agent.answer.question.text,
+                    f"{path} in its first trial, {p:.0%} of three trials.",
+                    f"The market said {agent.price:.0%} and the answer was {'yes' if agent.outcome else 'no'}: "
+                    f"Brier score {(p - agent.outcome) ** 2:.3f}, market {(agent.price - agent.outcome) ** 2:.3f}.",
+                ),
+                chart=_path_chart(agent, p) if charts else None,
+            ),
+            DemoPart(
+                title="Tree",
+                scope=" (example: made up)",
+                sentences=(
+                    one_line(root.claim),
+                    f"{root.p:.0%} from {len(made.tree.nodes)} claims. Matters most: {one_line(most.claim)}",
+                    f"What if: {made.scenario} Then {made.slow:.0%}.",
+                ),
+                chart=picture_of(made.tree) if charts else None,
+            ),
+            DemoPart(
+                title="Arena",
+                scope=f" (example: {self.days} days on a simulated exchange, made-up news)",
+                sentences=(study.sentences[0],),
+                scores={name: brier for name, brier in briers.items() if isinstance(brier, Interval)},
+                metric="Brier score",
+                decimals=3,
+                caption="Brier score (0 is perfect, 0.25 knows nothing) and its 95 % interval",
+            ),
+        )
 
 
 WIDTH, INDENT = 80, "   "
 
 
-def _arena_lines(report: ArenaReport) -> list[str]:
-    """The finding, and the score of every entry."""
-    study = report.study()
-    board = study.tables[0]
-    place = next(n for n, column in enumerate(board.columns) if column.label == "Brier")
-    rows = [
-        f"   {row.name:24} {brier.estimate:.3f}  {bracket(brier.low, brier.high, 3)}"
-        for row in board.rows
-        if isinstance(brier := row.values[place], Interval)
-    ]
-    return [*fill(study.sentences[0], WIDTH, initial_indent=INDENT, subsequent_indent=INDENT).split("\n"), *rows]
+@dataclass(frozen=True, kw_only=True)
+class DemoPart:
+    """One of the four parts of the demo."""
+
+    title: str
+    scope: str
+    """What it is about; follows the title."""
+    sentences: tuple[str, ...]
+    scores: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
+    """Scores by forecaster, best first."""
+    metric: str = ""
+    decimals: int = 1
+    caption: str = ""
+    """What the scores are."""
+    chart: Chart | None = None
+
+    def score_lines(self) -> list[str]:
+        """The scores as lines of text."""
+        if not self.scores:
+            return []
+        width = max(map(len, self.scores))
+        lines = [
+            f"{name:{width}} {score.estimate:6.{self.decimals}f}  {bracket(score.low, score.high, self.decimals)}"
+            for name, score in self.scores.items()
+        ]
+        return [self.caption, *lines]
+
+    def section(self, number: int) -> Section:
+        """The part as a section of a page."""
+        scope = self.scope.strip(" :()")
+        blocks = [HtmlBlock(text=f"{scope[:1].upper()}{scope[1:]}.", style="quiet")]
+        blocks += [HtmlBlock(text=sentence) for sentence in self.sentences]
+        if self.scores:
+            columns = (StudyColumn(label=self.metric, decimals=self.decimals),)
+            rows = [(name, (score,)) for name, score in self.scores.items()]
+            blocks.append(HtmlBlock(table=table(self.metric, "Forecaster", columns, rows, caption=self.caption)))
+        blocks += [] if self.chart is None else [HtmlBlock(charts=[self.chart])]
+        return f"part-{number}", f"{number}. {self.title}", blocks
+
+
+def _path_chart(agent: ExampleAnswer, combined: float) -> Chart:
+    """The belief of the first trial after each step, beside the combined answer and the market."""
+    trial = Trajectory(name="first trial", points=list(enumerate(agent.path)))
+    return trajectory_plot([trial], "Belief after each step", combined=combined, price=agent.price)
 
 
 async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: Tell = lambda _: None) -> DemoResult:
@@ -421,14 +498,13 @@ async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: 
     made = await make_example(home, size, tell)
     resolutions = made.benchmark.questions.resolutions
     result = made.backtest
-    table = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
+    scored = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
     written = {} if request.folder is None else write_backtest(result, resolutions, request.folder)
     scoring = ScoringOptions(by=("source",))
     return DemoResult(
-        board=score_table(table, scoring),
-        table=table,
+        board=score_table(scored, scoring),
+        table=scored,
         scoring=scoring,
-        title="Model-free forecasters on real series",
         example=made,
         days=size.days,
         tables=tuple(written.values()),

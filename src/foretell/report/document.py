@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -325,10 +325,12 @@ class ReportDocument:
     title: str
     lead: str
     sections: Sequence[Section]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of its numbers; `seed` and `draws` are named in the footer."""
 
     def to_html(self) -> str:
         """Return the report as a self-contained HTML page that works without scripts, in dark mode and on paper."""
-        return page(self.title, self.sections, lead=self.lead)
+        return page(self.title, self.sections, lead=self.lead, made=Provenance.now(self.settings))
 
     def to_markdown(self) -> str:
         """Return the report as GitHub-flavoured Markdown, without the charts."""
@@ -336,7 +338,7 @@ class ReportDocument:
         for _, heading, blocks in self.sections:
             texts = [text for block in blocks for text in _markdown(block)]
             parts += [f"## {markdown_text(heading)}", *texts] if texts else []
-        return "\n\n".join([*parts, Provenance.now().to_markdown()])
+        return "\n\n".join([*parts, Provenance.now(self.settings).to_markdown()])
 
 
 def _markdown(block: HtmlBlock) -> Iterator[str]:

@@ -16,7 +16,7 @@ from foretell.report.charts.groups import MOST_ROWS, question_set, score_by_grou
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart
 from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
-from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
+from foretell.report.html import HtmlBlock, Section, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
 from foretell.report.numbers import (
     CellValue,
@@ -198,6 +198,8 @@ CALIBRATION_CAPTION = (
     "are calibrated, a slope below 1 is overconfident. Brier = reliability − resolution + uncertainty, up to ten bins"
 )
 TOP_FEW = 3
+PAGE_METRICS = 4
+"""Metrics beside the board's own that a table has room for on a page 1280 pixels wide."""
 CHARTED = ("source", "horizon", "category", "due")
 """Columns that get a chart if the table has them."""
 
@@ -215,27 +217,54 @@ def leaderboard_page(
 
     `scoring` are the options that made the board, so that charts show the same numbers.
     """
-    sections, lead = board.sections(anchors), headline(board, anchors)
+    groups = board.sections(anchors)
+    return page(
+        title,
+        leaderboard_sections(board, forecasts, anchors=anchors, costs=costs, scoring=scoring),
+        lead=headline(board, anchors),
+        notes=[scope(group, board) for group in groups[:1]],
+        made=Provenance.now(board.settings),
+    )
+
+
+def leaderboard_sections(
+    board: Scoreboard,
+    forecasts: ForecastTable,
+    *,
+    anchors: Collection[str] = ANCHORS,
+    costs: Mapping[str, float] | None = None,
+    scoring: ScoringOptions | None = None,
+) -> list[Section]:
+    """Return the sections of a leaderboard's page: the ranking first, how to read it last."""
+    sections = board.sections(anchors)
     reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
-        return page(title, [reading], lead=lead, made=Provenance.now(board.settings))
-    first, metrics = sections[0], board.shown_metrics()[1:]
+        return [reading]
+    first = sections[0]
     options = replace(scoring or ScoringOptions(metric=board.metric), by=(), metrics=(), reference=None)
     table = _as_scored(forecasts, board)
     subject = _PageInput(board=board, table=table, first=first, anchors=anchors, scoring=options)
-    more = [HtmlBlock(table=board_table(board, section, metrics)) for section in sections[1:]]
-    ranking = HtmlBlock(table=board_table(board, first, metrics))
-    headings = [HtmlBlock(heading=section.title) for section in sections[1:]]
-    parts = [
-        ("ranking", "Ranking", [ranking, HtmlBlock(charts=[_forest(board, first)])]),
+    ranking, *more = _board_blocks(board, first)
+    every = [[HtmlBlock(heading=section.title), *_board_blocks(board, section)] for section in sections[1:]]
+    return [
+        ("ranking", "Ranking", [ranking, HtmlBlock(charts=[_forest(board, first)]), *more]),
         ("pairs", "Who beats whom", _pairs(subject)),
         ("calibration", "Calibration", _calibration(subject)),
         ("groups", "Where it is won and lost", _by_group(subject)),
         ("frontier", "Score for money", _frontier(subject, costs or {})),
-        ("tables", "Every group", [block for both in zip(headings, more, strict=True) for block in both]),
+        ("tables", "Every group", [block for blocks in every for block in blocks]),
         reading,
     ]
-    return page(title, parts, lead=lead, notes=[scope(first, board)], made=Provenance.now(board.settings))
+
+
+def _board_blocks(board: Scoreboard, section: LeaderboardSection) -> list[HtmlBlock]:
+    """Return the table of a group; metrics for which a page is not wide enough follow in a table of their own."""
+    metrics = board.shown_metrics()[1:]
+    tables = [board_table(board, section, metrics[:PAGE_METRICS])]
+    if rest := metrics[PAGE_METRICS:]:
+        more = board_table(board, section, rest)
+        tables.append(replace(more, caption=f"More metrics. {more.caption}"))
+    return [HtmlBlock(table=shown) for shown in tables]
 
 
 @dataclass(frozen=True, kw_only=True)

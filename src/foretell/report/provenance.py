@@ -138,7 +138,13 @@ def command_text(words: str, request: OperationRequest, files: Sequence[Path] = 
         else:
             options += _option(name, info, value)
     options += [word for path in files for word in ("--out", str(path))]
-    return shlex.join(["foretell", *words.split(), *arguments, *options])
+    return " ".join(["foretell", *words.split(), *map(_shell_word, [*arguments, *options])])
+
+
+def _shell_word(word: str) -> str:
+    """Quote a word for the shell; a path in the user's home begins with `~`, because its name is the user's."""
+    home = f"{Path.home()}/"
+    return f"~/{shlex.quote(word.removeprefix(home))}" if word.startswith(home) else shlex.quote(word)
 
 
 def call_text(name: str, *arguments: Any, **options: Any) -> str:

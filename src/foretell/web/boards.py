@@ -21,8 +21,10 @@ from fastapi import Query
 from foretell.arena.score_data import read_arena_table
 from foretell.data.files import write_atomically
 from foretell.metrics.arrays import Bools
+from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_finding, arena_headline, arena_report
+from foretell.report.study import draw_settings
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
@@ -34,6 +36,7 @@ from foretell.web.rendering import TEMPLATES, link_to, render
 CACHED_BOARDS = 24
 """Maximum number of boards kept in memory."""
 BOARD_DRAWS = 500
+BOARD_SETTINGS: Mapping[str, Any] = draw_settings(Resampling(draws=BOARD_DRAWS))
 PATIENCE = 0.3
 """Seconds that a visitor waits for a new board before an older or partial one is shown."""
 LARGE = 100_000

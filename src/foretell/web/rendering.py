@@ -13,6 +13,7 @@ from jinja2 import Environment
 from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
 from foretell.report.markup import sanitise_text
+from foretell.report.provenance import Provenance
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
@@ -109,10 +110,11 @@ def environment() -> Environment:
     return make_environment(TEMPLATES, plain=sanitise_text, filters={**FILTERS, "form_value": form_value})
 
 
-def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any) -> str:
-    """Render the named template with its data."""
+def render(name: str, view: Any, *, visitor: Visitor | None = None, made: Provenance | None = None, **more: Any) -> str:
+    """Render the named template with its data; the footer of a page says what `made` it."""
     visitor = visitor or Visitor()
     values = {
+        "made": made or Provenance.now(),
         "view": view,
         "href": link_to,
         "static": static_address,

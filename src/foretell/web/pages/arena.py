@@ -25,6 +25,7 @@ from foretell.report.comparison import COMPARISON_ADVICE, comparison_study
 from foretell.report.document import study_parts
 from foretell.report.leaderboard import LEADERBOARD_ADVICE, board_study
 from foretell.report.markup import Markup
+from foretell.report.provenance import Provenance
 from foretell.report.study import StudyResult
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
@@ -50,7 +51,7 @@ from foretell.web.arena_pages import (
     listed_events,
     renamed,
 )
-from foretell.web.boards import ArenaFilters
+from foretell.web.boards import BOARD_SETTINGS, ArenaFilters
 from foretell.web.formatting import some
 from foretell.web.rendering import html_page, json_and_page
 from foretell.web.security import TokenRequired, form_of, visitor_of
@@ -131,6 +132,7 @@ def show_board(
         open=here.boards.kept(("open", arena), (*here.boards.state(arena), book.latest()), lambda: coming_up(book)),
         stands=arena_stands(book),
         offer=here.boards.kept(("offer", arena), here.boards.state(arena), lambda: board_offer(book)),
+        made=Provenance.now(BOARD_SETTINGS if made else None),
     )
 
 
@@ -146,7 +148,8 @@ def show_board_part(
     if part not in made.parts:
         raise HTTPException(404, f"the board has no part {part[:80]!r}")
     title, body = made.parts[part]
-    return html_page(request, "arena_part.html", made, arena=arena, title=title, body=Markup(body))
+    footer = Provenance.now(BOARD_SETTINGS)
+    return html_page(request, "arena_part.html", made, made=footer, arena=arena, title=title, body=Markup(body))
 
 
 Find = Annotated[str, Query(max_length=200)]
@@ -275,7 +278,8 @@ def read_entry(entry: Entry) -> dict[str, Any]:
 def show_entry(request: Request, arena: Arena, entry: Entry) -> Response:
     """Show the page of an entry."""
     view, figures = entry
-    return html_page(request, "entry.html", view, arena=arena, figures=figures, finding=entry_finding(view))
+    made = Provenance.now(BOARD_SETTINGS if figures else None)
+    return html_page(request, "entry.html", view, made=made, arena=arena, figures=figures, finding=entry_finding(view))
 
 
 # Comparing two runs, or two entries of an arena.
@@ -324,7 +328,7 @@ def show_comparison(
         "sets": [] if study or arena else _same_sets(here, choices["choices"]),
         "arenas": [] if study or arena else [row["name"] for row in arena_rows(here.store) if row["settled"]],
     }
-    return html_page(request, "compare.html", study, **more)
+    return html_page(request, "compare.html", study, made=study.made() if study else None, **more)
 
 
 def _same_sets(here: WebState, choices: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -419,7 +423,8 @@ def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
         "chosen": set(ids.values()),
         "parts": parts,
     }
-    return html_page(request, "board.html", study, status=422 if reason and own.tables else 200, **more)
+    made, status = study.made() if study else None, 422 if reason and own.tables else 200
+    return html_page(request, "board.html", study, status=status, made=made, **more)
 
 
 def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
@@ -443,7 +448,7 @@ def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
 def _drawn(board: Scoreboard, own: OwnTables) -> tuple[StudyResult, StudyParts]:
     counts = (len(own.runs), "run"), (len(own.tables), "table")
     study = board_study(board, " and ".join(some(number, one) for number, one in counts if number))
-    return study, study_parts(study, LEADERBOARD_ADVICE)
+    return replace(study, settings=board.settings), study_parts(study, LEADERBOARD_ADVICE)
 
 
 def _board(here: WebState, runs: Sequence[str]) -> tuple[Scoreboard, StudyResult, StudyParts]:

@@ -400,4 +400,4 @@ def read_study(study: KeptStudy) -> dict[str, Any]:
 @router.get("/studies/{name}", include_in_schema=False)
 def show_study(request: Request, study: KeptStudy) -> Response:
     """Show the page of a study."""
-    return html_page(request, "study.html", study, parts=study_parts(study))
+    return html_page(request, "study.html", study, parts=study_parts(study), made=study.made())

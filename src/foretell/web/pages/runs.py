@@ -54,6 +54,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.report.leaderboard import run_headline
+from foretell.report.provenance import Provenance
 from foretell.report.run_report import score_figures
 from foretell.request import errors_name_fields, setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
@@ -326,7 +327,8 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
             lambda: {"score_ruler": run_ruler(view["score"]), **score_figures(scores)},
         ),
     }
-    return html_page(request, "run.html", view, status=422 if problem else 200, **more)
+    made = Provenance.now(scores.board.settings if scores.board else None)
+    return html_page(request, "run.html", view, status=422 if problem else 200, made=made, **more)
 
 
 def _wording(answers: Sequence[QuestionAnswer]) -> dict[str, str]:

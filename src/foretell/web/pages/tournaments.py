@@ -9,6 +9,7 @@ from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.tournament_results import TournamentResults, score_tournaments
 from foretell.report.document import study_parts
 from foretell.report.leaderboard import LEADERBOARD_ADVICE, board_study
+from foretell.report.provenance import Provenance
 from foretell.web.rendering import html_page
 from foretell.web.state import CurrentState, WebState
 
@@ -39,4 +40,5 @@ def show_tournaments(request: Request, here: CurrentState) -> Response:
         for platform, result in found.boards.items()
         for study in [board_study(result.board, PLATFORMS.get(platform, platform))]
     ]
-    return html_page(request, "tournaments.html", found, boards=boards, platforms=PLATFORMS)
+    made = Provenance.now(next((result.board.settings for result in found.boards.values()), None))
+    return html_page(request, "tournaments.html", found, made=made, boards=boards, platforms=PLATFORMS)

@@ -36,6 +36,7 @@ from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario, resynthesize
 from foretell.operations.requests.trees import (
     TREE_FORMATS,
+    TreeExportRequest,
     TreeListRequest,
     TreeReportRequest,
     TreeRequest,
@@ -44,6 +45,7 @@ from foretell.operations.requests.trees import (
 from foretell.operations.tree import format_tree, list_trees, prepare_tree, report_facts, report_tree, stored_tree
 from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
+from foretell.report.provenance import command_text, made_by
 from foretell.request import errors_name_fields
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
@@ -222,11 +224,15 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
 def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
     """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report printed by Chromium."""
+    path = tree_path(here.settings, name)
+    # A reader need not know in which folder the trees of this machine are.
     if form == "pdf":
-        return file_response(report_tree(TreeReportRequest(file=tree_path(here.settings, name))), form)
+        with made_by(command_text("tree report", TreeReportRequest(file=Path(path.name)))):
+            return file_response(report_tree(TreeReportRequest(file=path)), form)
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
-    text = format_tree(file, form, report_facts(tree_path(here.settings, name)))
+    with made_by(command_text("tree export", TreeExportRequest.read({"file": path.name, "to": form}))):
+        text = format_tree(file, form, report_facts(path))
     if form == "html":
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="tree.html"'})
     return PlainTextResponse(text)
