@@ -57,6 +57,14 @@ def fresh_logging() -> Iterator[None]:
             logger.setLevel(level)
 
 
+@pytest.fixture
+def fixed_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A clock that stands still, and the minute that it shows in footers."""
+    (tmp_path / "clock").write_text("2026-07-01T09:30:00Z", encoding="utf-8")
+    monkeypatch.setenv("FORETELL_CLOCK", f"file:{tmp_path / 'clock'}")
+    return "2026-07-01 09:30 UTC"
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The directory of real data (ForecastBench rounds, BLF tables, …), or a skip that says where to put it."""

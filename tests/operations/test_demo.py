@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import urllib.request
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,24 @@ def test_demo_shows_all_of_it_on_one_screen_and_its_tables_score(made_example: A
     overall = {s.forecaster: s.metrics["bi"] for s in board.scores if dict(s.group) == {"kind": "overall"}}
     best_other = max(value.estimate for name, value in overall.items() if name != "auto")
     assert overall["auto"].low > best_other
+
+
+def test_the_page_shows_the_four_parts_with_the_words_and_numbers_of_the_terminal(made_example: Any):
+    document = made_example.page.read_text(encoding="utf-8")
+    assert re.findall(r"<h2>(\d\. \w+)</h2>", document) == ["1. Backtest", "2. Agent", "3. Tree", "4. Arena"]
+    told = " ".join(unescape(re.sub(r"<[^>]+>", " ", document)).lower().split())
+    *parts, _ = re.split(r"\n\n", made_example.stdout.rstrip().lower())
+    assert len(parts) == 4
+    for part in parts:
+        heading, rest = part.split("\n", 1)
+        assert re.split(r"[:(] ?", heading, maxsplit=1)[1].rstrip(")") in told
+        for row in re.findall(r"^ +(.+? +[\d.]+  \[.+\])$", rest, re.MULTILINE):
+            assert " ".join(row.split()) in told
+        text = re.sub(r"^ +.+? +[\d.]+  \[.+\]$", "", rest, flags=re.MULTILINE)
+        for sentence in re.split(r"(?<=[.?:]) ", " ".join(text.split())):
+            assert sentence in told
+    assert re.search("made by foretell [0-9.]+ on .* with foretell demo .*--questions 40", told)
+    assert document.count("<svg") > 4
 
 
 def test_the_example_holds_a_scored_backtest_a_trace_a_failure_a_tree_and_an_arena(made_example: Any):

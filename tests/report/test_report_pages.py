@@ -106,6 +106,7 @@ def test_hostile_names_are_shown_not_run(build_table: Callable[..., ForecastTabl
         assert EVIL in said(document)
 
 
+@pytest.mark.usefixtures("fixed_clock")
 def test_a_scored_table_goes_all_the_way(table: ForecastTable) -> None:
     board = score_table(table, QUICK)
     document = leaderboard_page(board, table, "T")

@@ -83,6 +83,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path)
 
 
+@pytest.mark.usefixtures("fixed_clock")
 def test_a_study_survives_json():
     data = json.loads(json.dumps(STUDY.to_dict(), allow_nan=False))
     read = study_from_dict(data)
@@ -126,6 +127,7 @@ def test_what_is_no_study_is_refused(spoilt: dict[str, object]):
         study_from_dict({**STUDY.to_dict(), **spoilt})
 
 
+@pytest.mark.usefixtures("fixed_clock")
 def test_files_of_the_first_schema_are_read():
     new = STUDY.to_dict()
     old = {
@@ -153,6 +155,7 @@ def test_files_of_the_first_schema_are_read():
     assert chart_titles(old) == {"box": "A box"}
 
 
+@pytest.mark.usefixtures("fixed_clock")
 def test_kept_and_opened(settings: Settings):
     assert saved_studies(settings) == []
     folder = save_study(settings, STUDY)

@@ -76,10 +76,12 @@ def test_evidence_is_ranked_by_how_far_it_moved_belief() -> None:
     ]
 
 
+@pytest.mark.usefixtures("fixed_clock")
 def test_the_report_is_the_same_from_every_door(client: TestClient, store: RunStore, settings: Settings) -> None:
     run = StoredRunBuilder(questions=2, trials=2, steps=3).keep(store)
     page = client.get(f"/runs/{run}/{PATH}").text
-    found = foretell.show(run, "own/0000", settings=settings)
+    due = client.get(f"/api/runs/{run}/{PATH}").json()["question"]["due"]
+    found = foretell.show(run, "own/0000", as_of=due, settings=settings)
     for form, text in (("html", found.to_html()), ("md", found.to_markdown())):
         address = next(one for one in re.findall(r'href="([^"]+)"', page) if f"report.{form}" in one)
         answer = client.get(html.unescape(address))

@@ -258,13 +258,12 @@ def leaderboard_sections(
 
 
 def _board_blocks(board: Scoreboard, section: LeaderboardSection) -> list[HtmlBlock]:
-    """Return the table of a group; metrics for which a page is not wide enough follow in a table of their own."""
+    """Return the table of a group; metrics for which a page is not wide enough follow in tables of their own."""
     metrics = board.shown_metrics()[1:]
-    tables = [board_table(board, section, metrics[:PAGE_METRICS])]
-    if rest := metrics[PAGE_METRICS:]:
-        more = board_table(board, section, rest)
-        tables.append(replace(more, caption=f"More metrics. {more.caption}"))
-    return [HtmlBlock(table=shown) for shown in tables]
+    first = board_table(board, section, metrics[:PAGE_METRICS])
+    rest = [metrics[start : start + PAGE_METRICS] for start in range(PAGE_METRICS, len(metrics), PAGE_METRICS)]
+    more = [replace(board_table(board, section, part), caption=f"More metrics. {first.caption}") for part in rest]
+    return [HtmlBlock(table=shown) for shown in (first, *more)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from foretell.report.arena_report import ArenaReport, arena_finding
 from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
 from foretell.report.document import study_parts
+from foretell.report.provenance import Provenance
 from foretell.report.study import StudyResult
 from foretell.request import environment_values
 from foretell.runs.settings import Settings
@@ -400,4 +401,4 @@ def read_study(study: KeptStudy) -> dict[str, Any]:
 @router.get("/studies/{name}", include_in_schema=False)
 def show_study(request: Request, study: KeptStudy) -> Response:
     """Show the page of a study."""
-    return html_page(request, "study.html", study, parts=study_parts(study), made=study.made())
+    return html_page(request, "study.html", study, parts=study_parts(study), made=Provenance.now(study.settings))

@@ -1,0 +1,239 @@
+"""Every report says in its footer what made it, however it was asked for, and no secret is in it."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import closing
+from html import unescape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.scoring.made_standings import arena
+
+import foretell
+from fakes.stored_run import StoredRunBuilder
+from foretell.cli import cli
+from foretell.cli.commands import request_command
+from foretell.operations import OPERATIONS, AskRequest, ScoreRequest, TournamentResults, score
+from foretell.operations.arena import ArenaScores
+from foretell.operations.grid import GridResult
+from foretell.operations.requests.setup import ServeRequest
+from foretell.report import StudyResult, page
+from foretell.report.arena_report import arena_report
+from foretell.report.provenance import Provenance, call_text, command_text, made_by
+from foretell.report.tournament_page import TournamentDay, markdown_summary, tournament_page
+from foretell.runs import RunStore, Settings, load_settings
+from foretell.studies.inputs import StudyOptions
+
+TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
+PROGRAM = f"foretell {version('foretell')}"
+CANARY = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed_clock: str) -> Path:
+    """A folder to work in, with a home of its own, two tables, and a clock that stands still."""
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    outcome = rng.integers(0, 2, 40)
+    lines = [
+        f"{name},q{i},yes,{np.clip(0.5 + skill * (outcome[i] - 0.5) + rng.normal(0, 0.1), 0.01, 0.99):.3f}"
+        for name, skill in (("good", 0.8), ("fair", 0.2))
+        for i in range(40)
+    ]
+    Path("f.csv").write_text("\n".join(["forecaster,question,target,p", *lines]), encoding="utf-8")
+    rows = [f"q{i},yes,{one},{'ab'[i % 2]}" for i, one in enumerate(outcome)]
+    Path("o.csv").write_text("\n".join(["question,target,outcome,source", *rows]), encoding="utf-8")
+    return tmp_path
+
+
+def footer_of(document: str) -> str:
+    """The text of a page's footer."""
+    (found,) = re.findall(r'<footer class="made">(.*?)</footer>', document, re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", "", found)).strip()
+
+
+def run(words: list[str]) -> None:
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+
+
+def of_command(*arguments: str) -> Callable[[str], None]:
+    """Write page.html and page.md, if there is one, with the command as a user runs it."""
+    return lambda words: run([*words.split(), *arguments, *outs(words)])
+
+
+def of_result(make: Callable[[], Any], *arguments: str) -> Callable[[str], None]:
+    """Write them with the command, but for a result that takes long to come by."""
+
+    def write(words: str) -> None:
+        operation = OPERATIONS[words]
+        command = request_command(operation.request, lambda _: make(), name=words, files=operation.files)
+        result = CliRunner().invoke(command, [*arguments, *outs(words)], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+
+    return write
+
+
+def outs(words: str) -> list[str]:
+    suffixes = [suffix for suffix in (".html", ".md") if suffix in OPERATIONS[words].files]
+    return [word for suffix in suffixes for word in ("--out", f"page{suffix}")]
+
+
+def made_board() -> Any:
+    return score.score(ScoreRequest(forecasts=Path("f.csv"), outcomes=Path("o.csv"), draws=200))
+
+
+def kept_run(words: str) -> None:
+    with closing(RunStore(load_settings().store)) as store:
+        made = StoredRunBuilder(questions=1, trials=1, steps=2).keep(store)
+    of_command(made)(words)
+
+
+STUDY = StudyResult(name="grid", title="T", sentences=("It is so.",), tables=(), settings={"draws": 300, "seed": 5})
+PAGES: dict[str, tuple[Callable[[str], None], str]] = {
+    "score": (of_command("-f", "f.csv", "-o", "o.csv", "--by", "source", "--seed", "3"), "seed 3, 2,000 draws"),
+    "errors": (of_command("good", "-f", "f.csv", "-o", "o.csv"), "seed 0, 2,000 draws"),
+    "tree report": (of_command(str(TREE)), ""),
+    "show": (kept_run, ""),
+    "arena score": (of_result(lambda: ArenaScores(report=arena_report(arena(events=40), draws=200)), "a.yaml"), "200"),
+    "grid": (
+        of_result(lambda: GridResult(name="g", planned=(), budget=None, ended={}, study=STUDY), "g.yaml"),
+        "seed 5, 300 draws",
+    ),
+    "tournament results": (
+        of_result(lambda: TournamentResults(entered=(), boards={"forecastbench": made_board()})),
+        "seed 0, 200 draws",
+    ),
+}
+"""Words of a command that writes pages → how to write one, and what its footer says about resampling."""
+
+
+def test_every_command_that_writes_pages_is_tested_here():
+    assert {words for words, one in OPERATIONS.items() if ".html" in one.files} == {*PAGES, "demo"}
+
+
+@pytest.mark.parametrize("words", PAGES)
+def test_pages_and_markdown_say_what_made_them(words: str, folder: Path, fixed_clock: str):
+    write, drawn = PAGES[words]
+    write(words)
+    document = Path("page.html").read_text(encoding="utf-8")
+    told = footer_of(document)
+    assert told.startswith(f"Made by {PROGRAM} on {fixed_clock} with foretell {words}")
+    assert "--out page.html" in told
+    assert drawn in told
+    assert ("draws" in told) == bool(drawn)
+    if ".md" in OPERATIONS[words].files:
+        last = Path("page.md").read_text(encoding="utf-8").rstrip().splitlines()[-1]
+        assert last.replace("`", "") == told
+    write(words)
+    if words != "show":  # Which is another run then.
+        assert Path("page.html").read_text(encoding="utf-8") == document
+
+
+def test_the_command_in_a_footer_makes_the_same_page_again(folder: Path):
+    Path("my tables").mkdir()
+    for name in ("f.csv", "o.csv"):
+        Path(name).rename(Path("my tables") / name)
+    run(
+        ["score", "-f", "my tables/f.csv", "-o", "my tables/o.csv", "--by", "source", "--no-anchors", "--out", "b.html"]
+    )
+    document = Path("b.html").read_text(encoding="utf-8")
+    _, command = footer_of(document).split(" with foretell ")
+    Path("b.html").unlink()
+    run(shlex.split(command.partition(". Intervals")[0]))
+    assert Path("b.html").read_text(encoding="utf-8") == document
+
+
+def test_a_page_written_later_in_python_names_the_call_that_made_its_result(folder: Path):
+    settings = Settings(home=folder / "home")
+    with closing(RunStore(settings.store)) as store:
+        first, second = (StoredRunBuilder(questions=1, trials=n, steps=2).keep(store) for n in (1, 2))
+    results = [foretell.show(one, settings=settings) for one in (first, second)]
+    told = [(footer_of(one.to_html()), one.to_markdown()) for one in results]
+    for run_id, texts in zip((first, second), told, strict=True):
+        assert all(f"foretell show {run_id}" in text for text in texts)
+
+
+def test_a_study_keeps_its_command(folder: Path):
+    command = "foretell study comparison good fair --draws 200 --forecasts f.csv --outcomes o.csv"
+    run([*command.split()[1:], "--out", "s.html", "--out", "s.json"])
+    told = footer_of(Path("s.html").read_text(encoding="utf-8"))
+    assert f"with {command} --out s.html" in told
+    assert "seed 0, 200 draws" in told
+    assert json.loads(Path("s.json").read_text(encoding="utf-8"))["command"].startswith(command)
+    options: Any = {"first": "good", "second": "fair", "forecasts": "f.csv", "outcomes": "o.csv", "draws": 200}
+    assert foretell.study("comparison", **options).command == command
+
+
+def test_a_study_by_an_own_function_names_the_call():
+    def my_study(inputs: Any, options: StudyOptions) -> StudyResult:
+        return StudyResult(name="mine", title="T", sentences=("It is so.",), tables=())
+
+    assert foretell.study(my_study, draws=200).command == "foretell.study(<my_study>, draws=200)"
+
+
+def test_a_page_of_a_tournament_says_what_made_it(fixed_clock: str):
+    day = TournamentDay(
+        tournament="t", account="a", day="2026-07-01", visits=1, rows=(), skipped={}, notes=(), dollars=0, spent=0,
+        budget=None,
+    )  # fmt: skip
+    with made_by("foretell tournament metaculus t"):
+        assert fixed_clock in footer_of(tournament_page(day))
+        assert "`foretell tournament metaculus t`" in markdown_summary(day)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        command_text("serve", ServeRequest(token=CANARY)),
+        call_text("study", "x", api_key=CANARY),
+        command_text("ask", AskRequest(question="Will it?", model=f"openai:m@https://me:{CANARY}@host.example/v1")),
+        f"foretell fetch 'https://{CANARY}@host.example/x'",
+        f"foretell fetch 'https://host.example/x?limit=3&api_key={CANARY}'",
+        f"foretell ask 'Is {CANARY} my key?'",
+    ],
+)
+def test_no_secret_is_in_a_footer(command: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    if "my key" not in command:
+        monkeypatch.delenv("OPENAI_API_KEY")
+    with made_by(command):
+        document, text = page("T"), Provenance.now().to_markdown()
+    assert "•••" in footer_of(document)
+    assert "canary" not in document + text
+
+
+def test_a_token_set_in_the_environment_is_not_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORETELL_TOKEN", CANARY)
+    assert CANARY not in command_text("serve", ServeRequest.read({"port": 8001}))
+
+
+def test_markup_in_a_command_is_text():
+    evil = command_text("ask", AskRequest(question="</code><script>alert(1)</script> `x` [a](http://b.example)"))
+    with made_by(evil):
+        document, text = page("T"), Provenance.now().to_markdown()
+    assert "<script>alert" not in document
+    assert "<script>alert" in unescape(document)
+    assert "with `` foretell ask" in text
+
+
+def test_a_path_in_the_users_home_does_not_name_the_user(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/home/alice")
+    request = ScoreRequest(forecasts=Path("/home/alice/my work/f.csv"), by=("source", "kind"), anchors=False)
+    assert (
+        command_text("score", request)
+        == "foretell score --forecasts ~/'my work/f.csv' --by source --by kind --no-anchors"
+    )
+
+
+def test_outside_any_command_the_footer_names_program_and_date(fixed_clock: str):
+    assert footer_of(page("T")) == f"Made by {PROGRAM} on {fixed_clock}."
+    with made_by("foretell demo"), made_by("foretell score"):
+        assert "foretell demo" in footer_of(page("T"))
