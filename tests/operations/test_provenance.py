@@ -74,7 +74,11 @@ def of_result(make: Callable[[], Any], *arguments: str) -> Callable[[str], None]
 
     def write(words: str) -> None:
         operation = OPERATIONS[words]
-        command = request_command(operation.request, lambda _: make(), name=words, files=operation.files)
+
+        def answer(request: Any) -> Any:
+            return make()
+
+        command = request_command(operation.request, answer, name=words, files=operation.files)
         result = CliRunner().invoke(command, [*arguments, *outs(words)], catch_exceptions=False)
         assert result.exit_code == 0, result.output
 
