@@ -146,11 +146,12 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "audit": "foretell.studies.audit.study:study",
     },
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},
+    "logs": {"inspect": "foretell.inspect_tasks.logs:read_inspect_log"},
 }
 """Kind → name → "module:attribute"."""
 KINDS = (
     *("forecasters", "models", "search_engines", "series", "markets", "settlements", "datasets", "tools"),
-    *("grounders", "synthesis_rules", "combiners", "metrics", "studies", "live_questions"),
+    *("grounders", "synthesis_rules", "combiners", "metrics", "studies", "live_questions", "logs"),
 )
 """All kinds of plug-in. A market names the source of its outcomes in its own entry; `settlements` is for markets whose
 entry names none. The built-in tools and metrics are listed by the packages that use them."""

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from itertools import pairwise
 from textwrap import dedent
@@ -285,6 +285,9 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
     except InputError as error:
         error.problem = name_fields(error.problem, request, titles=titles)
         error.hint = error.hint and name_fields(error.hint, request, titles=titles)
+        error.problems = tuple(
+            replace(one, hint=one.hint and name_fields(one.hint, request, titles=titles)) for one in error.problems
+        )
         if error.column and error.column.startswith("--"):
             flag, *rest = error.column.split()
             error.column = ".".join([_field_of(flag, request)[0], *rest])

@@ -22,7 +22,7 @@ def test_outcomes_of_any_type_become_floats(outcome):
         (lambda: as_probabilities(1.5, "crowd"), "crowd = 1.5 lies outside"),
         (lambda: as_probabilities(["a lot"]), "p must be numbers"),
         (lambda: as_probabilities([np.inf]), "inf lies outside"),
-        (lambda: as_outcomes([0, 1, 0.5]), r"outcome\[2\] = 0.5 is neither 0 nor 1"),
+        (lambda: as_outcomes([0, 1, 1.5]), r"outcome\[2\] = 1.5 lies outside"),
         (lambda: as_weights([1, 2], 3), "weight has length 2, expected 3"),
         (lambda: as_weights([1, -1], 2), r"weight\[1\] = -1.0"),
         (lambda: as_weights([1, np.inf], 2), r"weight\[1\] = inf"),

@@ -57,7 +57,7 @@ BAD_FORECASTS = {
     "text p": ("A,q1,yes,0.2", "A,q1,yes,maybe", "maybe is not a number"),
     "duplicate": ("B,q1,yes,0.4", "A,q1,yes,0.4", "row 3, column target: repeats row 1"),
     "unknown target": ("A,q2,yes,0.9", "A,q2,no,0.9", "row 2, column target: unknown target"),
-    "missing column": ("forecaster,question,target,p", "forecaster,question,target,prob", "column 'p' is missing"),
+    "missing column": ("forecaster,question,target,p", "forecaster,question,target,guess", "column 'p' is missing"),
     "too many values": ("A,q2,yes,0.9", "A,q2,yes,0.9,7", "row 2: the row has 5 values and the header 4"),
     "no name": ("B,q1,yes,0.4", ",q1,yes,0.4", "row 3, column forecaster"),
 }
@@ -74,11 +74,11 @@ def test_bad_forecasts(tmp_path: Path, case: str):
 
 
 BAD_OUTCOMES = {
-    "half": ("q1,yes,0", "q1,yes,0.5", "row 1, column outcome: 0.5 is not an outcome"),
+    "beyond": ("q1,yes,0", "q1,yes,1.5", "row 1, column outcome: 1.5 is not an outcome"),
     "word": ("q2,yes,1", "q2,yes,won", "row 2, column outcome"),
-    "nan": ("q2,yes,1", "q2,yes,nan", "row 2, column outcome"),
+    "percent": ("q2,yes,1", "q2,yes,37", "row 2, column outcome"),
     "duplicate": ("q3,yes,", "q1,yes,1", "row 3, column target: repeats row 1"),
-    "missing column": ("question,target,outcome", "question,target,result", "column 'outcome' is missing"),
+    "missing column": ("question,target,outcome", "question,target,end", "column 'outcome' is missing"),
 }
 
 
@@ -92,9 +92,9 @@ def test_bad_outcomes(tmp_path: Path, case: str):
 
 
 BAD_DATES = {
-    "naive moment": (
-        ["2025-10-26T12:00:00", "2025-10-26T12:00:00"],
-        "row 1, column resolved_on: 2025-10-26T12:00:00 has",
+    "one zone and none": (
+        ["2025-10-26T12:00:00+02:00", "2025-10-26T12:00:00"],
+        "row 2, column resolved_on: 2025-10-26T12:00:00 is in another time zone",
     ),
     "other zone": (["2025-10-26T12:00:00Z", "2025-10-26T12:00:00+02:00"], "row 2, column resolved_on"),
     "day and moment": (["2025-10-26", "2025-10-26T12:00:00Z"], "row 2, column resolved_on"),

@@ -41,12 +41,13 @@ def as_probabilities(p: npt.ArrayLike, name: str = "p") -> Floats:
 
 
 def as_outcomes(y: npt.ArrayLike, name: str = "outcome") -> Floats:
-    """Outcomes as float64 zeros and ones; booleans, integers and floats are accepted.
+    """Outcomes as float64 numbers within [0, 1]; booleans, integers and floats are accepted.
 
-    A question that has not been resolved has no score, so NaN raises instead of being skipped.
+    An outcome between 0 and 1 is the share that came true: what a market paid out for Yes. A question that has not been
+    resolved has no score, so NaN raises instead of being skipped.
     """
     array = as_floats(y, name)
-    reject((array != 0) & (array != 1), array, name, "is neither 0 nor 1")
+    reject((array < 0) | (array > 1), array, name, "lies outside [0, 1]")
     return array
 
 

@@ -47,7 +47,7 @@ def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 
 
 def _separated(x: Floats, outcome: Floats) -> bool:
     """Whether some cut on x splits the outcomes (ties on the cut allowed), or one outcome is absent."""
-    no, yes = x[outcome == 0], x[outcome == 1]
+    no, yes = x[outcome < 1], x[outcome > 0]
     return not len(no) or not len(yes) or no.max() <= yes.min() or yes.max() <= no.min()
 
 

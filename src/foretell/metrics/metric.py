@@ -336,7 +336,15 @@ def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
 
 
 YES_STAKE = _bet_column("yes", lambda rows: RISK_NEUTRAL_BETTOR.stakes(rows.p, *_asks(rows))[0])
-WON_YES = _bet_column("won_yes", lambda rows: np.where(rows.outcome == 1, payoffs(rows), 0.0))
+
+
+def _paid_on_yes(rows: MetricRows) -> Floats:
+    """What the risk-neutral bettor got for Yes: all of the payoff of Yes, or of a share where it bought Yes."""
+    bought = RISK_NEUTRAL_BETTOR.stakes(rows.p, *_asks(rows))[0] == 1
+    return np.where((rows.outcome == 1) | ((rows.outcome > 0) & bought), payoffs(rows), 0.0)
+
+
+WON_YES = _bet_column("won_yes", _paid_on_yes)
 
 
 def _no_side(sums: Floats) -> Floats:

@@ -4,6 +4,7 @@ Pointwise functions return one score per row, in the shape of their input. Each 
 averaged: a mean of Brier or log scores is a score, a mean of Brier indices is not.
 """
 
+from collections.abc import Callable
 from typing import overload
 
 import numpy as np
@@ -70,13 +71,13 @@ def log_score(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -
     """Natural log of the probability given to what happened, ≤ 0, higher is better (Good 1952).
 
     Strictly proper. A forecast that called the outcome impossible scores −inf, unless `floor` lifts the
-    probability of what happened to at least that value.
+    probability of what happened to at least that value. An outcome between 0 and 1 gets the mean of both logs, weighted
+    by it.
 
     >>> log_score([0.5, 1.0], [1, 0], floor=0.01).round(3)
     array([-0.693, -4.605])
     """
-    with np.errstate(divide="ignore"):
-        return np.log(_of_what_happened(p, outcome, floor))
+    return _log_of_what_happened(p, outcome, floor)
 
 
 def metaculus_baseline(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
@@ -87,8 +88,7 @@ def metaculus_baseline(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float
     >>> metaculus_baseline([0.5, 0.25, 1], [1, 1, 1])
     array([   0., -100.,  100.])
     """
-    with np.errstate(divide="ignore"):
-        return 100 * (np.log2(_of_what_happened(p, outcome, floor)) + 1)
+    return 100 * (_log_of_what_happened(p, outcome, floor, np.log2) + 1)
 
 
 def metaculus_baseline_options(p: npt.ArrayLike, happened: npt.ArrayLike) -> Floats:
@@ -128,9 +128,9 @@ def metaculus_peer(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0
     absent = np.isnan(p)
     if absent.all():
         raise ValueError("p holds no forecast: there is nothing to score")
-    given = _of_what_happened(np.where(absent, 0.5, p), np.broadcast_to(outcome, p.shape), floor)
-    reject(given == 0, given, "probability of what happened", "needs a floor above 0")
-    return peer_points(np.where(absent, np.nan, given))
+    log = _log_of_what_happened(np.where(absent, 0.5, p), np.broadcast_to(outcome, p.shape), floor)
+    reject(np.isinf(log), np.exp(log), "probability of what happened", "needs a floor above 0")
+    return peer_points(np.where(absent, np.nan, np.exp(log)))
 
 
 def peer_points(given: Floats) -> Floats:
@@ -160,11 +160,19 @@ def option_columns(happened: npt.ArrayLike, p: Floats) -> npt.NDArray[np.intp]:
     return columns
 
 
-def _of_what_happened(p: npt.ArrayLike, outcome: npt.ArrayLike, floor: float) -> Floats:
+def _log_of_what_happened(
+    p: npt.ArrayLike, outcome: npt.ArrayLike, floor: float, log: Callable[[Floats], Floats] = np.log
+) -> Floats:
     p, outcome = as_pairs(p, outcome)
     if not 0 <= floor < 0.5:
         raise ValueError(f"floor must be within [0, 0.5), it is {floor}")
-    return np.maximum(np.where(outcome == 1, p, 1 - p), floor)
+    with np.errstate(divide="ignore"):
+        given = log(np.maximum(np.where(outcome == 1, p, 1 - p), floor))
+        share = (outcome > 0) & (outcome < 1)
+        if not share.any():
+            return given
+        both = outcome * log(np.maximum(p, floor)) + (1 - outcome) * log(np.maximum(1 - p, floor))
+    return np.where(share, both, given)
 
 
 # Scores of forecasts of a number or of ordered options: CRPS, RPS, pinball, coverage, Metaculus buckets.

@@ -83,7 +83,9 @@ class FitResult(Result):
 
 def fit(request: CalibrateFitRequest) -> FitResult:
     """Fit a rule on forecasts whose outcomes are known."""
-    found = read_examples(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
+    found = read_examples(
+        request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns
+    )
     name, examples = choose_forecaster(found, request.forecaster)
     examples = answered_rows(examples)
     return FitResult(
@@ -111,7 +113,7 @@ class CalibratedForecasts(Result):
 def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
     """Apply a fitted rule to new forecasts; it refuses those it was fitted on."""
     rule = load(request.fitted)
-    found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
+    found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns)
     if isinstance(rule, Ensemble):
         if missing := [name for name in rule.names if name not in found]:
             problem = f"there are no forecasts by {missing[0]!r}, a member of the ensemble"
@@ -161,7 +163,9 @@ class EnsembleResult(FitResult):
 
 def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     """Choose weights for several forecasters; `apply` then combines them."""
-    tables = read_examples(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
+    tables = read_examples(
+        request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns
+    )
     if len(tables) < 2:
         raise InputError("an ensemble needs two forecasters or more", path=request.forecasts, column="forecaster")
     names, rows = side_by_side({name: one.rows for name, one in tables.items()})
@@ -263,7 +267,7 @@ def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
 
 def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
     """Choose the threshold of every forecaster on the validation rows, and judge it on the test rows."""
-    reading = ReadOptions(trials=request.combine, drop_unknown=request.drop_unknown)
+    reading = ReadOptions(trials=request.combine, drop_unknown=request.drop_unknown, columns=request.columns)
     table = read_table(request.forecasts, request.outcomes, reading)
     split = _split(table, request.split)
     parts = tuple(split.mask(name) for name in (request.validation, request.test))

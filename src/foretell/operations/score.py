@@ -40,7 +40,6 @@ from foretell.scoring.long_tables import RunRows, add_tables, run_rows
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, prepared, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ANCHORS, ForecastTable, Labels, with_anchors
-from foretell.scoring.table_input import table_columns
 from foretell.scoring.verdict import Correction, Verdict, corrected
 
 DIFFICULTY = "difficulty"
@@ -158,10 +157,10 @@ DETAIL_NOTE = (
 
 def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResult | NumberScores:
     """Score a table of forecasts against a table of outcomes: probabilities, or quantiles and samples of numbers."""
-    request = with_runs(request, settings)
+    request, notes = with_runs(_with_sources(request), settings)
     if (numbers := score_numbers(request)) is not None:
         return numbers
-    table = _table(request)
+    table = _table(request, notes)
     if DIFFICULTY in request.by and DIFFICULTY not in table.targets.groups:
         table = with_difficulty(table)
     every = tuple(METRICS) if request.metrics == "all" else ()
@@ -181,10 +180,21 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
     )
 
 
+def _with_sources(request: ScoreRequest) -> ScoreRequest:
+    """Put positional files and runs where the options would put them."""
+    if not request.sources:
+        return request
+    files = [Path(one) for one in request.sources if Path(one).suffix or Path(one).exists()]
+    runs = tuple(one for one in request.sources if Path(one) not in files)
+    if files and request.forecasts is not None:
+        raise InputError("a file is given twice", column="--forecasts", hint="leave out -f, or the file before it")
+    forecasts = request.forecasts if not files else files[0] if len(files) == 1 else {str(one): one for one in files}
+    return request.model_copy(update={"sources": (), "forecasts": forecasts, "runs": (*runs, *request.runs)})
+
+
 def trial_variance(request: TablesRequest) -> dict[str, float]:
     """Forecaster with several trials → variance of the hard score between them, averaged over tasks."""
-    reading = ReadOptions(trials="separate", weights=request.weights, drop_unknown=request.drop_unknown)
-    table = read_table(request.forecasts, request.outcomes, reading)
+    table = read_table(request.forecasts, request.outcomes, replace(read_options(request), trials="separate"))
     scores: dict[str, tuple[list[Floats], list[Ints]]] = {}
     for name in table.forecasters:
         rows = table.rows_of(name)
@@ -220,29 +230,35 @@ def scoring_options(request: ScoringRequest) -> ScoringOptions:
 Scoring = TypeVar("Scoring", ScoreRequest, CompareRequest, PlanRequest)
 
 
-def with_runs(request: Scoring, settings: Settings | None = None) -> Scoring:
-    """Add the rows of the request's runs to its tables."""
-    several = isinstance(request.forecasts, Mapping)
-    if not request.runs and not several:
+def with_runs(request: Scoring, settings: Settings | None = None) -> tuple[Scoring, tuple[str, ...]]:
+    """Add the rows of the request's runs to its tables; also returns how the user's own tables were understood."""
+    if not request.runs and not isinstance(request.forecasts, Mapping):
         if request.forecasts is None:
             raise InputError("nothing is given to score", column="--forecasts", hint="-f FILE, or --run RUN")
-        if request.outcomes is None and "outcome" not in table_columns(request.forecasts):
-            hint = "-o FILE, or a column outcome in the forecasts"
-            raise InputError("the outcomes are missing", column="--outcomes", hint=hint)
-        return request
+        return request, ()
     found = RunRows(forecasts=[], combined=[], outcomes=[], names=(), texts={})
     if request.runs:
         # With tables of one's own an outcome may stand there.
         alone = request.outcomes is None and request.forecasts is None
         found = run_rows(settings or load_settings(), request.runs, decided=alone)
-    found = add_tables(found, request.forecasts, request.outcomes)
+    found = add_tables(found, request.forecasts, request.outcomes, request.columns)
     tables = {"forecasts": [*found.forecasts, *found.combined], "outcomes": found.outcomes}
-    return request.model_copy(update={**tables, "runs": (), "drop_unknown": True})
+    return request.model_copy(update={**tables, "runs": (), "drop_unknown": True, "columns": {}}), found.notes
 
 
-def _table(request: TablesRequest) -> ForecastTable:
-    reading = ReadOptions(trials=request.combine, weights=request.weights, drop_unknown=request.drop_unknown)
-    return read_table(request.forecasts, request.outcomes, reading)
+def _table(request: TablesRequest, notes: Sequence[str] = ()) -> ForecastTable:
+    table = read_table(request.forecasts, request.outcomes, read_options(request))
+    return replace(table, notes=(*notes, *table.notes))
+
+
+def read_options(request: TablesRequest) -> ReadOptions:
+    """The request's options for reading tables."""
+    return ReadOptions(
+        trials=request.combine,
+        weights=request.weights,
+        drop_unknown=request.drop_unknown,
+        columns=request.columns,
+    )
 
 
 def _fee(text: str) -> Any:
@@ -301,7 +317,8 @@ def option_scores(table: ForecastTable, resampling: Resampling) -> tuple[OptionS
     targets = table.targets
     _, task = np.unique(targets.askings, return_inverse=True)
     size, happened = np.bincount(task), np.bincount(task, targets.outcome)
-    tasks = np.flatnonzero((size > 1) & (happened == 1))
+    shared = np.bincount(task, (targets.outcome > 0) & (targets.outcome < 1))
+    tasks = np.flatnonzero((size > 1) & (happened == 1) & (shared == 0))
     if not len(tasks):
         return ()
     place = _places(task, tasks, int(size[tasks].max()))
@@ -398,8 +415,8 @@ def compare(request: CompareRequest, settings: Settings | None = None) -> Compar
     others = [name for name in names if name != reference]
     if not others:
         raise InputError("there is nobody to compare with", hint="name two forecasters or more")
-    options = scoring_options(request)
-    table = prepared(_table(with_runs(request, settings)), options, anchors=bool({*names, reference} & set(ANCHORS)))
+    options, anchors = scoring_options(request), bool({*names, reference} & set(ANCHORS))
+    table = prepared(_table(*with_runs(request, settings)), options, anchors=anchors)
     for name in (reference, *others):
         table.require(name)
     pairs = [compare_pair(table, name, reference, options) for name in others]
@@ -493,7 +510,7 @@ class ErrorsResult(Result):
             TextColumn(head="Most wrong about", shrink=24): lambda one: one.title or one.question,
             TextColumn(head="target", shrink=6, drop=2): lambda one: one.target,
             TextColumn(head="p", right=True): lambda one: f"{one.p:.2f}",
-            TextColumn(head="came out", right=True): lambda one: one.outcome,
+            TextColumn(head="came out", right=True): lambda one: f"{one.outcome:g}",
             TextColumn(head="Brier", right=True): lambda one: f"{one.brier:.3f}",
             TextColumn(head="difficulty", right=True, drop=1): lambda one: (
                 f"{self.difficulty.get((one.question, one.target), float('nan')):.3f}"
@@ -580,8 +597,9 @@ def _spread(request: PlanRequest, settings: Settings | None) -> tuple[float, flo
         hint = "give --sd, or two forecasters FIRST SECOND with -f and -o, or with --run"
         raise InputError("the spread is unknown", hint=hint)
     first, second = request.pilot
-    given = with_runs(request, settings)
-    table = read_table(given.forecasts, given.outcomes, ReadOptions(drop_unknown=given.drop_unknown))
+    given, _ = with_runs(request, settings)
+    reading = ReadOptions(drop_unknown=given.drop_unknown, columns=given.columns)
+    table = read_table(given.forecasts, given.outcomes, reading)
     for name in (first, second):
         table.require(name)
     found = pilot_of(table, first, second)

@@ -137,9 +137,7 @@ def _trial_tables(options: TableOptions) -> dict[str, Any]:
             "tables": read_trial_tables(folder, prefix, known),
             "paper": lambda: read_trial_tables(folder, prefix, AS_PUBLISHED),
         }
-    if not options.outcomes:
-        raise InputError("a study needs outcomes", hint="give --outcomes beside --forecasts")
-    return {"tables": read_examples(cast(Path, options.forecasts), options.outcomes)}
+    return {"tables": read_examples(cast(Path, options.forecasts), options.outcomes, columns=options.columns)}
 
 
 # Stored runs.

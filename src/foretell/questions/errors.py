@@ -3,11 +3,35 @@
 import errno
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 SETTINGS_FILES = (".yaml", ".yml", ".json", ".toml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputProblem:
+    """One thing that is wrong with a table, and the rows in which it is."""
+
+    problem: str
+    row: int | None = None
+    """The first of these rows."""
+    column: str | None = None
+    hint: str | None = None
+    count: int = 1
+    """Number of rows."""
+    more: tuple[int, ...] = ()
+    """The next few rows after the first."""
+
+    def text(self) -> str:
+        """The problem, and where else it is."""
+        others = self.count - 1
+        if others < 1:
+            return self.problem
+        rows = ", ".join(map(str, self.more)) + (", …" if others > len(self.more) else "")
+        return f"{self.problem}, and {others:,} more row{'s' * (others > 1)}: {rows}"
 
 
 class InputError(Exception):
@@ -17,9 +41,21 @@ class InputError(Exception):
     f.csv, row 17, column p: 1.2 is outside [0, 1] (write 0.12 for 12 %)
     >>> print(InputError("is not a number", path="run.yaml", column="budget.run"))
     run.yaml, field budget.run: is not a number
+
+    Several problems of one table are listed together, each with its number of rows:
+
+    >>> p = InputProblem(problem="abc is not a number", row=7, column="p", count=3, more=(12, 19))
+    >>> y = InputProblem(problem="won is not an outcome", row=2, column="outcome", hint="write 0 or 1")
+    >>> print(InputError.of((p,), path="f.csv"))
+    f.csv, row 7, column p: abc is not a number, and 2 more rows: 12, 19
+    >>> print(InputError.of((p, y), path="f.csv"))
+    2 problems in f.csv: row 7, column p: abc is not a number, and 2 more rows: 12, 19; row 2, column outcome: won is \
+    not an outcome (write 0 or 1)
     """
 
     exit_code = 2
+    problems: tuple[InputProblem, ...] = ()
+    """Everything that is wrong with the table, if the problem is in its rows."""
 
     def __init__(
         self,
@@ -38,14 +74,31 @@ class InputError(Exception):
         self.hint = hint
         super().__init__(problem)
 
+    @classmethod
+    def of(cls, problems: Sequence[InputProblem], path: str | Path | None = None) -> "InputError":
+        """One error for all problems of a table."""
+        first = problems[0]
+        error = cls(first.problem, path=path, row=first.row, column=first.column, hint=first.hint)
+        error.problems = tuple(problems)
+        return error
+
     def __str__(self) -> str:
         """One line: place, problem, remedy."""
-        place = [str(self.path)] if self.path is not None else []
-        place += [f"row {self.row}"] if self.row is not None else []
-        if self.column is not None:
-            place.append(self.column if self.column.startswith("-") else f"{self._column_word()} {self.column}")
-        text = ": ".join(filter(None, [", ".join(place), self.problem]))
-        return " ".join((text + (f" ({self.hint})" if self.hint else "")).split())
+        path = [] if self.path is None else [str(self.path)]
+        if len(self.problems) > 1:
+            where = f" in {self.path}" if path else ""
+            return f"{len(self.problems)} problems{where}: " + "; ".join(self._line([], one) for one in self.problems)
+        shown = InputProblem(problem=self.problem, row=self.row, column=self.column, hint=self.hint)
+        if self.problems:
+            shown = replace(shown, count=self.problems[0].count, more=self.problems[0].more)
+        return self._line(path, shown)
+
+    def _line(self, place: Sequence[str], one: InputProblem) -> str:
+        where = [*place, *([f"row {one.row}"] if one.row is not None else [])]
+        if one.column is not None:
+            where.append(one.column if one.column.startswith("-") else f"{self._column_word()} {one.column}")
+        text = ": ".join(filter(None, [", ".join(where), one.text()]))
+        return " ".join((text + (f" ({one.hint})" if one.hint else "")).split())
 
     def _column_word(self) -> str:
         """Tables have columns; settings files and requests have fields."""
@@ -55,13 +108,15 @@ class InputError(Exception):
 
     def at(self, *, path: str | Path | None = None, row: int | None = None, column: str | None = None) -> "InputError":
         """The same problem with its location added by a caller that knows the file or the user's spelling."""
-        return InputError(
+        error = InputError(
             self.problem,
             path=self.path or path,
             row=self.row if self.row is not None else row,
             column=column or self.column,
             hint=self.hint,
         )
+        error.problems = self.problems
+        return error
 
 
 def plain_problem(error: Mapping[str, Any]) -> str:

@@ -472,7 +472,7 @@ def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
                 shorten(case.question, 24) if case.title else "",
                 shorten(case.target, 24),
                 case.p,
-                "yes" if case.outcome else "no",
+                {0.0: "no", 1.0: "yes"}.get(case.outcome, f"{case.outcome:g}"),
                 case.brier,
                 case.field,
                 case.price,

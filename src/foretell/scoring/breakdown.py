@@ -289,7 +289,8 @@ class WorstForecast:
     title: str
     """The question's text if the table has one, else empty."""
     p: float
-    outcome: int
+    outcome: float
+    """0 or 1, or the share that was paid out."""
     brier: float
     field: float
     """Mean Brier score of all forecasters on this target, which shows whether it was hard for everyone."""
@@ -396,7 +397,7 @@ def _cases(table: ForecastTable, forecaster: str, rows: Ints) -> tuple[WorstFore
             target=targets.target.names[targets.target.codes[i]],
             title="" if titles is None else titles.names[titles.codes[i]],
             p=float(p[i]),
-            outcome=int(targets.outcome[i]),
+            outcome=float(targets.outcome[i]),
             brier=float((p[i] - targets.outcome[i]) ** 2),
             field=float(total[i] / count[i]),
             price=float(targets.price[i]),

@@ -393,6 +393,14 @@ def _shared_days(targets: Targets, cluster: Ints, rows: Ints) -> str | None:
     return None
 
 
+def known_groups(targets: Targets, by: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns to group by that the table has, and those it does not; raises if it has none of them."""
+    known = tuple(name for name in by if name in targets.groups or name in ("question", "target"))
+    if by and not known:
+        _column(targets, by[0])
+    return known, tuple(name for name in by if name not in known)
+
+
 def _column(targets: Targets, name: str) -> Labels:
     if name in ("question", "target"):
         return targets.question if name == "question" else targets.target

@@ -3,11 +3,13 @@
 `read_table` makes them a `ForecastTable` to score; `read_examples` reads the same join for rules that learn.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -16,15 +18,21 @@ from foretell.data.datasets.question_set import QUARANTINED, quarantine_note
 from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import Days, Examples, Strings, TrialRows
 from foretell.metrics.arrays import Floats, Ints
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, InputProblem
+from foretell.scoring.columns import assign_roles, refuse_unknown_names, what_was_understood
+from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.table import ForecastTable, Labels, Targets
 from foretell.scoring.table_input import (
+    SHOWN_ROWS,
     ColumnArray,
     ColumnArrays,
     ColumnRule,
     InputTable,
     TableSource,
+    broken_columns,
+    broken_rules,
     check_rules,
+    log_reader,
     moment_rules,
     moment_sql,
     open_table,
@@ -36,9 +44,9 @@ from foretell.scoring.table_input import (
     text_rules,
     unit_rules,
 )
+from foretell.scoring.written_values import MOMENT_COLUMNS, read_as_written
 
 PRICE_COLUMNS = ("price", "yes_ask", "no_ask")
-MOMENT_COLUMNS = ("due", "resolved_on")
 RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", QUARANTINED, *PRICE_COLUMNS}
 """Columns with a fixed meaning; all others are labels to group by."""
 HORIZON_EDGES = (7, 30, 90, 180, 365, 1095, 1825, 3650)
@@ -58,30 +66,32 @@ class ReadOptions:
     """Weights if there is no weight column: every target counts once, or every question once (its targets 1/m each)."""
     drop_unknown: bool = False
     """Drop forecasts of targets that the outcomes do not mention, instead of rejecting the file."""
+    columns: ColumnNames = field(default_factory=dict[str, str])
+    """Role → the column that plays it, where its usual names do not tell: {"forecaster": "model", "p": "prob"}."""
 
 
 def read_table(
     forecasts: TableSource, outcomes: TableSource | None = None, reading: ReadOptions | None = None
 ) -> ForecastTable:
-    """Read, check and join both tables. The first problem raises an `InputError` that names file, row and column.
+    """Read, check and join both tables. What is wrong with a table raises one `InputError` that lists all problems.
 
-    Without a table of outcomes, the forecasts must have a column `outcome`, and columns such as price or source.
+    Without a table of outcomes, the forecasts must have a column for the outcome, and columns such as price or source.
+    Columns and values may be written as people usually do (see `foretell.scoring.columns`); the notes of the result
+    then say how they were understood.
     """
     reading = reading or ReadOptions()
-    with (
-        open_duckdb() as con,
-        open_table(forecasts, "forecasts", con) as f,
-        nullcontext(_outcomes_within(f)) if outcomes is None else open_table(outcomes, "outcomes", con) as o,
-    ):
-        _check_outcomes(o)
-        check_forecasts(f)
+    forecasts, outcomes = log_tables(forecasts, outcomes)
+    with open_duckdb() as con, _both_tables(forecasts, outcomes, con, reading.columns) as (f, o):
+        f, o = _checked(f, o, _forecast_rules, _outcome_rules)
+        refuse_repeats(o, {c: o.text(c) for c in ("question", "target", "due") if c in o.types})
         matched = match_forecasts(f, o, separate=reading.trials == "separate", drop_unknown=reading.drop_unknown)
         targets = _read_targets(o, by_question=reading.weights == "question")
         table = ForecastTable(targets=targets, **_pooled(f, matched, as_odds=reading.trials == "logit-mean"))
         quarantined = _quarantined(o)
+        notes = _understood(f, o)
     place = matched["place"]
     unknown, still_open = int(np.ma.getmaskarray(place).sum()), int((np.ma.filled(place, 0) < 0).sum())
-    notes = [quarantine_note(quarantined)] if quarantined else []
+    notes += [quarantine_note(quarantined)] if quarantined else []
     if still_open:
         notes.append(f"Not scored, because the target has not resolved: {_forecasts(still_open)}.")
     if unknown:
@@ -89,6 +99,92 @@ def read_table(
     if len(table.p) < len(place) - unknown - still_open:
         notes.append(f"trials of one forecaster are combined by {reading.trials}")
     return replace(table, notes=tuple(notes))
+
+
+def log_tables(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
+    """The tables inside a log of evaluations, such as Inspect's; other sources stay as they are."""
+    if isinstance(forecasts, str | Path) and outcomes is None and (reader := log_reader(Path(forecasts))) is not None:
+        log = reader(Path(forecasts))
+        return list(log.forecasts), list(log.outcomes)
+    return forecasts, outcomes
+
+
+NEEDED_COLUMNS = ("forecaster", "question", "p")
+
+
+@contextmanager
+def _both_tables(
+    forecasts: TableSource, outcomes: TableSource | None, con: Any, names: ColumnNames, *, answers: bool = True
+) -> Generator[tuple[InputTable, InputTable]]:
+    """Open both tables with the columns under the names of their roles; without outcomes, the forecasts are both.
+
+    With `answers`, one of the tables must have outcomes.
+    """
+    with (
+        open_table(forecasts, "forecasts", con) as f,
+        nullcontext(f) if outcomes is None else open_table(outcomes, "outcomes", con) as o,
+    ):
+        refuse_unknown_names(names, (f, o))
+        if outcomes is None:
+            f = assign_roles(f, (*NEEDED_COLUMNS, *(("outcome",) if answers else ())), names)
+            yield f, f
+        else:
+            f = assign_roles(f, NEEDED_COLUMNS, names)
+            needed = ("question", "outcome") if answers else ("question",)
+            yield f, _for_every_option(f, assign_roles(o, needed, names))
+
+
+def _for_every_option(f: InputTable, o: InputTable) -> InputTable:
+    """Repeat outcomes without a target for each option that the forecasts are about."""
+    if "target" not in o.assumed or "target" in f.assumed:
+        return o
+    f.con.execute(
+        f"""create temp view outcomes_of_options as with options as (
+        select distinct {f.text("question")} as of_question, {f.text("target")} as of_target from {f.table})
+        select * exclude (of_question, of_target) replace (coalesce(of_target, 'yes') as target)
+        from {o.table} left join options on of_question = {o.text("question")}"""
+    )
+    return replace(o, table="outcomes_of_options", assumed={})
+
+
+Rules = Callable[[InputTable], list[ColumnRule]]
+
+
+def _checked(f: InputTable, o: InputTable, of_forecasts: Rules, of_outcomes: Rules) -> tuple[InputTable, InputTable]:
+    """Check both tables, and interpret the columns that are not in canonical form; raise what is left as problems."""
+    if o is not f:
+        return _as_meant(f, of_forecasts), _as_meant(o, of_outcomes)
+    o = _outcomes_within(f)
+    if broken_columns(o, of_outcomes(o)) | broken_columns(f, of_forecasts(f)) or _two_outcomes(f):
+        f = _as_meant(f, lambda table: [*of_outcomes(table), *of_forecasts(table)], always=("outcome",))
+        if (row := _two_outcomes(f)) is not None:
+            problem, hint = "this target has two different outcomes", "give every row of it the same one"
+            where = f.names.get("outcome", "outcome")
+            raise InputError(problem, path=f.name, row=f.line(row), column=where, hint=hint)
+        o = _outcomes_within(f)
+    return f, o
+
+
+def _as_meant(table: InputTable, rules_of: Rules, *, always: Sequence[str] = ()) -> InputTable:
+    """Return the table if it keeps the rules, or else with the columns that do not as people write them."""
+    columns = broken_columns(table, rules_of(table))
+    if not columns:
+        return table
+    table, unclear = read_as_written(table, [c for c in table.columns if c in columns or c in always])
+    named = {problem.column for problem in unclear}
+    broken = [one for one in broken_rules(table, rules_of(table)) if one.column not in named]
+    if problems := list({(one.column, one.problem): one for one in (*unclear, *broken)}.values()):
+        raise InputError.of(sorted(problems, key=lambda one: one.row or 0), path=table.name)
+    return table
+
+
+def _understood(f: InputTable, o: InputTable) -> list[str]:
+    """What had to be interpreted, in a sentence for each table."""
+    return [
+        note
+        for table in ((f,) if o.name == f.name and o.names == f.names else (f, o))
+        for note in what_was_understood(table)
+    ]
 
 
 def _forecasts(n: int) -> str:
@@ -110,42 +206,69 @@ def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, flo
     return dict(rows)
 
 
+def _outcome_key(f: InputTable) -> list[str]:
+    return [c for c in ("question", "target", "due") if c in f.types]
+
+
+def _two_outcomes(f: InputTable) -> int | None:
+    """The first row of a target that has two different outcomes."""
+    key = ", ".join(map(quoted, _outcome_key(f)))
+    query = f"""select min(_row) from {f.table} group by {key} having count(distinct {f.text("outcome")}) > 1"""
+    rows = f.con.execute(f"{query} order by 1 limit 1").fetchall()
+    return rows[0][0] if rows else None
+
+
 def _outcomes_within(f: InputTable) -> InputTable:
     """Extract the outcomes from the table of forecasts, with every target once."""
-    f.require("question", "target", "outcome")
+    key = _outcome_key(f)
     columns = [c for c in f.columns if c not in ("forecaster", "p", "trial")]
-    key = ", ".join(quoted(c) for c in ("question", "target", "due") if c in f.types)
-    others = ", ".join(f"any_value({quoted(c)}) as {quoted(c)}" for c in columns if quoted(c) not in key.split(", "))
-    query = f"""select min(_row) from {f.table} group by {key} having count(distinct {f.text("outcome")}) > 1"""
-    for (row,) in f.con.execute(f"{query} order by 1 limit 1").fetchall():
-        problem = "this target has two different outcomes"
-        hint = "give every row of it the same one"
-        raise InputError(problem, path=f.name, row=f.line(row), column="outcome", hint=hint)
+    others = ", ".join(f"any_value({quoted(c)}) as {quoted(c)}" for c in columns if c not in key)
+    keys = ", ".join(map(quoted, key))
     f.con.execute(
-        f"create temp table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}"
+        f"create or replace temp table outcomes as "
+        f"select min(_row) as _row, {keys}, {others} from {f.table} group by {keys}"
     )
-    return replace(f, table="outcomes", types={"_row": "BIGINT", **{c: f.types[c] for c in columns}})
+    types = {"_row": "BIGINT", **{c: f.types[c] for c in columns}}
+    return replace(f, table="outcomes", types=types, written="", wide=())
 
 
-def _check_outcomes(o: InputTable) -> None:
-    o.require("question", "target", "outcome")
+def _outcome_rules(o: InputTable) -> list[ColumnRule]:
     moments = [c for c in MOMENT_COLUMNS if c in o.types]
     rules = [*text_rules(o, "question", "target"), outcome_rule(o), *optional_rules(o)]
-    check_rules(o, [*rules, *(rule for c in moments for rule in moment_rules(o, c))])
-    refuse_repeats(o, {c: o.text(c) for c in ("question", "target", "due") if c in o.types})
+    return [*rules, *(rule for c in moments for rule in moment_rules(o, c))]
 
 
-def check_forecasts(f: InputTable) -> None:
-    """Check that every row names a forecaster, a question and a target, and has a probability."""
-    f.require("forecaster", "question", "target", "p")
+def _forecast_rules(f: InputTable) -> list[ColumnRule]:
+    """Every row names a forecaster, a question and a target, and has a probability."""
     rules = [*text_rules(f, "forecaster", "question", "target"), *unit_rules(f, "p", optional=False)]
-    check_rules(f, [*rules, *(moment_rules(f, "due") if "due" in f.types else ())])
+    return [*rules, *(moment_rules(f, "due") if "due" in f.types else ())]
 
 
-def check_table(forecasts: TableSource, name: str) -> None:
-    """Check a table of forecasts; problems are reported under its name."""
-    with open_duckdb() as con, open_table(forecasts, "forecasts", con) as table:
-        check_forecasts(replace(table, name=name))
+def table_rows(
+    source: TableSource, name: str, names: ColumnNames | None = None, *, forecasts: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of a table of forecasts or outcomes with canonical columns and values, and what was understood.
+
+    Values are text, and None if they are empty; errors use the given name.
+    """
+    try:
+        with open_duckdb() as con, open_table(source, "given", con) as raw:
+            table = assign_roles(
+                replace(raw, name=name), NEEDED_COLUMNS if forecasts else ("question", "outcome"), names
+            )
+            answers = "outcome" in table.types
+            table = _as_meant(
+                table,
+                lambda t: [*(_outcome_rules(t) if answers else ()), *(_forecast_rules(t) if forecasts else ())],
+            )
+            columns = [c for c in table.columns if c not in table.assumed]
+            values = ", ".join(moment_sql(table, c) if c in MOMENT_COLUMNS else table.text(c) for c in columns)
+            rows = con.execute(f"select {values} from {table.table} order by _row").fetchall()
+            assumed = {role: value for role, value in table.assumed.items() if role == "forecaster"}
+            return [assumed | dict(zip(columns, row, strict=True)) for row in rows], list(what_was_understood(table))
+    except InputError as error:
+        error.path = name
+        raise
 
 
 # The join itself.
@@ -179,10 +302,11 @@ def match_forecasts(
         problem = "the outcomes ask some targets at several due dates, so the forecasts must say which they mean"
         raise InputError(problem, path=f.name, column="due", hint="add a due column to the forecasts")
     name, trial = f.text("forecaster"), f"coalesce({f.text('trial')}, '')" if "trial" in f.types else "''"
+    place = ", min(_column)" if f.wide else ""
     if separate and "trial" in f.types:
         name = f"{name} || '{TRIAL_MARK}' || {trial}"
     f.con.execute(
-        f"create temp table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
+        f"create temp table names as select {name} as name, row_number() over (order by min(_row){place}) - 1 as code "
         f"from {f.table} group by 1"
     )
     keyed = f"""select _row, {name} as name, {f.text("question")} as question, {f.text("target")} as target,
@@ -194,17 +318,24 @@ def match_forecasts(
     )
     unknown = np.ma.getmaskarray(matched["place"])
     if unknown.any() and not drop_unknown:
-        row = int(matched["_row"][unknown].min())
-        query = f"select {f.text('question')}, {f.text('target')} from {f.table} where _row = {row}"
-        question, target = f.con.execute(query).fetchall()[0]
-        raise InputError(
-            f"unknown target: the outcomes have no row for question {question!r}, target {target!r}",
-            path=f.name,
-            row=f.line(row),
-            column="target",
-            hint="give unresolved targets a row with an empty outcome, or drop such forecasts with --drop-unknown",
-        )
+        raise _unknown_target(f, np.unique(np.ma.getdata(matched["_row"])[unknown]).tolist())
     return matched
+
+
+def _unknown_target(f: InputTable, rows: Sequence[int]) -> InputError:
+    query = f"select {f.text('question')}, {f.text('target')} from {f.table} where _row = {rows[0]}"
+    question, target = f.con.execute(query).fetchall()[0]
+    where = "question" if "target" in f.assumed else "target"
+    said = f"question {question!r}" + ("" if "target" in f.assumed else f", target {target!r}")
+    found = InputProblem(
+        problem=f"unknown target: the outcomes have no row for {said}",
+        row=f.line(rows[0]),
+        column=f.names.get(where, where),
+        hint="give unresolved targets a row with an empty outcome, or drop such forecasts with --drop-unknown",
+        count=len(rows),
+        more=tuple(map(f.line, rows[1:SHOWN_ROWS])),
+    )
+    return InputError.of([found], path=f.name)
 
 
 def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -> None:
@@ -290,8 +421,8 @@ def _refuse_same_trial(f: InputTable, row: ColumnArray, pair: ColumnArray, trial
             repeats.append((min(seen[key], int(row[i])), max(seen[key], int(row[i]))))
         seen.setdefault(key, int(row[i]))
     if repeats:
-        key = {c: c for c in ("forecaster", "question", "target", "due", "trial") if c in f.types}
-        raise repeated(f, *min(repeats, key=lambda rows: rows[1]), key)
+        key = [c for c in ("forecaster", "question", "target", "due", "trial") if c in f.types]
+        raise repeated(f, sorted(repeats, key=lambda rows: rows[1]), key)
 
 
 # The columns of the outcomes table as arrays and labels.
@@ -301,7 +432,7 @@ def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
     """Read the resolved targets; without a weight column each counts once, or each question once if `by_question`."""
     texts = [c for c in o.columns if c not in RESERVED_COLUMNS - {"question", "target"}]
     numbers = [c for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
-    where = "from targets where outcome is not null order by _row"
+    where = "from targets where outcome is not null order by _place"
     data = o.fetch(f"select outcome {''.join(', ' + quoted(c) for c in numbers)} {where}")
     n = len(data["outcome"])
     if not n:
@@ -361,17 +492,26 @@ TEXTS = ("source", "subtype", "kind", "cluster", "resolved_on", "category")
 NUMBERS = ("price", "prior", "horizon", "liquidity", "weight", "outcome", "payoff")
 DUE_HINT = "a rule is fitted on what was known before a question was asked: add the day it was asked, e.g. 2025-10-26"
 RESOLVED_HINT = "an answer may be learnt from only after the day it became known: add that day, e.g. 2025-11-02"
+UNDATED = np.datetime64("1970-01-01", "D")
+"""The day of everything in a table without days: nothing was known before anything else."""
 T = TypeVar("T", TrialRows, Examples)
 
 
-def read_examples(forecasts: TableSource, outcomes: TableSource, *, drop_unknown: bool = False) -> dict[str, Examples]:
+def read_examples(
+    forecasts: TableSource,
+    outcomes: TableSource | None = None,
+    *,
+    drop_unknown: bool = False,
+    columns: ColumnNames | None = None,
+    dated: bool = True,
+) -> dict[str, Examples]:
     """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN if it gave no answer.
 
     The outcomes need `due` and `resolved_on`; source, subtype, kind, price, prior, horizon, liquidity, cluster and
-    weight are used if present.
+    weight are used if present. If not `dated`, the two days may be absent, and count as the day `UNDATED`.
     """
-    with _opened(forecasts, outcomes) as (f, o):
-        _check_answers(o)
+    forecasts, outcomes = log_tables(forecasts, outcomes)
+    with _opened(forecasts, outcomes, columns, answers=True, dated=dated) as (f, o):
         matched = match_forecasts(f, o, drop_unknown=drop_unknown)
         facts = _facts(o)
         if not len(facts["question"]):
@@ -387,14 +527,18 @@ def read_examples(forecasts: TableSource, outcomes: TableSource, *, drop_unknown
 
 
 def read_rows(
-    forecasts: TableSource, facts: TableSource | None = None, *, drop_unknown: bool = False
+    forecasts: TableSource,
+    facts: TableSource | None = None,
+    *,
+    drop_unknown: bool = False,
+    columns: ColumnNames | None = None,
 ) -> dict[str, TrialRows]:
     """Every forecaster's trials on all targets, resolved or not, to apply a rule to them.
 
     The attributes of targets (due, source, kind, price, …) are read from `facts`, a table like the outcomes whose
     outcome may be empty or absent; without it, from the columns of the forecasts.
     """
-    with _opened(forecasts, facts) as (f, o):
+    with _opened(forecasts, facts, columns) as (f, o):
         matched = match_forecasts(f, o, drop_unknown=drop_unknown, resolved=False, once=facts is None)
         return _by_forecaster(f, _facts(o), matched)
 
@@ -420,37 +564,52 @@ def answered_rows(examples: T) -> T:
 
 
 @contextmanager
-def _opened(forecasts: TableSource, targets: TableSource | None) -> Generator[tuple[InputTable, InputTable]]:
+def _opened(
+    forecasts: TableSource,
+    targets: TableSource | None,
+    names: ColumnNames | None,
+    *,
+    answers: bool = False,
+    dated: bool = True,
+) -> Generator[tuple[InputTable, InputTable]]:
     """Open and check both tables; without a table of targets, the forecasts serve as both."""
-    with (
-        open_duckdb() as con,
-        open_table(forecasts, "forecasts", con) as f,
-        nullcontext(f) if targets is None else open_table(targets, "outcomes", con) as o,
-    ):
-        o.require("question", "target")
-        if "due" not in o.types:
-            raise InputError("column 'due' is missing", path=o.name, column="due", hint=DUE_HINT)
-        rules = [*text_rules(o, "question", "target"), *optional_rules(o), *moment_rules(o, "due")]
-        undated = f"{o.text('due')} is null"
-        rules.append(ColumnRule(column="due", bad=undated, problem="the value is missing", hint=DUE_HINT))
-        if "prior" in o.types:
-            rules += unit_rules(o, "prior", optional=True)
-        check_rules(o, rules)
+    with open_duckdb() as con, _both_tables(forecasts, targets, con, names or {}, answers=answers) as (f, o):
+        hints = {"due": DUE_HINT} | ({"resolved_on": RESOLVED_HINT} if answers else {})
+        missing = [
+            InputProblem(problem=f"column {column!r} is missing", column=column, hint=hint)
+            for column, hint in hints.items()
+            if dated and column not in o.types
+        ]
+        if missing:
+            raise InputError.of(missing, path=o.name)
+        rules = partial(_example_rules, answers=answers, dated=dated)
+        if targets is None and not answers:
+            f = o = _as_meant(f, lambda table: [*rules(table), *_forecast_rules(table)])
+        else:
+            f, o = _checked(f, o, _forecast_rules, rules)
         if targets is not None:
-            refuse_repeats(o, {c: o.text(c) for c in ("question", "target", "due")})
-        check_forecasts(f)
+            refuse_repeats(o, {c: o.text(c) for c in ("question", "target", "due") if c in o.types})
         key = [c for c in ("forecaster", "question", "target", "due", "trial") if c in f.types]
         refuse_repeats(f, {c: f"coalesce({f.text(c)}, '')" for c in key})
         yield f, o
 
 
-def _check_answers(o: InputTable) -> None:
-    o.require("outcome")
-    if "resolved_on" not in o.types:
-        raise InputError("column 'resolved_on' is missing", path=o.name, column="resolved_on", hint=RESOLVED_HINT)
-    undated = f"{o.text('outcome')} is not null and {o.text('resolved_on')} is null"
-    dated = ColumnRule(column="resolved_on", bad=undated, problem="the outcome has no date", hint=RESOLVED_HINT)
-    check_rules(o, [outcome_rule(o), *moment_rules(o, "resolved_on"), dated])
+def _example_rules(o: InputTable, *, answers: bool, dated: bool) -> list[ColumnRule]:
+    """What a table of targets must hold to learn from it, or to apply what was learnt."""
+    rules = [*text_rules(o, "question", "target"), *optional_rules(o)]
+    rules += [rule for c in MOMENT_COLUMNS if c in o.types for rule in moment_rules(o, c)]
+    if "prior" in o.types:
+        rules += unit_rules(o, "prior", optional=True)
+    if answers:
+        rules.append(outcome_rule(o))
+    if dated:
+        undated = f"{o.text('due')} is null"
+        rules.append(ColumnRule(column="due", bad=undated, problem="the value is missing", hint=DUE_HINT))
+    if dated and answers:
+        undated = f"{o.text('outcome')} is not null and {o.text('resolved_on')} is null"
+        known = ColumnRule(column="resolved_on", bad=undated, problem="the outcome has no date", hint=RESOLVED_HINT)
+        rules.append(known)
+    return rules
 
 
 def _facts(o: InputTable) -> ColumnArrays:
@@ -460,7 +619,10 @@ def _facts(o: InputTable) -> ColumnArrays:
     columns += [
         f"try_cast({quoted(c)} as double) as {quoted(c)}" if c in there else f"null::double as {c}" for c in NUMBERS
     ]
-    return o.fetch(f"select question, target, due, {', '.join(columns)} from targets where _place >= 0 order by _place")
+    due = "due" if "due" in there else "null::varchar as due"
+    return o.fetch(
+        f"select question, target, {due}, {', '.join(columns)} from targets where _place >= 0 order by _place"
+    )
 
 
 def _by_forecaster(f: InputTable, facts: ColumnArrays, matched: ColumnArrays) -> dict[str, TrialRows]:
@@ -519,4 +681,5 @@ def _numbers(column: ColumnArray) -> Floats:
 
 def _days(column: ColumnArray) -> Days:
     """Calendar days (UTC) of times in canonical text."""
-    return np.array([str(value)[:10] for value in np.ma.getdata(column)], dtype="M8[D]")
+    filled = np.ma.filled(column.astype(object), "")
+    return np.array([str(value)[:10] if value else str(UNDATED) for value in filled], dtype="M8[D]")

@@ -27,11 +27,12 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
-from foretell.scoring.join import ReadOptions, check_table, read_table
+from foretell.scoring.join import ReadOptions, log_tables, read_table, table_rows
+from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import BASE_RATE, CROWD, ForecastTable, base_rate
-from foretell.scoring.table_input import TableSource, table_rows
+from foretell.scoring.table_input import TableSource
 from foretell.scoring.verdict import Verdict
 
 Row = dict[str, Any]
@@ -173,6 +174,8 @@ class RunRows:
     """Names of the forecasters, in the order of the runs."""
     texts: Mapping[str, str]
     """Question texts, by question id."""
+    notes: tuple[str, ...] = ()
+    """How the user's own tables were understood."""
 
 
 def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True) -> RunRows:
@@ -203,7 +206,9 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
     return RunRows(forecasts=forecasts, combined=together, outcomes=outcomes, names=tuple(names), texts=texts)
 
 
-def add_tables(found: RunRows, forecasts: TableSource | None, outcomes: TableSource | None) -> RunRows:
+def add_tables(
+    found: RunRows, forecasts: TableSource | None, outcomes: TableSource | None, columns: ColumnNames | None = None
+) -> RunRows:
     """Add the user's own tables to stored runs: a single table, or several by name.
 
     A table of forecasts may leave out what is clear anyway: the target of a question that has only one, and the date of
@@ -223,20 +228,28 @@ def add_tables(found: RunRows, forecasts: TableSource | None, outcomes: TableSou
         elif row.get("outcome") is not None:
             told[key] = told[key] | {"outcome": row["outcome"]}
 
-    for row in () if outcomes is None else table_rows(outcomes, "outcomes"):
-        tell(_filled(row, asked))
-    added, called = list[Row](), {row["forecaster"] for row in found.forecasts}
+    added, notes = list[Row](), list[str]()
+
+    def read(table: TableSource, name: str, *, forecasts: bool) -> list[Row]:
+        rows, understood = table_rows(table, name, columns, forecasts=forecasts)
+        notes.extend(understood)
+        return [_filled(row, asked) for row in rows]
+
+    for row in () if outcomes is None else read(outcomes, "outcomes", forecasts=False):
+        tell(row)
+    called = {row["forecaster"] for row in found.forecasts}
     for name, table in _named_tables(forecasts):
-        own: list[Row] = []
-        for row in table_rows(table, name):
-            full, who = _filled(row, asked), row.get("forecaster", Path(name).stem)
-            full["forecaster"] = f"{who} (table)" if who in called else who
-            own.append({column: full[column] for column in FORECAST_COLUMNS if full.get(column) is not None})
+        own, answers = log_tables(table, None)
+        for row in () if answers is None else read(answers, name, forecasts=False):
+            tell(row)
+        for row in read(own, name, forecasts=True):
+            who = row["forecaster"]
+            full = row | {"forecaster": f"{who} (table)" if who in called else who}
+            added.append({column: full[column] for column in FORECAST_COLUMNS if full.get(column) is not None})
             if "outcome" in full:
                 tell({column: value for column, value in full.items() if column not in ("forecaster", "p", "trial")})
-        check_table([dict.fromkeys(("question", "target", "p")) | row for row in own], name)
-        added += own
-    return replace(found, forecasts=[*found.forecasts, *added], outcomes=list(told.values()))
+    known = [*found.forecasts, *added]
+    return replace(found, forecasts=known, outcomes=list(told.values()), notes=(*found.notes, *notes))
 
 
 FORECAST_COLUMNS = ("forecaster", "question", "target", "due", "trial", "p")
@@ -257,7 +270,7 @@ def _filled(row: Mapping[str, Any], asked: Mapping[str, Sequence[Row]]) -> Row:
             full[column] = values.pop()
     with suppress(ValueError, TypeError, InputError):  # What is no date is refused where tables are checked.
         full["due"] = day_text(full["due"]) if full.get("due") else None
-    return full
+    return full | {"target": full.get("target") or "yes"}
 
 
 def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:

@@ -25,6 +25,7 @@ from foretell.scoring.engine import (
     TargetLayer,
     cluster_columns,
     draw_metrics,
+    known_groups,
     layers_of,
     mean_of_draws,
 )
@@ -138,6 +139,10 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
     """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
     scoring = scoring or ScoringOptions()
     given, table = table, prepared(table, scoring, anchors=scoring.anchors)
+    by, unknown = known_groups(table.targets, scoring.by)
+    if unknown:
+        note = f"Not grouped by {', '.join(unknown)}, because the table has no such column."
+        scoring, table = replace(scoring, by=by), replace(table, notes=(*table.notes, note))
     layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
     drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling, scoring.cluster)

@@ -14,6 +14,7 @@ from foretell.metrics.decisions import decide_tasks
 from foretell.metrics.difficulty import difficulty_anchor, target_difficulty
 from foretell.metrics.metric import LOG_FLOOR, DecisionRows, MetricRows
 from foretell.metrics.returns import FEES, Bettor
+from foretell.metrics.scores import log_score
 from foretell.questions.errors import InputError
 
 OVERALL = "overall"
@@ -262,7 +263,7 @@ class ForecastTable:
 
 
 def _log_given(p: Floats, outcome: Floats) -> Floats:
-    return np.log(np.maximum(np.where(outcome == 1, p, 1 - p), LOG_FLOOR))
+    return log_score(p, outcome, floor=LOG_FLOOR)
 
 
 def metric_rows(

@@ -1,11 +1,11 @@
-"""The rules for each column of the long tables, as SQL conditions that find rows which break them."""
+"""Tables loaded into DuckDB, and the rules for each column as SQL conditions that find rows which break them."""
 
 import json
 import re
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from foretell import plugins
 from foretell.data.datasets.rows import check_lines, jsonl_rows, refuse_binary, text_lines, unreadable_table
 from foretell.data.files import open_duckdb
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, InputProblem
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-# Long tables of forecasts and outcomes, read and checked by DuckDB: one clear line for the first thing wrong.
-
 ColumnArray = npt.NDArray[Any]
 ColumnArrays = dict[str, ColumnArray]
 
 TableSource = str | Path | object
-"""A CSV, Parquet or JSONL file, a data frame or Arrow table, or a list of dictionaries."""
+"""A CSV, Parquet, JSONL or JSON file, a data frame or Arrow table, or a list of dictionaries."""
 
 READERS = {
     # The quotation mark is given: a guess would take one that is never closed for part of a value.
-    ".csv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', parallel=true)",
+    ".csv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', parallel=true{delimiter})",
     ".tsv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', delim='\t')",
+    ".json": "read_json({path}, format='array', maximum_depth=1, sample_size=-1)",
     # Depth 1 keeps every value as its own text: a type guessed here would hide a missing time zone.
     ".jsonl": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".ndjson": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
@@ -52,19 +52,36 @@ class InputTable:
     types: Mapping[str, str]
     padded: bool = False
     """Whether text may be surrounded by blanks, as in hand-written CSV."""
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Role → the source's name of the column, if it is another."""
+    readings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Role → how its values were read, such as percent."""
+    written: str = ""
+    """The table with the values as they were written, if they were interpreted."""
+    wide: tuple[str, ...] = ()
+    """The forecasters of a source with a column for each."""
+    assumed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Role that the source has no column for → its value in all rows: the only forecaster, the target yes."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the source."""
-        return tuple(c for c in self.types if c != "_row")
+        return tuple(c for c in self.types if c not in ("_row", "_column"))
+
+    def value(self, column: str, row: int, place: int = -1) -> str:
+        """The value of a row as it was written; in a wide table, that of the forecaster in this place."""
+        where = f"_row = {row}" + (f" and _column = {place}" if place >= 0 else "")
+        query = f"select {quoted(column)}::varchar from {self.written or self.table} where {where}"
+        value = self.con.execute(query).fetchall()[0][0]
+        return "nothing" if value is None or not str(value).strip() else str(value).strip().strip('"')
 
     def require(self, *columns: str) -> None:
         """Raise if a column is missing."""
         for column in columns:
             if column not in self.types:
                 near = get_close_matches(column, self.columns, n=1)
-                found = f"did you mean {near[0]!r}?" if near else f"found: {', '.join(self.columns)}"
-                raise InputError(f"column {column!r} is missing", path=self.name, column=column, hint=found)
+                hint = f"did you mean {near[0]!r}?" if near else f"found: {', '.join(self.columns)}"
+                raise InputError(f"column {column!r} is missing", path=self.name, column=column, hint=hint)
 
     def text(self, column: str) -> str:
         """Return SQL for the column as trimmed text, with empty read as NULL."""
@@ -120,15 +137,11 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
         yield _from_query(f"{name}_frame", Path(name), name, con)
 
 
-def table_rows(source: TableSource, name: str) -> list[dict[str, str | None]]:
-    """Return the rows of a table, with every value as text and empty as None; errors use the given name."""
-    try:
-        with open_duckdb() as con, open_table(source, "given", con) as table:
-            columns = ", ".join(table.text(column) for column in table.columns)
-            rows = con.execute(f"select {columns} from {table.table} order by _row").fetchall()
-            return [dict(zip(table.columns, row, strict=True)) for row in rows]
-    except InputError as error:
-        raise InputError(error.problem, path=name, row=error.row, column=error.column, hint=error.hint) from None
+def log_reader(path: Path) -> Callable[[Path], Any] | None:
+    """The reader of a log of evaluations, which holds both forecasts and outcomes; None if the file is a table."""
+    if path.suffix == ".eval" or (path.suffix == ".json" and next(text_lines(path), "").lstrip().startswith("{")):
+        return plugins.load("logs", "inspect")
+    return None
 
 
 def table_columns(source: TableSource) -> set[str]:
@@ -159,14 +172,19 @@ def _file_query(path: Path) -> str:
     suffix = Path(path.stem if path.suffix == ".gz" else path).suffix.lower()
     if suffix not in READERS:
         problem = f"cannot read {suffix or 'a file without ending'}"
-        raise InputError(problem, path=path, hint="use .csv, .tsv, .parquet or .jsonl")
+        raise InputError(problem, path=path, hint="use .csv, .tsv, .parquet, .jsonl or .json")
     if path.stat().st_size == 0:
         raise InputError("the file is empty", path=path, hint="it needs a header and at least one row")
     if suffix != ".parquet":
         refuse_binary(path)
+    delimiter = ""
     if suffix in (".csv", ".tsv"):
-        _refuse_repeated_columns(path)
-    return READERS[suffix].format(path="'" + str(path).replace("'", "''") + "'")
+        header = next(text_lines(path), "").rstrip("\r\n")
+        _refuse_repeated_columns(path, header)
+        # A guess from the rows would take decimal commas for delimiters where the header has semicolons only.
+        marks = [mark for mark in ",;\t|" if mark in header]
+        delimiter = f", delim='{marks[0]}'" if len(marks) == 1 else ""
+    return READERS[suffix].format(path="'" + str(path).replace("'", "''") + "'", delimiter=delimiter)
 
 
 def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -> InputTable:
@@ -178,12 +196,7 @@ def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -
         copied, columns = "view", "file_row_number + 1 as _row, * exclude (file_row_number)"
     try:
         con.execute(f"create or replace temp {copied} {table} as select {columns} from {query}")
-        types = _column_types(table, con)
-        if "question" in types and types.keys() & {"p", "outcome"} and not get_close_matches("target", types):
-            # A yes/no question has only one target, so its table need not name it.
-            named = f"create or replace temp view {table} as select {columns}, 'yes' as target from {query}"
-            con.execute(named if copied == "view" else f"alter table {table} add column target varchar default 'yes'")
-            types = _column_types(table, con)
+        types = column_types(table, con)
     except duckdb.Error as error:
         raise unreadable_table(error, path) from None
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
@@ -194,13 +207,13 @@ def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -
     return InputTable(con=con, table=table, name=str(path), types=types, padded=padded)
 
 
-def _column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
+def column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
+    """Column → its type in DuckDB."""
     return {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
 
 
-def _refuse_repeated_columns(path: Path) -> None:
+def _refuse_repeated_columns(path: Path, header: str) -> None:
     """Reject repeated column names: DuckDB renames the second one, and only the file's author knows which is meant."""
-    header = next(text_lines(path), "").rstrip("\r\n")
     names = [name.strip().strip('"') for name in max((header.split(mark) for mark in ",;\t|"), key=len)]
     for name in names:
         if name and names.count(name) > 1:
@@ -228,16 +241,51 @@ class ColumnRule:
     hint: str
 
 
-def check_rules(table: InputTable, rules: list[ColumnRule]) -> None:
-    """Check all rules in one pass; raise for the first that is broken, naming its first bad row."""
-    firsts = ", ".join(f"min(_row) filter (where {rule.bad})" for rule in rules)
-    found = table.con.execute(f"select {firsts} from {table.table}").fetchall()[0]
-    for rule, row in zip(rules, found, strict=True):
-        if row is not None:
-            query = f"select {table.text(rule.column)} from {table.table} where _row = {row}"
-            value = table.con.execute(query).fetchall()[0][0]
-            problem = rule.problem.format(value="nothing" if value is None else value)
-            raise InputError(problem, path=table.name, row=table.line(row), column=rule.column, hint=rule.hint)
+SHOWN_ROWS = 3
+"""How many rows of one problem a message names."""
+
+
+def check_rules(table: InputTable, rules: Sequence[ColumnRule]) -> None:
+    """Check all rules in one pass; raise one error that lists everything that is wrong."""
+    if problems := broken_rules(table, rules):
+        raise InputError.of(problems, path=table.name)
+
+
+def broken_rules(table: InputTable, rules: Sequence[ColumnRule]) -> list[InputProblem]:
+    """Every rule that some row breaks, with its rows; a row counts for the first rule of a column that it breaks."""
+    if not broken_columns(table, rules):
+        return []
+    problems: list[InputProblem] = []
+    for column in dict.fromkeys(rule.column for rule in rules):
+        mine = [rule for rule in rules if rule.column == column]
+        cases = " ".join(f"when {rule.bad} then {i}" for i, rule in enumerate(mine))
+        # Each forecaster of a wide table has a column of its own.
+        place = "_column" if table.wide and column == "p" else "-1"
+        query = f"""with v as (select _row, case {cases} end as broken, {place} as place from {table.table})
+            select broken, place, count(*), min(_row), list_slice(list(_row order by _row), 2, {SHOWN_ROWS}) from v
+            where broken is not null group by broken, place order by min(_row), place"""
+        for i, at, count, row, more in table.con.execute(query).fetchall():
+            rule, where = mine[i], table.wide[at] if at >= 0 else table.names.get(column, column)
+            problems.append(
+                InputProblem(
+                    problem=rule.problem.format(value=table.value(column, row, at)),
+                    row=table.line(row),
+                    column=where,
+                    hint=rule.hint,
+                    count=count,
+                    more=tuple(map(table.line, more)),
+                )
+            )
+    return problems
+
+
+def broken_columns(table: InputTable, rules: Sequence[ColumnRule]) -> set[str]:
+    """The columns with a row that breaks a rule."""
+    if not rules:
+        return set()
+    broken = ", ".join(f"bool_or({rule.bad})" for rule in rules)
+    found = table.con.execute(f"select {broken} from {table.table}").fetchall()[0]
+    return {rule.column for rule, bad in zip(rules, found, strict=True) if bad}
 
 
 def text_rules(table: InputTable, *columns: str) -> Iterator[ColumnRule]:
@@ -263,13 +311,13 @@ def unit_rules(table: InputTable, column: str, *, optional: bool) -> Iterator[Co
 
 
 def outcome_rule(table: InputTable) -> ColumnRule:
-    """Require 0 or 1, or empty for a target known to be unresolved."""
+    """Require a number in [0, 1], or empty for a target known to be unresolved."""
     number, text = table.number("outcome"), table.text("outcome")
     return ColumnRule(
         column="outcome",
-        bad=f"{text} is not null and ({number} is null or isnan({number}) or {number} not in (0, 1))",
+        bad=f"{text} is not null and ({number} is null or isnan({number}) or {number} < 0 or {number} > 1)",
         problem="{value} is not an outcome",
-        hint="write 0 or 1, and leave it empty where the target has not resolved",
+        hint="write 0 or 1, yes or no, or the share that was paid out, and leave it empty where nothing has resolved",
     )
 
 
@@ -350,15 +398,29 @@ def _canonical(at: str) -> str:
 
 
 def refuse_repeats(table: InputTable, key: dict[str, str]) -> None:
-    """Raise if two rows are about the same thing; `key` maps shown column names to SQL."""
+    """Raise if two rows are about the same thing; `key` maps roles to SQL."""
     parts = ", ".join(key.values())
-    query = f"select min(_row), max(_row) from {table.table} group by {parts} having count(*) > 1 order by 1 limit 1"
-    for first, again in table.con.execute(query).fetchall():
-        raise repeated(table, first, again, key)
+    if table.con.execute(f"select 1 from {table.table} group by {parts} having count(*) > 1 limit 1").fetchall():
+        query = f"""select min(_row) over (partition by {parts}) as first, _row from {table.table}
+            qualify row_number() over (partition by {parts} order by _row) > 1 order by _row"""
+        raise repeated(table, table.con.execute(query).fetchall(), list(key))
 
 
-def repeated(table: InputTable, first: int, again: int, key: dict[str, str]) -> InputError:
-    """Return the error for a row that repeats an earlier one."""
-    hint = f"each ({', '.join(key)}) may appear once"
-    problem = f"repeats row {table.line(first)}"
-    return InputError(problem, path=table.name, row=table.line(again), column="target", hint=hint)
+def repeated(table: InputTable, rows: Sequence[tuple[int, int]], key: Sequence[str]) -> InputError:
+    """Return the error for rows that repeat an earlier one: pairs of the earlier row and the repetition."""
+    (first, again), *others = rows
+    named = [role for role in key if role not in table.assumed]
+    hint = f"each ({', '.join(table.names.get(role, role) for role in named)}) may appear once"
+    absent = {"forecaster": "the forecaster", "target": "the option of a question"}
+    for role in (role for role in key if role in table.assumed):
+        hint += f"; if a column names {absent[role]}, say which: --columns {role}=COLUMN"
+    where = "target" if "target" in named else "question"
+    found = InputProblem(
+        problem=f"repeats row {table.line(first)}",
+        row=table.line(again),
+        column=table.names.get(where, where),
+        hint=hint,
+        count=len(rows),
+        more=tuple(table.line(row) for _, row in others[: SHOWN_ROWS - 1]),
+    )
+    return InputError.of([found], path=table.name)

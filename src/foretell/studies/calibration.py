@@ -29,7 +29,8 @@ from foretell.report.study import (
     words,
 )
 from foretell.request import setting
-from foretell.scoring.join import choose_forecaster, read_examples
+from foretell.scoring.join import UNDATED, choose_forecaster, read_examples
+from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 from foretell.scoring.scoreboard import OVERALL
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import (
@@ -75,6 +76,7 @@ from foretell.studies.scores import (
 
 RAW_LINE = "raw (logit mean)"
 SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
+LEARNT_FROM = {"past only": "from the past alone", "question out": "fitted on other questions"}
 QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
 """Protocols with few refits, for methods that would refit without each question on many configurations."""
 CHARTED = ("default", "hierarchical")
@@ -278,9 +280,11 @@ class CalibrationReportOptions(StudyOptions):
     """The forecasts of one forecaster, their outcomes, and the methods to try."""
 
     forecasts: Path = FORECASTS
-    outcomes: Path = setting(
-        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
-    )
+    outcomes: Path | None = setting(
+        None, "Table of outcomes: question, target, outcome, and due and resolved_on if known; forecasts with a column "
+        "outcome need none.", flag="-o/--outcomes", metavar="FILE",
+    )  # fmt: skip
+    columns: RoleColumns = ROLE_COLUMNS
     forecaster: str | None = setting(None, "Which forecaster; required if the table has several.", metavar="NAME")
     drop_unknown: bool = setting(False, "Leave out forecasts whose target is not in the outcomes.")
     methods: tuple[str, ...] = setting(
@@ -297,39 +301,58 @@ def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> St
 
       foretell study calibration-report -f forecasts.csv -o outcomes.csv --out calibration.html
     """
-    configs = read_examples(options.forecasts, options.outcomes, drop_unknown=options.drop_unknown)
+    configs = read_examples(
+        options.forecasts, options.outcomes, drop_unknown=options.drop_unknown, columns=options.columns, dated=False
+    )
     name, examples = choose_forecaster(configs, options.forecaster)
+    undated = [column for column, day in (("due", examples.rows.due), ("resolved_on", examples.known_on))
+               if (day == UNDATED).any()]  # fmt: skip
+    protocols = tuple(one for one in SHORT if not undated or one != "past only")
     report = calibration_report(
         examples,
         methods=options.methods or METHODS,
-        protocols=SHORT,
+        protocols=protocols,
         resampling=options.resampling,
         progress=inputs.progress,
     )
     tables = [protocols_table(report, f"{name}: protocols side by side")]
     if len(groups_of(examples)) > 1:
-        tables.append(kind_table(report, "past only", f"{name}: past only, by kind"))
+        tables.append(kind_table(report, protocols[0], f"{name}: {protocols[0]}, by kind"))
     return StudyResult(
         name="calibration-report",
         title=f"Calibration of {name}",
         sentences=(_report_sentence(report, name),),
         tables=tuple(tables),
         charts=tuple(reliability_charts(report, report.methods[:2])),
-        notes=(*_protocol_notes(SHORT), f"{describe_scope(examples)}."),
+        notes=(
+            *(_undated_note(undated) if undated else ()),
+            *_protocol_notes(protocols),
+            f"{describe_scope(examples)}.",
+        ),
         settings={"forecaster": name, **draw_settings(options.resampling)},
     )
 
 
+def _undated_note(columns: Sequence[str]) -> tuple[str, ...]:
+    missing = " and ".join(columns)
+    return (
+        f"The table does not say for every question {missing}, so it is unknown what was known before what, and nothing "
+        "can be fitted on the past alone. Fitted on other questions, later ones among them, gains look larger than they "
+        f"would have been; add {missing} to see those.",
+    )
+
+
 def _report_sentence(report: CalibrationReport, name: str) -> str:
-    """The gain of the first method when fitted on the past only, and the best method in hindsight."""
-    honest = {method: report.score(method, "past only").verdicts.get(OVERALL) for method in report.methods}
+    """The gain of the first method under the most honest protocol, and the best method in hindsight."""
+    protocol = report.protocols[0]
+    honest = {method: report.score(method, protocol).verdicts.get(OVERALL) for method in report.methods}
     known = {method: gap for method, gap in honest.items() if gap is not None}
     if not known:
         return f"{name}: nothing to compare."
     first = next(iter(known))
-    gain, learnt = known[first], report.judged[first, "past only"].past
+    gain, learnt = known[first], report.judged[first, protocol].past
     sentence = (
-        f"{name}, calibrated by what was known before: {gain.sentence} On average it had learnt from "
+        f"{name}, calibrated {LEARNT_FROM[protocol]}: {gain.sentence} On average it had learnt from "
         f"{plural(round(float(learnt.mean())), 'example')}."
     )
     best = max(known, key=lambda method: known[method].diff)

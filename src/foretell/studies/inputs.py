@@ -25,6 +25,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
 from foretell.request import OperationRequest, setting
+from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
@@ -84,6 +85,7 @@ class TableOptions(StudyOptions):
     outcomes: Path | None = setting(
         None, "Their outcomes, with due and resolved_on.", flag="-o/--outcomes", metavar="FILE"
     )
+    columns: RoleColumns = ROLE_COLUMNS
     runs: tuple[str, ...] = setting(
         (), "Instead of --data: a stored run; may be repeated.", flag="--run", metavar="RUN"
     )

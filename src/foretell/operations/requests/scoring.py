@@ -8,6 +8,7 @@ from pydantic import BeforeValidator
 
 from foretell.operations.requests.asking import ShortText
 from foretell.request import OperationRequest, setting
+from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 
 METRIC_NAMES = "foretell.metrics.metric:METRICS"
 
@@ -24,11 +25,15 @@ def _columns(value: Any) -> Any:
 
 Columns = Annotated[tuple[str, ...], BeforeValidator(_columns)]
 """Names of columns, repeated or separated by commas."""
+
 _FORECASTS: Any = setting(
     help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
 )
 _OUTCOMES: Any = setting(
-    help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
+    None,
+    "Table of outcomes: question, target, outcome, due, resolved_on; forecasts that have these columns need none.",
+    flag="-o/--outcomes",
+    metavar="FILE",
 )
 _DROP_UNKNOWN: Any = setting(False, "Leave out forecasts whose target is not in the outcomes.")
 _FORECASTER: Any = setting(None, "Which forecaster; required if the table has several.", metavar="NAME")
@@ -49,7 +54,9 @@ class TablesRequest(OperationRequest):
         help="Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
     )
     outcomes: Any = setting(
-        help="Table of outcomes: question, target, outcome, and columns to group by.",
+        None,
+        "Table of outcomes: question, target, outcome, and columns to group by; forecasts with a column outcome need "
+        "none.",
         flag="-o/--outcomes",
         metavar="FILE",
     )
@@ -58,6 +65,7 @@ class TablesRequest(OperationRequest):
         "equal", "Without a weight column: count every target once (equal), or every question once (question)."
     )
     drop_unknown: bool = _DROP_UNKNOWN
+    columns: RoleColumns = ROLE_COLUMNS
 
 
 class ScoringRequest(TablesRequest):
@@ -112,16 +120,23 @@ class ScoringRequest(TablesRequest):
 class ScoreRequest(ScoringRequest):
     """Score a table of forecasts against a table of outcomes.
 
-    Tables are CSV, Parquet or JSONL; docs/formats.md describes their columns. Every number comes with an interval from
-    a bootstrap that resamples whole clusters, and with the share of targets that were answered. You can group by any
+    Tables are CSV, Parquet or JSONL, as you have them: columns are recognised by their usual names, and the answer says
+    how they were understood; docs/formats.md describes them. An Inspect log can be scored as it is. Every number comes
+    with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were answered. You can group by any
     column of the outcomes, and by `difficulty`: how hard a question was for everyone.
 
     A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
 
-      foretell score -f forecasts.csv -o outcomes.csv --by source,horizon --out board.html
+      foretell score results.csv --by source --out board.html
+
+      foretell score -f forecasts.csv -o outcomes.csv --columns forecaster=model,p=prob
 
       foretell score --run autumn --run winter -f mine.csv
     """
+
+    sources: tuple[str, ...] = setting(
+        (), "Files of forecasts, or stored runs, to score together.", argument=True, metavar="[FILE_OR_RUN...]"
+    )
 
     metrics: Literal["usual", "all"] = setting(
         "usual",
@@ -186,6 +201,7 @@ class PlanRequest(OperationRequest):
         metavar="RUN",
     )  # fmt: skip
     drop_unknown: bool = _DROP_UNKNOWN
+    columns: RoleColumns = ROLE_COLUMNS
     power: float = setting(0.8, "Probability of detecting the gain.", ge=0.05, le=0.999)
     alpha: float = setting(0.05, "Probability of a false alarm.", ge=0.0001, le=0.5)
 
@@ -194,8 +210,9 @@ class _PastRequest(OperationRequest):
     """Resolved forecasts to learn from."""
 
     forecasts: Path = _FORECASTS
-    outcomes: Path = _OUTCOMES
+    outcomes: Path | None = _OUTCOMES
     drop_unknown: bool = _DROP_UNKNOWN
+    columns: RoleColumns = ROLE_COLUMNS
 
 
 class CalibrateFitRequest(_PastRequest):
@@ -227,6 +244,7 @@ class CalibrateApplyRequest(OperationRequest):
     )
     forecaster: str | None = _FORECASTER
     drop_unknown: bool = _DROP_UNKNOWN
+    columns: RoleColumns = ROLE_COLUMNS
     name: str | None = setting(
         None, "Name of the result (default: the forecaster's name plus calibrated, or ensemble)."
     )

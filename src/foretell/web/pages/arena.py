@@ -32,7 +32,6 @@ from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
 from foretell.scoring.arena_table import arena_as_table
 from foretell.scoring.score import ScoringOptions, compare_pair
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table_input import table_rows
 from foretell.web.arena_board import BOARD_COLUMNS, BoardChoice, arena_stands, board_offer, coming_up
 from foretell.web.arena_pages import (
     EVENTS_PER_PAGE,
@@ -431,13 +430,15 @@ def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
     """Score tables as the command scores files, so that results are the same; errors name the table."""
     with TemporaryDirectory(prefix="foretell-") as folder:
 
-        def rows(place: int, name: str, text: str) -> list[dict[str, str | None]]:
-            path = Path(folder) / f"{place}.csv"
+        def file(place: int, text: str) -> Path:
+            start = text.removeprefix("\ufeff").lstrip()[:1]
+            ending = {"{": "jsonl", "[": "json"}.get(start, "csv")
+            path = Path(folder) / f"{place}.{ending}"
             path.write_text(text.removeprefix("\ufeff"), encoding="utf-8")
-            return table_rows(path, name)
+            return path
 
-        tables = {name: rows(place, name, text) for place, (name, text) in enumerate(own.tables.items())}
-        outcomes = rows(len(tables), "outcomes", own.outcomes) if own.outcomes.strip() else None
+        tables = {name: file(place, text) for place, (name, text) in enumerate(own.tables.items())}
+        outcomes = file(len(tables), own.outcomes) if own.outcomes.strip() else None
         runs = tuple(here.run(one).id for one in dict.fromkeys(own.runs))
         found = score(ScoreRequest(runs=runs, forecasts=tables, outcomes=outcomes), here.settings)
     if not isinstance(found, ScoreResult):

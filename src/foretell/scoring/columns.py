@@ -1,0 +1,291 @@
+"""Which column of a table plays which role: columns are recognised by their usual names, or named by the user.
+
+A table whose required columns have their own names is read as it is. Otherwise columns are renamed in a view, a table
+with one column for each forecaster is turned into a long one, and a note says what was understood.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from foretell.questions.errors import InputError, InputProblem
+from foretell.scoring.role_columns import ColumnNames
+from foretell.scoring.table_input import InputTable, column_types, quoted
+from foretell.scoring.written_values import number_sql, percent_sign_sql
+
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "forecaster": (
+        "forecaster forecaster_name model model_name model_id system bot bot_name method team agent llm predictor",
+        "user username user_name participant author",
+    ),
+    "question": (
+        "question question_id qid market_id event_id claim_id",
+        "id",
+        "event market claim slug ticker",
+        "question_text question_title title",
+    ),
+    "target": ("target target_id option option_id option_name choice outcome_name",),
+    "p": (
+        "p prob probability p_yes prob_yes probability_yes yes_prob yes_probability predicted_probability "
+        "predicted_prob pred_prob forecast_probability prediction predicted forecast",
+    ),
+    "outcome": (
+        "outcome resolution resolved answer resolved_to resolved_value resolution_value result truth ground_truth "
+        "actual actual_outcome final_outcome correct_answer",
+        "y y_true label",
+    ),
+    "due": (
+        "due forecast_date forecast_due_date forecast_time forecasted_at forecasted_on asked asked_on asked_at as_of "
+        "prediction_date predicted_on predicted_at",
+    ),
+    "resolved_on": (
+        "resolved_on resolution_date resolved_at resolved_date resolve_date date_resolved resolution_time settled_at "
+        "settled_on settlement_date",
+        "close_date close_time closed_at closed_on closes end_date",
+    ),
+    "price": (
+        "price market_price market_prob market_probability market_p crowd crowd_price crowd_probability crowd_prob "
+        "community_prediction community_probability",
+    ),
+    "trial": ("trial trial_id epoch attempt repetition replicate",),
+    "source": ("source",),
+    "category": ("category",),
+    "cluster": ("cluster",),
+    "horizon": ("horizon",),
+    "weight": ("weight",),
+}
+"""Role → its usual names, in groups: a name counts only if the table has none of an earlier group."""
+ROLES = (*USUAL_NAMES, "kind", "subtype", "prior", "liquidity", "yes_ask", "no_ask", "payoff")
+"""Every role that the user can name a column for."""
+NOT_FORECASTS = {
+    *("row", "index", "unnamed0", "n", "count", "rank", "year", "month", "week", "day", "days", "hours", "age"),
+    *("volume", "traders", "forecasters", "volume24h", "liquidity", "daysleft", "daystoresolution", "leadtime"),
+    *("kind", "subtype", "prior", "yesask", "noask", "payoff", "quarantined", "split", "fold", "seed"),
+}
+"""Columns of numbers that are never taken for a forecaster."""
+ANY_FORECASTER = "forecast"
+"""Name of the forecaster of a table that neither has a column for it nor is a file."""
+
+
+def plain_name(column: str) -> str:
+    """The name without case, blanks, underscores and other marks.
+
+    >>> plain_name("Question ID"), plain_name("question_id")
+    ('questionid', 'questionid')
+    """
+    return re.sub(r"[^0-9a-zäöüßéèêçñ]", "", column.casefold())
+
+
+def assign_roles(table: InputTable, needed: Sequence[str], given: ColumnNames | None = None) -> InputTable:
+    """Return the table with its columns under the names of their roles.
+
+    Args:
+        table: The table as it was loaded.
+        needed: Roles without which it cannot be used, such as question and outcome.
+        given: Columns that the user named; those that the table does not have are ignored.
+    """
+    named = _named_columns(table, given or {})
+    if not named and all(role in table.types for role in needed):
+        return _with_target(table)
+    roles, problems = _recognised(table, named)
+    wide: tuple[str, ...] = tuple(named.get("p", ())) if len(named.get("p", ())) > 1 else ()
+    if "p" in needed and "p" not in roles and "forecaster" not in roles and not problems:
+        wide = wide or _forecaster_columns(table, roles)
+    missing = [role for role in needed if role not in roles and role != "forecaster" and not (role == "p" and wide)]
+    problems += [_missing(table, role, roles) for role in missing]
+    if problems:
+        raise InputError.of(problems, path=table.name)
+    roles.pop("p" if wide else "", None)
+    roles = _without_needless_round(table, roles, wide)
+    return _renamed(table, roles, wide, long="p" in needed)
+
+
+def _named_columns(table: InputTable, given: ColumnNames) -> dict[str, tuple[str, ...]]:
+    """Role → the columns of this table that the user named for it."""
+    found: dict[str, tuple[str, ...]] = {}
+    by_plain = {plain_name(column): column for column in table.columns}
+    for role, value in given.items():
+        written = (value,) if isinstance(value, str) else tuple(value)
+        columns = tuple(by_plain.get(plain_name(name), "") if name not in table.types else name for name in written)
+        if all(columns):
+            found[role] = columns
+    return found
+
+
+def refuse_unknown_names(given: ColumnNames, tables: Iterable[InputTable]) -> None:
+    """Raise if the user names a role that does not exist, or a column that no table has."""
+    columns = list(dict.fromkeys(column for table in tables for column in table.columns))
+    known = {plain_name(column) for column in columns}
+    for role, value in given.items():
+        if role not in ROLES:
+            near = get_close_matches(role, ROLES, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"roles are {', '.join(ROLES)}"
+            raise InputError(f"{role!r} is not a role of a column", column="--columns", hint=hint)
+        written = (value,) if isinstance(value, str) else value
+        for name in written:
+            if plain_name(name) not in known:
+                near = get_close_matches(name, columns, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"columns are {', '.join(columns)}"
+                raise InputError(f"there is no column {name!r}", column="--columns", hint=hint)
+        if len(written) > 1 and role != "p":
+            raise InputError(f"{role} can only be one column", column="--columns")
+
+
+def _recognised(table: InputTable, named: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], list[InputProblem]]:
+    """Role → column, and a problem for every role that several columns could play."""
+    roles = {role: columns[0] for role, columns in named.items()}
+    taken = {column for columns in named.values() for column in columns}
+    plain: dict[str, list[str]] = {}
+    for column in table.columns:
+        if column not in taken:
+            plain.setdefault(plain_name(column), []).append(column)
+    problems: list[InputProblem] = []
+    for role, groups in USUAL_NAMES.items():
+        if role in roles:
+            continue
+        if role in table.types and role not in taken:
+            roles[role] = role
+            continue
+        for group in groups:
+            columns = [column for name in group.split() for column in plain.get(plain_name(name), ())]
+            if len(columns) > 1:
+                said = " or ".join(f"--columns {role}={column}" for column in columns)
+                both = " and ".join(map(repr, columns))
+                problems.append(InputProblem(problem=f"{both} could both be the {WORDS.get(role, role)}", hint=said))
+            if columns:
+                roles[role] = columns[0]
+                break
+    return roles, problems
+
+
+WORDS = {"p": "probability (p)", "due": "day of asking (due)", "resolved_on": "day of resolution (resolved_on)"}
+"""How a message calls a role whose name says too little."""
+
+
+def _missing(table: InputTable, role: str, roles: Mapping[str, str]) -> InputProblem:
+    left = [column for column in table.columns if column not in roles.values()]
+    near = get_close_matches(role, left, n=1)
+    meant = f"did you mean {near[0]!r}?" if near else f"columns are {', '.join(table.columns)}"
+    hint = f"{meant}; say which it is: --columns {role}={near[0] if near else 'COLUMN'}"
+    return InputProblem(problem=f"column {role!r} is missing", column=role, hint=hint)
+
+
+def _forecaster_columns(table: InputTable, roles: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of a wide table that are a forecaster each: those that hold nothing but probabilities."""
+    left = [
+        column
+        for column in table.columns
+        if column not in roles.values() and plain_name(column) not in NOT_FORECASTS | {""}
+    ]
+    if not left or "question" not in roles:
+        return ()
+    parts: list[str] = []
+    for column in left:
+        text, number = table.text(column), number_sql(table.text(column))
+        signs = percent_sign_sql(text)
+        parts += [
+            f"count({text}), count({number}), min({number}), max({number}), count(*) filter (where {signs})",
+            f"count(*) filter (where {number} > 0 and {number} < 1)",
+        ]
+    found = table.con.execute(f"select {', '.join(parts)} from {table.table}").fetchall()[0]
+    kinds: dict[str, list[str]] = {}
+    for place, column in enumerate(left):
+        values, numbers, low, high, signs, inside = found[6 * place : 6 * place + 6]
+        if values and values == numbers and low >= 0 and high <= PERCENT:
+            percent = signs or high > 1
+            kinds.setdefault("percent" if percent else "fractions" if inside else "0 and 1 only", []).append(column)
+    if len(kinds) > 1:
+        said = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items())
+        hint = f"say which are: --columns p={','.join(next(iter(kinds.values())))}"
+        raise InputError(f"it is unclear which columns are forecasters ({said})", path=table.name, hint=hint)
+    return tuple(next(iter(kinds.values()), ()))
+
+
+PERCENT = 100
+
+
+def _without_needless_round(table: InputTable, roles: dict[str, str], wide: Sequence[str]) -> dict[str, str]:
+    """Leave out a recognised day of asking that differs between the forecasters of one question.
+
+    `due` is part of a target's name. Where every forecaster gave its forecast on another day, they would have no
+    target in common; the day is then a label. Where one forecaster answered a question several times, it is needed.
+    """
+    column = roles.get("due")
+    if column in (None, "due") or "question" not in roles:
+        return roles
+    who = table.text(roles["forecaster"]) if "forecaster" in roles and not wide else "''"
+    rest = [table.text(roles[role]) for role in ("question", "target", "trial") if role in roles]
+    day = table.text(column)
+    varies = f"select 1 from {table.table} group by {rest[0]} having count(distinct {day}) > 1 limit 1"
+    needed = f"select 1 from {table.table} group by {', '.join([who, *rest])} having count(distinct {day}) > 1 limit 1"
+    if table.con.execute(varies).fetchall() and not table.con.execute(needed).fetchall():
+        return {role: other for role, other in roles.items() if role != "due"}
+    return roles
+
+
+def _with_target(table: InputTable) -> InputTable:
+    """Add the target of yes/no questions, if the table does not name it."""
+    if "target" in table.types:
+        return table
+    if near := get_close_matches("target", table.columns, n=1):
+        hint = f"did you mean {near[0]!r}?"
+        raise InputError("column 'target' is missing", path=table.name, column="target", hint=hint)
+    return replace(_viewed(table, f"select *, 'yes' as target from {table.table}", {}), assumed={"target": "yes"})
+
+
+def _renamed(table: InputTable, roles: Mapping[str, str], wide: Sequence[str], *, long: bool) -> InputTable:
+    """The table under the names of its roles, one row per forecast if it is wide."""
+    used = {column: role for role, column in roles.items()}
+    others = [c for c in table.columns if c not in used and c not in wide and c.casefold() not in {*roles, "p"}]
+    columns = ["_row", *(f"{quoted(column)} as {quoted(role)}" for column, role in used.items())]
+    columns += [quoted(column) for column in others]
+    names = {role: column for role, column in roles.items() if role != column}
+    assumed = {} if "target" in roles else {"target": "yes"}
+    if long and "forecaster" not in roles and not wide:
+        name = Path(table.name).name.removesuffix(".gz")
+        assumed["forecaster"] = ANY_FORECASTER if name == "forecasts" else Path(name).stem
+    columns += [f"{_literal(value)} as {role}" for role, value in assumed.items()]
+    if not wide:
+        return replace(_viewed(table, f"select {', '.join(columns)} from {table.table}", names), assumed=assumed)
+    parts = [
+        f"select {', '.join(columns)}, {_literal(column)} as forecaster, {table.text(column)} as p, {i} as _column "
+        f"from {table.table} where {table.text(column)} is not null"
+        for i, column in enumerate(wide)
+    ]
+    return replace(_viewed(table, " union all ".join(parts), names), wide=tuple(wide), assumed=assumed)
+
+
+def _viewed(table: InputTable, query: str, names: Mapping[str, str]) -> InputTable:
+    name = f"{table.table}_named"
+    table.con.execute(f"create or replace temp view {name} as {query}")
+    return replace(table, table=name, types=column_types(name, table.con), names=names)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+SHOWN_FORECASTERS = 4
+
+
+def what_was_understood(table: InputTable) -> tuple[str, ...]:
+    """One sentence on how the table was read; nothing if nothing had to be interpreted."""
+    parts = [
+        f"{role} = {table.names.get(role, role)}{f' ({reading})' if reading else ''}"
+        for role in ("forecaster", "question", "target", "p", "outcome", *ROLES)
+        if role in table.names or role in table.readings
+        for reading in [table.readings.get(role, "")]
+    ]
+    said = [", ".join(dict.fromkeys(parts))] if parts else []
+    if table.wide:
+        names = ", ".join(table.wide[:SHOWN_FORECASTERS]) + (", …" if len(table.wide) > SHOWN_FORECASTERS else "")
+        said.append(f"a wide table of {len(table.wide)} forecaster{'s' * (len(table.wide) > 1)}: {names}")
+    elif "forecaster" in table.assumed:
+        said.append(f"one forecaster, called {table.assumed['forecaster']}")
+    if not said:
+        return ()
+    count = table.con.execute(f"select count(distinct _row) from {table.table}").fetchall()[0][0]
+    where = f" of {Path(table.name).name}" if Path(table.name).suffix else ""
+    return (f"Read {count:,} row{'s' * (count != 1)}{where}: {'; '.join(said)}.",)

@@ -1,0 +1,214 @@
+"""How people write probabilities, outcomes and dates, and what that is in the form the tables are checked in.
+
+A column is read as a whole: it is in one unit, and day and month come in one order. What cannot be read stays as it was
+written, so that the check which follows names it.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from foretell.questions.errors import InputProblem
+from foretell.scoring.table_input import BARE_DAY, ZONED, InputTable, column_types, quoted
+
+PROBABILITY_COLUMNS = ("p", "price", "yes_ask", "no_ask", "prior")
+NUMBER_COLUMNS = ("weight", "payoff", "horizon", "liquidity")
+MOMENT_COLUMNS = ("due", "resolved_on")
+YES = ("yes", "y", "true", "t")
+NO = ("no", "n", "false", "f")
+UNRESOLVED = (
+    *("n/a", "na", "#n/a", "null", "none", "nan", "nat", "<na>", "-", "–", "?", "open", "unresolved", "pending", "tbd"),
+    *(
+        "not resolved",
+        "not yet resolved",
+        "unknown",
+        "cancelled",
+        "canceled",
+        "annulled",
+        "void",
+        "voided",
+        "ambiguous",
+    ),
+)
+"""What people write for a question that did not come out one way or the other, or not yet."""
+SPACE = r"[\s\x{00a0}\x{202f}]"
+SLASHED = r"^\d{1,2}[/-]\d{1,2}[/-]\d{4}\b"
+NAIVE = r"^\d{4}-\d{2}-\d{2}[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$"
+DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y")
+MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y")
+OTHER_DATES = (
+    *("%Y/%m/%d", "%d.%m.%Y", "%Y%m%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
+    *("%d-%b-%Y", "%d. %b %Y", "%d. %B %Y", "%a, %d %b %Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
+)
+TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", ", %H:%M")
+SECONDS, MILLISECONDS = r"^\d{10}(\.\d+)?$", r"^\d{13}(\.0+)?$"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnReading:
+    """A column as it is meant: SQL for its canonical text, and what was understood; or why it cannot be read."""
+
+    sql: str = ""
+    meaning: str = ""
+    problem: InputProblem | None = None
+
+
+def read_as_written(table: InputTable, columns: Collection[str]) -> tuple[InputTable, tuple[InputProblem, ...]]:
+    """Read these columns as people write them: the table with canonical values, and columns that are unclear.
+
+    The columns must have failed the check of canonical tables, which are never interpreted.
+    """
+    found: dict[str, ColumnReading] = {}
+    for column in columns:
+        if column in PROBABILITY_COLUMNS:
+            found[column] = _probabilities(table, column)
+        elif column in NUMBER_COLUMNS:
+            found[column] = ColumnReading(sql=_kept(table, column, number_sql(table.text(column))))
+        elif column == "outcome":
+            found[column] = _outcomes(table)
+        elif column in MOMENT_COLUMNS:
+            found[column] = _moments(table, column)
+    problems = tuple(one.problem for one in found.values() if one.problem is not None)
+    readable = {column: one for column, one in found.items() if one.problem is None}
+    if not readable:
+        return table, problems
+    changed = ", ".join(f"{one.sql} as {quoted(column)}" for column, one in readable.items())
+    name = f"{table.table}_read"
+    table.con.execute(f"create or replace temp table {name} as select * replace ({changed}) from {table.table}")
+    readings = {**table.readings, **{column: one.meaning for column, one in readable.items() if one.meaning}}
+    return replace(
+        table, table=name, written=table.written or table.table, types=column_types(name, table.con), readings=readings
+    ), problems
+
+
+def number_sql(text: str) -> str:
+    """SQL for a number with or without a percent sign, with a decimal point or comma; NULL if it is none.
+
+    The sign is only removed: see `percent_sign_sql`.
+    """
+    return f"try_cast(replace(regexp_replace({text}, '{SPACE}*%$', ''), ',', '.') as double)"
+
+
+def percent_sign_sql(text: str) -> str:
+    """SQL for whether a text ends in a percent sign."""
+    return f"ends_with({text}, '%')"
+
+
+def _kept(table: InputTable, column: str, sql: str) -> str:
+    return f"coalesce(({sql})::varchar, {table.text(column)})"
+
+
+# Probabilities: fractions or percent.
+
+LEAST_PERCENT = 2
+"""A column of bare numbers that never reach this is not in percent: 1.2 is rather a slip than 1.2 %."""
+
+
+def _probabilities(table: InputTable, column: str) -> ColumnReading:
+    text = table.text(column)
+    x, signed = number_sql(text), percent_sign_sql(text)
+    query = f"""with u as (select _row, {text} as t, {x} as x, {signed} as signed from {table.table}),
+        v as (select * replace (case when isfinite(x) then x end as x) from u)
+        select count(x) filter (where signed), count(x) filter (where not signed),
+               max(x) filter (where not signed), min(_row) filter (where not signed and x > 0 and x < 1),
+               min(_row) filter (where signed and x is not null), min(_row) filter (where not signed and x is not null),
+               min(_row) filter (where not signed and x > 1), count(x) filter (where not signed and x > 1),
+               count(x) filter (where not signed and x > 100), count(*) filter (where contains(t, ','))
+        from v"""
+    signs, bare, most, inside, signed_row, bare_row, beyond_row, beyond, above, commas = table.con.execute(
+        query
+    ).fetchall()[0]
+    if signs and bare:
+        other, value = (table.line(bare_row), table.value(column, bare_row))
+        return _unclear(table, column, signed_row, f"is in percent, but row {other} has {value} without a sign")
+    if beyond and inside is not None:
+        other, value = table.line(inside), table.value(column, inside)
+        said = f"is outside [0, 1], but row {other} has {value}: fractions or percent?"
+        return _unclear(table, column, beyond_row, said)
+    percent = bool(signs) or (most is not None and most >= LEAST_PERCENT and 2 * above <= beyond)
+    meaning = ", ".join(filter(None, ["percent" if percent else "", "decimal comma" if commas else ""]))
+    return ColumnReading(sql=_kept(table, column, f"{x} / 100" if percent else x), meaning=meaning)
+
+
+def _unclear(table: InputTable, column: str, row: int, problem: str) -> ColumnReading:
+    said = f"{table.value(column, row)} {problem}"
+    hint = "write the whole column as fractions (0.25), or all of it in percent (25 %)"
+    where = table.names.get(column, column)
+    return ColumnReading(problem=InputProblem(problem=said, row=table.line(row), column=where, hint=hint))
+
+
+# Outcomes: numbers, words, or the option that came true.
+
+
+def _outcomes(table: InputTable) -> ColumnReading:
+    text = table.text("outcome")
+    word = rf"trim(regexp_replace(lower({text}), '^(resolved|resolves|resolution)\s*(to|as)?\s*[:=]?\s*', ''))"
+    number = f"{number_sql(text)} / case when {percent_sign_sql(text)} then 100 else 1 end"
+    by_word = f"{word} in {_listed((*YES, *NO, *UNRESOLVED))}"
+    plain = f"""case when {word} in {_listed(YES)} then '1' when {word} in {_listed(NO)} then '0'
+        when {word} in {_listed(UNRESOLVED)} then null when {number} between 0 and 1 then ({number})::varchar
+        when {word} in ('1', '0') then {word} else {text} end"""
+    # Where all rows of a question with several options name the same one of them, that option came true.
+    target, question = f"lower({table.text('target')})", table.text("question")
+    over = f"over (partition by {', '.join([question, table.text('due')] if 'due' in table.types else [question])})"
+    several = f"min({target}) {over} <> max({target}) {over} and min({word}) {over} = max({word}) {over}"
+    by_option = f"coalesce({several} and bool_or({target} = {word}) {over}, false)"
+    query = f"""with v as (select {by_option} as by_option, {by_word} as by_word,
+        {number} > 0 and {number} < 1 as fraction from {table.table})
+        select bool_or(by_option), bool_or(by_word and not by_option), bool_or(fraction) from v"""
+    ways = zip(("the option that came true", "words", "fractions"), table.con.execute(query).fetchall()[0], strict=True)
+    return ColumnReading(
+        sql=f"case when {by_option} then ({target} = {word})::int::varchar else {plain} end",
+        meaning=", ".join(way for way, used in ways if used),
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return "(" + ", ".join(f"'{word}'" for word in words) + ")"
+
+
+# Days and moments.
+
+
+def _moments(table: InputTable, column: str) -> ColumnReading:
+    kind, text = table.types[column], table.text(column)
+    if kind.startswith("TIMESTAMP"):
+        # A frame's times have no zone; midnight is the day, whatever the zone.
+        return ColumnReading(sql=f"strftime({quoted(column)}, '%Y-%m-%dT%H:%M:%SZ')", meaning="UTC")
+    text = f"regexp_replace({text}, '\\s*(UTC|GMT)$', 'Z')"
+    slashed = f"regexp_matches({text}, '{SLASHED}')"
+    parts = [f"try_cast(regexp_extract({text}, '^(\\d+)[/-](\\d+)', {n}) as int)" for n in (1, 2)]
+    query = f"""select count(*) filter (where {slashed}), min(_row) filter (where {slashed}),
+        min(_row) filter (where {slashed} and {parts[0]} > 12), min(_row) filter (where {slashed} and {parts[1]} > 12),
+        bool_or(regexp_matches({text}, '{NAIVE}') or (contains({text}, ':') and not regexp_matches({text}, '{ZONED}'))),
+        bool_or(regexp_matches({text}, '{SECONDS}') or regexp_matches({text}, '{MILLISECONDS}')) from {table.table}"""
+    count, first, day_first, month_first, naive, epoch = table.con.execute(query).fetchall()[0]
+    if count and (day_first is None) == (month_first is None):
+        return ColumnReading(problem=_day_or_month(table, column, first, (day_first, month_first)))
+    forms = DAY_FIRST if day_first is not None else MONTH_FIRST if month_first is not None else ()
+    formats = [f"{date}{time}" for date in (*OTHER_DATES, *forms) for time in TIMES]
+    at = f"try_strptime({text}, {list(formats)!r})"
+    moment, day = "'%Y-%m-%dT%H:%M:%SZ'", "'%Y-%m-%d'"
+    sql = f"""case when regexp_matches({text}, '{BARE_DAY}') or regexp_matches({text}, '{ZONED}') then {text}
+        when regexp_matches({text}, '{NAIVE}') then strftime(try_cast({text} as timestamp), {moment})
+        when regexp_matches({text}, '{SECONDS}') then strftime(make_timestamp(
+            (try_cast({text} as double) * 1000000)::bigint), {moment})
+        when regexp_matches({text}, '{MILLISECONDS}') then strftime(make_timestamp(
+            (try_cast({text} as double) * 1000)::bigint), {moment})
+        when contains({text}, ':') then strftime({at}, {moment}) else strftime({at}, {day}) end"""
+    order = "day/month/year" if day_first is not None else "month/day/year" if month_first is not None else ""
+    meaning = ", ".join(filter(None, [order, "epoch" if epoch else "", "UTC" if naive or epoch else ""]))
+    return ColumnReading(sql=_kept(table, column, sql), meaning=meaning)
+
+
+def _day_or_month(table: InputTable, column: str, first: int, rows: tuple[int | None, int | None]) -> InputProblem:
+    """Why it is unclear which number of a date such as 3/4/2025 is the day."""
+    said = "could be day/month or month/day, as could all rows like it"
+    if None not in rows:
+        first, other = rows[0] or first, rows[1] or first
+        said = f"is day/month, but row {table.line(other)} has {table.value(column, other)}, which is month/day"
+    return InputProblem(
+        problem=f"{table.value(column, first)} {said}",
+        row=table.line(first),
+        column=table.names.get(column, column),
+        hint="write days as 2025-10-26",
+    )
