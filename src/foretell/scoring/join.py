@@ -134,17 +134,21 @@ def _both_tables(
             yield f, _for_every_option(f, assign_roles(o, needed, names))
 
 
+OPTION_OUTCOMES = "outcomes_of_options"
+"""Outcomes by question, repeated for each option, so that several have the number of one row."""
+
+
 def _for_every_option(f: InputTable, o: InputTable) -> InputTable:
     """Repeat outcomes without a target for each option that the forecasts are about."""
     if "target" not in o.assumed or "target" in f.assumed:
         return o
     f.con.execute(
-        f"""create temp view outcomes_of_options as with options as (
+        f"""create temp view {OPTION_OUTCOMES} as with options as (
         select distinct {f.text("question")} as of_question, {f.text("target")} as of_target from {f.table})
         select * exclude (of_question, of_target) replace (coalesce(of_target, 'yes') as target)
         from {o.table} left join options on of_question = {o.text("question")}"""
     )
-    return replace(o, table="outcomes_of_options", assumed={})
+    return replace(o, table=OPTION_OUTCOMES, assumed={})
 
 
 Rules = Callable[[InputTable], list[ColumnRule]]
@@ -171,8 +175,8 @@ def _as_meant(table: InputTable, rules_of: Rules, *, always: Sequence[str] = ())
     if not columns:
         return table
     table, unclear = read_as_written(table, [c for c in table.columns if c in columns or c in always])
-    named = {problem.column for problem in unclear}
-    broken = [one for one in broken_rules(table, rules_of(table)) if one.column not in named]
+    named = {(problem.column, problem.row) for problem in unclear}
+    broken = [one for one in broken_rules(table, rules_of(table)) if (one.column, one.row) not in named]
     if problems := list({(one.column, one.problem): one for one in (*unclear, *broken)}.values()):
         raise InputError.of(sorted(problems, key=lambda one: one.row or 0), path=table.name)
     return table
@@ -348,6 +352,7 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
         outcome = f"case when {_is_quarantined(o)} then null else {outcome} end"
     columns.append(f"{outcome} as outcome")
     counted = outcome if resolved else "1"
+    order = "_row, target" if o.table.startswith(OPTION_OUTCOMES) else "_row"
     first = "qualify row_number() over (partition by question, target, _due order by _row) = 1" if once else ""
     o.con.execute(
         f"""create temp table targets as with clean as (
@@ -355,7 +360,7 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
                {f"coalesce({moments['due']}, '')" if rounds else "''"} as _due,
                {counted} as _counted, {", ".join(columns)} from {o.table} {first})
         select * exclude (_counted), case when _counted is null then -1
-               else count(_counted) over (order by _row rows unbounded preceding) - 1 end as _place from clean"""
+               else count(_counted) over (order by {order} rows unbounded preceding) - 1 end as _place from clean"""
     )
 
 

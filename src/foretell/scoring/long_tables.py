@@ -235,14 +235,13 @@ def add_tables(
         notes.extend(understood)
         return [_filled(row, asked) for row in rows]
 
-    for row in () if outcomes is None else read(outcomes, "outcomes", forecasts=False):
+    tables = [(name, *log_tables(table, None)) for name, table in _named_tables(forecasts)]
+    answers = [("outcomes", outcomes), *((name, inside) for name, _, inside in tables)]
+    for row in (row for name, one in answers if one is not None for row in read(one, name, forecasts=False)):
         tell(row)
     called = {row["forecaster"] for row in found.forecasts}
-    for name, table in _named_tables(forecasts):
-        own, answers = log_tables(table, None)
-        for row in () if answers is None else read(answers, name, forecasts=False):
-            tell(row)
-        for row in read(own, name, forecasts=True):
+    for name, table, _ in tables:
+        for row in read(table, name, forecasts=True):
             who = row["forecaster"]
             full = row | {"forecaster": f"{who} (table)" if who in called else who}
             added.append({column: full[column] for column in FORECAST_COLUMNS if full.get(column) is not None})

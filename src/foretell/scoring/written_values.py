@@ -45,9 +45,9 @@ SECONDS, MILLISECONDS = r"^\d{10}(\.\d+)?$", r"^\d{13}(\.0+)?$"
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReading:
-    """A column as it is meant: SQL for its canonical text, and what was understood; or why it cannot be read."""
+    """A column as it is meant: SQL for its canonical text, and what was understood or why that is unclear."""
 
-    sql: str = ""
+    sql: str
     meaning: str = ""
     problem: InputProblem | None = None
 
@@ -68,16 +68,14 @@ def read_as_written(table: InputTable, columns: Collection[str]) -> tuple[InputT
         elif column in MOMENT_COLUMNS:
             found[column] = _moments(table, column)
     problems = tuple(one.problem for one in found.values() if one.problem is not None)
-    readable = {column: one for column, one in found.items() if one.problem is None}
-    if not readable:
+    if not found:
         return table, problems
-    changed = ", ".join(f"{one.sql} as {quoted(column)}" for column, one in readable.items())
+    changed = ", ".join(f"{one.sql} as {quoted(column)}" for column, one in found.items())
     name = f"{table.table}_read"
     table.con.execute(f"create or replace temp table {name} as select * replace ({changed}) from {table.table}")
-    readings = {**table.readings, **{column: one.meaning for column, one in readable.items() if one.meaning}}
-    return replace(
-        table, table=name, written=table.written or table.table, types=column_types(name, table.con), readings=readings
-    ), problems
+    readings = {**table.readings, **{column: one.meaning for column, one in found.items() if one.meaning}}
+    types = column_types(name, table.con)
+    return replace(table, table=name, written=table.written or table.table, types=types, readings=readings), problems
 
 
 def number_sql(text: str) -> str:
@@ -117,23 +115,24 @@ def _probabilities(table: InputTable, column: str) -> ColumnReading:
     signs, bare, most, inside, signed_row, bare_row, beyond_row, beyond, above, commas = table.con.execute(
         query
     ).fetchall()[0]
-    if signs and bare:
-        other, value = (table.line(bare_row), table.value(column, bare_row))
-        return _unclear(table, column, signed_row, f"is in percent, but row {other} has {value} without a sign")
-    if beyond and inside is not None:
-        other, value = table.line(inside), table.value(column, inside)
-        said = f"is outside [0, 1], but row {other} has {value}: fractions or percent?"
-        return _unclear(table, column, beyond_row, said)
+    problem: InputProblem | None = None
     percent = bool(signs) or (most is not None and most >= LEAST_PERCENT and 2 * above <= beyond)
+    if signs and bare:
+        other = f"row {table.line(bare_row)} has {table.value(column, bare_row)}"
+        problem = _mixed_units(table, column, signed_row, f"is in percent, but {other} without a sign")
+    elif beyond and inside is not None:
+        percent = False
+        other = f"row {table.line(inside)} has {table.value(column, inside)}"
+        problem = _mixed_units(table, column, beyond_row, f"is outside [0, 1], but {other}: fractions or percent?")
+    factor = f"case when {signed} then 100 else 1 end" if signs else "100" if percent else "1"
     meaning = ", ".join(filter(None, ["percent" if percent else "", "decimal comma" if commas else ""]))
-    return ColumnReading(sql=_kept(table, column, f"{x} / 100" if percent else x), meaning=meaning)
+    return ColumnReading(sql=_kept(table, column, f"{x} / {factor}"), meaning=meaning, problem=problem)
 
 
-def _unclear(table: InputTable, column: str, row: int, problem: str) -> ColumnReading:
-    said = f"{table.value(column, row)} {problem}"
+def _mixed_units(table: InputTable, column: str, row: int, said: str) -> InputProblem:
     hint = "write the whole column as fractions (0.25), or all of it in percent (25 %)"
     where = table.names.get(column, column)
-    return ColumnReading(problem=InputProblem(problem=said, row=table.line(row), column=where, hint=hint))
+    return InputProblem(problem=f"{table.value(column, row)} {said}", row=table.line(row), column=where, hint=hint)
 
 
 # Outcomes: numbers, words, or the option that came true.
@@ -182,9 +181,10 @@ def _moments(table: InputTable, column: str) -> ColumnReading:
         bool_or(regexp_matches({text}, '{NAIVE}') or (contains({text}, ':') and not regexp_matches({text}, '{ZONED}'))),
         bool_or(regexp_matches({text}, '{SECONDS}') or regexp_matches({text}, '{MILLISECONDS}')) from {table.table}"""
     count, first, day_first, month_first, naive, epoch = table.con.execute(query).fetchall()[0]
+    forms = (*(DAY_FIRST if month_first is None else ()), *(MONTH_FIRST if day_first is None else ()))
+    problem = None
     if count and (day_first is None) == (month_first is None):
-        return ColumnReading(problem=_day_or_month(table, column, first, (day_first, month_first)))
-    forms = DAY_FIRST if day_first is not None else MONTH_FIRST if month_first is not None else ()
+        problem, forms = _day_or_month(table, column, first, (day_first, month_first)), (*DAY_FIRST, *MONTH_FIRST)
     formats = [f"{date}{time}" for date in (*OTHER_DATES, *forms) for time in TIMES]
     at = f"try_strptime({text}, {list(formats)!r})"
     moment, day = "'%Y-%m-%dT%H:%M:%SZ'", "'%Y-%m-%d'"
@@ -195,9 +195,9 @@ def _moments(table: InputTable, column: str) -> ColumnReading:
         when regexp_matches({text}, '{MILLISECONDS}') then strftime(make_timestamp(
             (try_cast({text} as double) * 1000)::bigint), {moment})
         when contains({text}, ':') then strftime({at}, {moment}) else strftime({at}, {day}) end"""
-    order = "day/month/year" if day_first is not None else "month/day/year" if month_first is not None else ""
+    order = "" if not count else "day/month/year" if month_first is None else "month/day/year"
     meaning = ", ".join(filter(None, [order, "epoch" if epoch else "", "UTC" if naive or epoch else ""]))
-    return ColumnReading(sql=_kept(table, column, sql), meaning=meaning)
+    return ColumnReading(sql=_kept(table, column, sql), meaning=meaning, problem=problem)
 
 
 def _day_or_month(table: InputTable, column: str, first: int, rows: tuple[int | None, int | None]) -> InputProblem:

@@ -336,9 +336,8 @@ def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> St
 def _undated_note(columns: Sequence[str]) -> tuple[str, ...]:
     missing = " and ".join(columns)
     return (
-        f"The table does not say for every question {missing}, so it is unknown what was known before what, and nothing "
-        "can be fitted on the past alone. Fitted on other questions, later ones among them, gains look larger than they "
-        f"would have been; add {missing} to see those.",
+        f"Without {missing} for every question it is unknown what was known before what, so nothing is fitted on the "
+        "past alone. Fitted on other questions, later ones among them, gains look larger than they would have been.",
     )
 
 

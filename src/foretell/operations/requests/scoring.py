@@ -122,8 +122,8 @@ class ScoreRequest(ScoringRequest):
 
     Tables are CSV, Parquet or JSONL, as you have them: columns are recognised by their usual names, and the answer says
     how they were understood; docs/formats.md describes them. An Inspect log can be scored as it is. Every number comes
-    with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were answered. You can group by any
-    column of the outcomes, and by `difficulty`: how hard a question was for everyone.
+    with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were answered.
+    You can group by any column of the outcomes, and by `difficulty`: how hard a question was for everyone.
 
     A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
 

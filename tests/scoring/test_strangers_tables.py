@@ -1,0 +1,465 @@
+"""Tables as strangers write them: what is understood, and what is refused with all its problems."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import foretell
+from foretell.cli.main import cli
+from foretell.questions import InputError
+from foretell.scoring import ReadOptions, read_table
+
+Said = dict[str, list[float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Good:
+    """A file and what must be understood: the probabilities of each forecaster by target, and the outcomes."""
+
+    text: str
+    p: Said
+    outcome: list[float]
+    note: str = ""
+    """Part of what is said about how the file was read."""
+    name: str = "results.csv"
+    columns: dict[str, Any] = field(default_factory=dict[str, Any])
+    outcomes: str = ""
+    """Text of a second file, with the outcomes."""
+    groups: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+AB: Said = {"a": [0.2, 0.7], "b": [0.4, 0.9]}
+LONG = "{0},{1},{2},{3}\na,q1,0.2,0\na,q2,0.7,1\nb,q1,0.4,0\nb,q2,0.9,1\n"
+GOOD = {
+    "canonical": Good(text=LONG.format("forecaster", "question", "p", "outcome"), p=AB, outcome=[0, 1]),
+    "usual names": Good(
+        text=LONG.format("model", "question_id", "prob", "resolution"),
+        p=AB,
+        outcome=[0, 1],
+        note="Read 4 rows of results.csv: forecaster = model, question = question_id, p = prob, outcome = resolution.",
+    ),
+    "capitals and blanks": Good(
+        text=LONG.format("Model Name", "Question ID", "Predicted Probability", "Resolved To"),
+        p=AB,
+        outcome=[0, 1],
+        note="p = Predicted Probability",
+    ),
+    "byte order mark": Good(text="\ufeff" + LONG.format("bot", "id", "forecast", "answer"), p=AB, outcome=[0, 1]),
+    "semicolons and decimal commas": Good(
+        text="system;id;probability;result\na;q1;0,2;0\na;q2;0,7;1\nb;q1;0,4;0\nb;q2;0,9;1\n",
+        p=AB,
+        outcome=[0, 1],
+        note="decimal comma",
+    ),
+    "tabs": Good(text=LONG.format("team", "qid", "p_yes", "truth").replace(",", "\t"), p=AB, outcome=[0, 1]),
+    "tabs in a tsv": Good(
+        text=LONG.format("team", "qid", "p_yes", "truth").replace(",", "\t"), name="r.tsv", p=AB, outcome=[0, 1]
+    ),
+    "pipes": Good(text=LONG.format("method", "event", "prediction", "y").replace(",", "|"), p=AB, outcome=[0, 1]),
+    "percent signs": Good(
+        text="model,id,prob,outcome\na,q1,20 %,0\na,q2,70.0%,1\nb,q1,40%,0\nb,q2,90 %,1\n",
+        p=AB,
+        outcome=[0, 1],
+        note="p = prob (percent)",
+    ),
+    "percent with decimal commas": Good(
+        text='model;id;prob;outcome\na;q1;"20,5 %";0\na;q2;100 %;1\n',
+        p={"a": [0.205, 1.0]},
+        outcome=[0, 1],
+        note="percent, decimal comma",
+    ),
+    "bare percent": Good(
+        text="forecaster,question,p,outcome\na,q1,0,0\na,q2,1,1\na,q3,55,1\n",
+        p={"a": [0.0, 0.01, 0.55]},
+        outcome=[0, 1, 1],
+        note="p = p (percent)",
+    ),
+    "yes and no": Good(
+        text="model,id,prob,resolution\na,q1,0.2,No\na,q2,0.7,YES\n", p={"a": [0.2, 0.7]}, outcome=[0, 1], note="words"
+    ),
+    "what pandas writes": Good(
+        text="model,id,prob,resolution\na,q1,0.2,False\na,q2,0.7,True\na,q3,0.5,\n",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+        note="has not resolved: 1 forecast",
+    ),
+    "resolved text": Good(
+        text="model,id,prob,resolution\na,q1,0.2,resolved: no\na,q2,0.7,Resolved YES\na,q3,0.5,N/A\n"
+        "a,q4,0.5,annulled\n",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+        note="has not resolved: 2 forecasts",
+    ),
+    "shares": Good(
+        text="model,id,prob,resolution\na,q1,0.2,0.37\na,q2,0.7,1.0\n", p={"a": [0.2, 0.7]}, outcome=[0.37, 1]
+    ),
+    "the option that came true": Good(
+        text="model,id,option,prob,answer\na,q1,Paris,0.6,Rome\na,q1,Rome,0.4,Rome\na,q2,yes,0.3,no\na,q2,no,0.7,no\n",
+        p={"a": [0.6, 0.4, 0.3, 0.7]},
+        outcome=[0, 1, 0, 1],
+        note="the option that came true",
+    ),
+    "options against one row per question": Good(
+        text="model,id,option,prob\na,q1,Paris,0.6\na,q1,Rome,0.4\na,q2,yes,0.3\n",
+        outcomes="question_id,resolved_to\nq1,Rome\nq2,no\n",
+        p={"a": [0.6, 0.4, 0.3]},
+        outcome=[0, 1, 0],
+    ),
+    "wide": Good(
+        text="question_id,gpt,claude,resolution,category\nq1,0.2,0.4,0,x\nq2,0.7,,1,y\n",
+        p={"gpt": [0.2, 0.7], "claude": [0.4, None]},
+        outcome=[0, 1],
+        note="a wide table of 2 forecasters: gpt, claude",
+        groups={"category": ["x", "y"]},
+    ),
+    "wide in percent, with other numbers": Good(
+        text="id;gpt;claude;volume;outcome\nq1;20 %;40 %;1200;no\nq2;70 %;90 %;88;yes\n",
+        p={"gpt": [0.2, 0.7], "claude": [0.4, 0.9]},
+        outcome=[0, 1],
+        note="wide table of 2 forecasters",
+    ),
+    "wide, named": Good(
+        text="id,gpt,claude,days,outcome\nq1,0.2,0.4,20,0\nq2,0.7,0.9,3,1\n",
+        columns={"p": ["claude", "gpt"]},
+        p={"claude": [0.4, 0.9], "gpt": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "one forecaster": Good(
+        text="id,probability,result\nq1,0.2,0\nq2,0.7,1\n",
+        name="my bot.csv",
+        p={"my bot": [0.2, 0.7]},
+        outcome=[0, 1],
+        note="one forecaster, called my bot",
+    ),
+    "columns named by the user": Good(
+        text="who,what,how,end\na,q1,0.2,0\na,q2,0.7,1\n",
+        columns={"forecaster": "who", "question": "what", "p": "how", "outcome": "end"},
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "two candidates, one named": Good(
+        text="model,id,prob,forecast,outcome\na,q1,0.2,0.9,0\na,q2,0.7,0.9,1\n",
+        columns={"p": "prob"},
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "labels of a canonical table": Good(
+        text="forecaster,question,p,outcome,answer,category\na,q1,0.2,0,Rome,x\na,q2,0.7,1,Paris,y\n",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+        groups={"answer": ["Rome", "Paris"], "category": ["x", "y"]},
+    ),
+    "days in many forms": Good(
+        text="model,id,prob,outcome,asked,resolution_date\n"
+        'a,q1,0.2,0,26 Oct 2025,10/26/2025\na,q2,0.7,1,"October 27, 2025",1/2/2026\na,q3,0.5,1,2025/10/28,2/3/2026\n'
+        "a,q4,0.5,1,29.10.2025,3/4/2026\n",
+        p={"a": [0.2, 0.7, 0.5, 0.5]},
+        outcome=[0, 1, 1, 1],
+        note="resolved_on = resolution_date (month/day/year)",
+        groups={
+            "due": ["2025-10-26", "2025-10-27", "2025-10-28", "2025-10-29"],
+            "resolved_on": ["2025-10-26", "2026-01-02", "2026-02-03", "2026-03-04"],
+        },
+    ),
+    "times without a zone, and epochs": Good(
+        text="model,id,prob,outcome,resolved_at,asked\n"
+        "a,q1,0.2,0,2025-10-26 12:00:00,1761480000\na,q2,0.7,1,2025-10-27 00:00:00,1761523200\n",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+        note="resolved_on = resolved_at (UTC)",
+        groups={"resolved_on": ["2025-10-26T12:00:00Z", "2025-10-27"], "due": ["2025-10-26T12:00:00Z", "2025-10-27"]},
+    ),
+    "each forecaster on its own day": Good(
+        text="model,id,prob,outcome,forecast_date\na,q1,0.2,0,2025-01-01\na,q2,0.7,1,2025-01-01\n"
+        "b,q1,0.4,0,2025-01-05\nb,q2,0.9,1,2025-01-06\n",
+        p=AB,
+        outcome=[0, 1],
+    ),
+    "json lines": Good(
+        text='{"model": "a", "id": "q1", "prob": "20%", "resolved": false}\n'
+        '{"model": "a", "id": "q2", "prob": "70%", "resolved": true}\n',
+        name="r.jsonl",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "a list in json": Good(
+        text='[{"model": "a", "id": 1, "prob": 0.2, "resolved": "no"}, {"model": "a", "id": 2, "prob": 0.7, '
+        '"resolved": "yes"}]',
+        name="r.json",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "prices in percent": Good(
+        text="model,id,prob,outcome,market_price\na,q1,0.2,0,35%\na,q2,0.7,1,\n",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+        note="price = market_price (percent)",
+    ),
+}
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(folder: Path, case: Good) -> Any:
+    outcomes = written(folder, "resolved.csv", case.outcomes) if case.outcomes else None
+    return read_table(written(folder, case.name, case.text), outcomes, ReadOptions(columns=case.columns))
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_what_is_understood(tmp_path: Path, case: str):
+    good = GOOD[case]
+    table = read(tmp_path, good)
+    assert table.forecasters == tuple(good.p)
+    for name, p in good.p.items():
+        np.testing.assert_allclose(table.p_of(name), np.array(p, float), rtol=1e-12)
+    np.testing.assert_allclose(table.targets.outcome, good.outcome)
+    assert good.note in " ".join(table.notes)
+    assert len([note for note in table.notes if note.startswith("Read ")]) <= 2
+    for column, names in good.groups.items():
+        labels = table.targets.groups[column]
+        assert [labels.names[code] for code in labels.codes] == names
+
+
+def test_nothing_is_said_of_a_canonical_table(tmp_path: Path):
+    assert read(tmp_path, GOOD["canonical"]).notes == ()
+    assert read(tmp_path, GOOD["labels of a canonical table"]).notes == ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bad:
+    """A file, and its problems: row, column and number of rows of each, and words of the message."""
+
+    text: str
+    problems: list[tuple[int | None, str | None, int]]
+    words: tuple[str, ...]
+    columns: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+BAD = {
+    "several problems at once": Bad(
+        text="model,id,prob,resolution\na,q1,abc,0\na,q2,0.7,won\na,q3,x,1\na,q4,1.5,1\n,q5,0.2,lost\na,q6,y,0\n",
+        problems=[(1, "prob", 3), (2, "resolution", 2), (4, "prob", 1), (5, "model", 1)],
+        words=(
+            "4 problems in",
+            "abc is not a number, and 2 more rows: 3, 6",
+            "won is not an outcome",
+            "1.5 is outside",
+        ),
+    ),
+    "fractions and percent signs": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,0\na,q2,70 %,1\n",
+        problems=[(2, "prob", 1)],
+        words=("70 % is in percent", "row 1 has 0.2", "fractions (0.25)"),
+    ),
+    "fractions and bare percent": Bad(
+        text="forecaster,question,p,outcome\na,q1,55,0\na,q2,1,1\na,q3,0.5,1\n",
+        problems=[(1, "p", 1)],
+        words=("55 is outside [0, 1]", "row 3 has 0.5"),
+    ),
+    "two candidates for p": Bad(
+        text="model,id,prob,forecast,outcome\na,q1,0.2,0.3,0\n",
+        problems=[(None, None, 1)],
+        words=("'prob' and 'forecast'", "--columns p=prob or --columns p=forecast"),
+    ),
+    "no outcome": Bad(
+        text="model,id,prob\na,q1,0.2\n",
+        problems=[(None, "outcome", 1)],
+        words=("column 'outcome' is missing", "model, id, prob", "--columns outcome=COLUMN"),
+    ),
+    "day or month": Bad(
+        text="model,id,prob,outcome,asked\na,q1,0.2,0,03/04/2025\na,q2,0.2,0,05/06/2025\n",
+        problems=[(1, "asked", 1)],
+        words=("03/04/2025 could be day/month or month/day", "write days as 2025-10-26"),
+    ),
+    "day and month": Bad(
+        text="model,id,prob,outcome,asked\na,q1,0.2,0,26/04/2025\na,q2,0.2,0,05/26/2025\n",
+        problems=[(1, "asked", 1)],
+        words=("26/04/2025 is day/month, but row 2 has 05/26/2025",),
+    ),
+    "the same row again, without forecasters": Bad(
+        text="llm name,id,prob,outcome\na,q1,0.2,0\nb,q1,0.3,0\nc,q1,0.3,0\n",
+        problems=[(2, "id", 2)],
+        words=("repeats row 1, and 1 more row: 3", "--columns forecaster=COLUMN"),
+    ),
+    "wide, but which columns": Bad(
+        text="id,gpt,claude,share,outcome\nq1,0.2,0.4,20,0\nq2,0.7,0.9,3,1\n",
+        problems=[],
+        words=("unclear which columns are forecasters", "--columns p=gpt,claude"),
+    ),
+    "wide, with a word": Bad(
+        text="id,gpt,claude,outcome\nq1,0.2,0.4,0\nq2,0.7,maybe,1\n",
+        columns={"p": ("gpt", "claude")},
+        problems=[(2, "claude", 1)],
+        words=("maybe is not a number",),
+    ),
+    "an unknown column": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,0\n",
+        columns={"p": "probs"},
+        problems=[],
+        words=("there is no column 'probs'", "did you mean 'prob'?"),
+    ),
+    "an unknown role": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,0\n",
+        columns={"forcaster": "model"},
+        problems=[],
+        words=("is not a role", "did you mean forecaster?"),
+    ),
+    "two outcomes of one question": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,yes\nb,q1,0.3,no\n",
+        problems=[],
+        words=("row 1, column outcome: this target has two different outcomes",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_refused(tmp_path: Path, case: str):
+    bad = BAD[case]
+    with pytest.raises(InputError) as error:
+        read_table(written(tmp_path, "results.csv", bad.text), None, ReadOptions(columns=bad.columns))
+    assert [(one.row, one.column, one.count) for one in error.value.problems] == bad.problems
+    said = str(error.value)
+    assert "\n" not in said
+    assert "target' is missing" not in said
+    for words in bad.words:
+        assert words in said
+
+
+def test_frames_arrow_and_parquet_of_strangers(tmp_path: Path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({
+        "model": ["a", "a", "b", "b"],
+        "id": [1, 2, 1, 2],
+        "prob": [20.0, 70.0, 40.0, 90.0],
+        "resolution": [False, True, False, True],
+        "resolved_at": pandas.to_datetime(["2025-10-26", "2025-10-27", "2025-10-26", "2025-10-27"]),
+    })  # fmt: skip
+    duckdb.sql("copy frame to '" + str(tmp_path / "r.parquet") + "'")
+    sources = [frame, tmp_path / "r.parquet", frame.to_dict("records")]
+    for package, convert in (("polars", "from_pandas"), ("pyarrow", "Table.from_pandas")):
+        try:
+            found = __import__(package)
+        except ImportError:
+            continue
+        for part in convert.split("."):
+            found = getattr(found, part)
+        sources.append(found(frame))
+    for source in sources:
+        table = read_table(source)
+        assert table.p_of("b").tolist() == [0.4, 0.9]
+        assert table.targets.outcome.tolist() == [0, 1]
+        assert "p = prob (percent)" in table.notes[0]
+        assert table.targets.groups["resolved_on"].names == ("2025-10-26", "2025-10-27")
+
+
+P = st.integers(1, 99).map(lambda n: n / 100)
+ROWS = st.lists(st.tuples(P, P, st.booleans()), min_size=2, max_size=8)
+
+
+def dialects(rows: list[tuple[float, float, bool]]) -> dict[str, str]:
+    """The same forecasts of a and b as files in several dialects."""
+    long = [(who, n, p, y) for n, (a, b, y) in enumerate(rows) for who, p in (("a", a), ("b", b))]
+    word = {True: "Yes", False: "no"}
+    return {
+        "plain": "forecaster,question,p,outcome\n" + "".join(f"{w},q{n},{p},{int(y)}\n" for w, n, p, y in long),
+        "percent": "model,id,prob,resolved\n" + "".join(f"{w},q{n},{100 * p:g} %,{y}\n" for w, n, p, y in long),
+        "german": "Model;ID;Prob;Result\n"
+        + "".join(f"{w};q{n};{str(p).replace('.', ',')};{word[y]}\n" for w, n, p, y in long),
+        "wide": "id|a|b|resolution\n" + "".join(f"q{n}|{a}|{b}|{word[y]}\n" for n, (a, b, y) in enumerate(rows)),
+    }
+
+
+@settings(deadline=None, max_examples=25)
+@given(rows=ROWS)
+def test_a_table_scores_the_same_in_every_dialect(tmp_path_factory: pytest.TempPathFactory, rows: Any):
+    folder = tmp_path_factory.mktemp("dialects")
+    tables = {name: read_table(written(folder, f"{name}.csv", text)) for name, text in dialects(rows).items()}
+    plain = tables["plain"]
+    for table in tables.values():
+        assert table.forecasters == plain.forecasters
+        np.testing.assert_array_equal(table.targets.outcome, plain.targets.outcome)
+        for name in plain.forecasters:
+            np.testing.assert_allclose(table.p_of(name), plain.p_of(name), rtol=1e-12)
+
+
+def test_shares_are_scored_as_such():
+    rows = [{"model": "a", "id": "q1", "prob": 0.2, "resolution": 0.37}]
+    metrics = foretell.score(rows, anchors=False).scores[0].metrics
+    assert metrics["brier"].estimate == pytest.approx(0.17**2)
+    assert metrics["log"].estimate == pytest.approx(0.37 * np.log(0.2) + 0.63 * np.log(0.8))
+    assert metrics["ms"].estimate == pytest.approx(100 * (metrics["log"].estimate / np.log(2) + 1))
+    assert metrics["ece"].estimate == pytest.approx(0.17)
+
+
+def command(*words: str) -> Any:
+    return CliRunner().invoke(cli, list(words))
+
+
+def test_the_command_takes_a_file_as_it_is(tmp_path: Path):
+    path = written(tmp_path, "results.csv", dialects([(0.2, 0.4, False), (0.7, 0.9, True)])["german"])
+    found = command("score", str(path), "--json")
+    assert found.exit_code == 0, found.output
+    board = json.loads(found.stdout)
+    assert {one["forecaster"] for one in board["scores"]} >= {"a", "b"}
+    assert "forecaster = Model" in board["notes"][0]
+    python = foretell.score(path)
+    assert python.notes == tuple(board["notes"])
+    odd = written(tmp_path, "odd.csv", "who,what,how,end\na,q1,0.2,0\nb,q1,0.4,0\na,q2,0.3,1\nb,q2,0.9,1\n")
+    named = "forecaster=who,question=what,p=how,outcome=end"
+    for words in (
+        ("score", str(odd)),
+        ("compare", "a", "b", "-f", str(odd)),
+        ("errors", "a", "-f", str(odd)),
+        ("plan", "a", "b", "--gain", "1", "-f", str(odd)),
+    ):
+        assert command(*words).exit_code != 0
+        found = command(*words, "--columns", named)
+        assert found.exit_code == 0, (words, found.exception)
+
+
+def test_several_files_stand_on_one_board(tmp_path: Path):
+    first = written(tmp_path, "mine.csv", "id,prob,resolution\nq1,20%,no\nq2,70%,yes\n")
+    second = written(tmp_path, "yours.csv", "question;forecast\nq1;0,4\nq2;0,9\n")
+    found = command("score", str(first), str(second), "--json", "--no-anchors")
+    assert found.exit_code == 0, found.output
+    board = json.loads(found.stdout)
+    assert {one["forecaster"]: one["n"] for one in board["scores"]} == {"mine": 2, "yours": 2}
+    assert len(board["notes"]) == 2
+
+
+def test_a_missing_group_is_named_or_left_out(tmp_path: Path):
+    path = written(tmp_path, "r.csv", "forecaster,question,p,outcome,source\na,q1,0.2,0,x\na,q2,0.7,1,y\n")
+    board = foretell.score(path, by=("source", "horizon"))
+    assert any("horizon" in note for note in board.notes)
+    assert board.group(source="x")
+    with pytest.raises(InputError, match=r"no column 'horizon'.*source"):
+        foretell.score(path, by=("horizon",))
+
+
+def test_a_calibration_report_of_a_minimal_table(tmp_path: Path):
+    rows = "".join(f"a,q{n},{(n % 9 + 1) / 10},{int(n % 9 > 4)}\n" for n in range(40))
+    path = written(tmp_path, "r.csv", "forecaster,question,p,outcome\n" + rows)
+    found = command("calibrate", "report", "-f", str(path), "--method", "platt", "--draws", "100", "--json")
+    assert found.exit_code == 0, found.output
+    assert "due and resolved_on" in found.output
+    assert "question out" in found.output
+    assert "BI past only" not in found.output
+
+
+def test_epochs_are_read_as_moments():
+    at = datetime(2025, 10, 26, 12, tzinfo=UTC).timestamp()
+    rows = [{"model": "a", "id": "q", "prob": 0.2, "resolution": 1, "resolved_at": int(1000 * at)}]
+    assert read_table(rows).targets.groups["resolved_on"].names == ("2025-10-26T12:00:00Z",)
