@@ -432,7 +432,8 @@ OBJECT = b'{"forecaster": "me", "question": "q0", "target": "yes", "p": 0.7}\n'
         (".jsonl", OBJECT.replace(b'"p"', b'"target"'), ", row 1, column target: appears twice"),
         (".jsonl", OBJECT.replace(b"me", rb"\ud83d"), ", row 1, column forecaster: contains half a character"),
         (".parquet", b"PAR1 and no more", ": is not a whole Parquet file"),
-        (".json", b"[]", ": cannot read .json (use .csv"),
+        (".json", b"[]", ": the table has no rows"),
+        (".xlsx", b"PK", ": cannot read .xlsx (use .csv"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -421,3 +421,18 @@ def test_a_set_is_picked_looked_at_and_run(
     listed = PickedSet.read({"dataset": "kalshi:KXFED", "minimum_volume": 50}).spec({"forecaster": "crowd"})
     questions = {"dataset": "kalshi:KXFED", "minimum_volume": 50}
     assert listed == {"mode": "live", "forecaster": "crowd", "questions": questions}
+
+
+def test_a_table_dropped_onto_the_board_is_read_like_a_file(client: TestClient, token: str) -> None:
+    def post(text: str) -> Any:
+        form = {"name": "results.csv", "table": text}
+        return client.post("/board", data=form, headers={"Authorization": f"Bearer {token}"})
+
+    wide = "id;gpt;claude;resolution\n" + "".join(f"q{n};{10 + n} %;{90 - n},5 %;yes\n" for n in range(12))
+    page = post("\ufeff" + wide)
+    assert page.status_code == 200
+    assert "a wide table of 2 forecasters: gpt, claude" in page.text
+    broken = post("model,id,prob,resolution\na,q1,abc,0\na,q2,0.5,won\n")
+    assert broken.status_code == 422
+    assert "results.csv has 2 problems" in broken.text
+    assert broken.text.count("<li>row ") == 2

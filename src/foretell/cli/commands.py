@@ -211,6 +211,10 @@ class RequestCommand(click.Command):
         """Parse the arguments; an error about an old spelling says what to type instead."""
         words = list(args)
         try:
+            for first, second in pairwise(words):
+                # Where files are arguments, the one to write to would be read.
+                if first == "--json" and second.endswith(".json") and not Path(second).exists():
+                    raise click.UsageError(f"unexpected extra argument ({second})", ctx)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             message = new_spelling(error, words)

@@ -187,7 +187,8 @@ def _with_sources(request: ScoreRequest) -> ScoreRequest:
     files = [Path(one) for one in request.sources if Path(one).suffix or Path(one).exists()]
     runs = tuple(one for one in request.sources if Path(one) not in files)
     if files and request.forecasts is not None:
-        raise InputError("a file is given twice", column="--forecasts", hint="leave out -f, or the file before it")
+        problem = f"{files[0]} is given beside --forecasts"
+        raise InputError(problem, column="--forecasts", hint="give both files as arguments, or outcomes with -o")
     forecasts = request.forecasts if not files else files[0] if len(files) == 1 else {str(one): one for one in files}
     return request.model_copy(update={"sources": (), "forecasts": forecasts, "runs": (*runs, *request.runs)})
 

@@ -82,12 +82,15 @@ class InputError(Exception):
         error.problems = tuple(problems)
         return error
 
+    def lines(self) -> list[str]:
+        """A line for each of several problems of a table; empty if there is only one."""
+        return [self._line([], one) for one in self.problems] if len(self.problems) > 1 else []
+
     def __str__(self) -> str:
         """One line: place, problem, remedy."""
         path = [] if self.path is None else [str(self.path)]
-        if len(self.problems) > 1:
-            where = f" in {self.path}" if path else ""
-            return f"{len(self.problems)} problems{where}: " + "; ".join(self._line([], one) for one in self.problems)
+        if lines := self.lines():
+            return f"{len(lines)} problems{f' in {self.path}' if path else ''}: {'; '.join(lines)}"
         shown = InputProblem(problem=self.problem, row=self.row, column=self.column, hint=self.hint)
         if self.problems:
             shown = replace(shown, count=self.problems[0].count, more=self.problems[0].more)

@@ -307,7 +307,7 @@ def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> St
     name, examples = choose_forecaster(configs, options.forecaster)
     undated = [column for column, day in (("due", examples.rows.due), ("resolved_on", examples.known_on))
                if (day == UNDATED).any()]  # fmt: skip
-    protocols = tuple(one for one in SHORT if not undated or one != "past only")
+    protocols: tuple[Protocol, ...] = tuple(one for one in SHORT if not undated or one != "past only")
     report = calibration_report(
         examples,
         methods=options.methods or METHODS,

@@ -403,19 +403,28 @@ class OwnTables:
 
 def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
     study, parts, reason = None, [], ""
-    if len(own.runs) + len(own.tables) > 1:
+    problems, notes = list[str](), tuple[str, ...]()
+    if own.tables or len(own.runs) > 1:
         try:
-            study, parts = _drawn(_board_with(here, own), own) if own.tables else _board(here, own.runs)[1:]
+            if own.tables:
+                board = _board_with(here, own)
+                study, parts = _drawn(board, own)
+            else:
+                board, study, parts = _board(here, own.runs)
+            notes = board.notes
         except InputError as error:
-            reason = str(error)
-    elif own.runs or own.tables or request.method == "POST":
-        reason = "Tick two runs or more, or add a table: one alone cannot be compared."
+            problems = error.lines()
+            reason = f"{error.path} has {len(problems)} problems." if problems else str(error)
+    elif own.runs or request.method == "POST":
+        reason = "Tick two runs or more, or add a table: one run alone cannot be compared."
     ids = {one: here.run(one).id for one in own.runs}
     # Only who may add tables chooses among the others, and is told the command.
     listed = here.run_list(RunsRequest(), limit=MAX_CHOICES).runs if visitor_of(request).may_write else ()
     named = {run.id: run.called for run in listed}
     more: dict[str, Any] = {
         "reason": reason,
+        "problems": problems,
+        "notes": notes,
         "own": own,
         "command": replace(own, runs=tuple(named.get(id, one) for one, id in ids.items())).command(),
         "choices": [run for run in listed if run.score.get("bi") or run.id in ids.values()],

@@ -1,4 +1,4 @@
-// CSV files that are dropped onto the board or chosen: their text goes into the form, as if it had been pasted.
+// Tables that are dropped onto the board or chosen: their text goes into the form, as if it had been pasted.
 const MOST = 900_000;
 const form = document.getElementById('board');
 const drop = form.querySelector('.drop');
