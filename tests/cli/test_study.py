@@ -130,7 +130,7 @@ def test_tree_files():
     [
         (("trials", "-f", "f.csv", "--data", EXAMPLES), "takes data from one source"),
         (("stability",), "needs trials"),
-        (("stability", "-f", "f.csv"), "--outcomes"),
+        (("stability", "-f", "f.csv"), "f.csv: no such file"),
         (("tree", "nose"), "did you mean 'tree-noise'"),
     ],
 )

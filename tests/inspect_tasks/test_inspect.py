@@ -135,6 +135,11 @@ def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_p
     assert own.forecaster == "mockllm/model"
     assert own.metrics["brier"].estimate == pytest.approx(metrics(log)["brier"]["mean"])
     assert own.metrics["log"].estimate == pytest.approx(metrics(log)["log_score"]["mean"])
+    path = str(log.location)
+    assert score(path, anchors=False).rows() == board.rows()
+    shown = CliRunner().invoke(operation_command("score"), [path, "--no-anchors", "--json"])
+    assert shown.exit_code == 0, shown.exception
+    assert json.loads(shown.stdout)["scores"][0]["metrics"]["brier"]["estimate"] == own.metrics["brier"].estimate
 
     told = CliRunner().invoke(
         data, ["inspect-log", str(tmp_path / "logs"), "--folder", str(tmp_path / "out"), "--name", "me"]

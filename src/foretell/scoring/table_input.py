@@ -139,16 +139,20 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
 
 def log_reader(path: Path) -> Callable[[Path], Any] | None:
     """The reader of a log of evaluations, which holds both forecasts and outcomes; None if the file is a table."""
-    if path.suffix == ".eval" or (path.suffix == ".json" and next(text_lines(path), "").lstrip().startswith("{")):
+    if path.suffix == ".eval" or (
+        path.suffix == ".json" and path.is_file() and next(text_lines(path), "").lstrip().startswith("{")
+    ):
         return plugins.load("logs", "inspect")
     return None
 
 
 def table_columns(source: TableSource) -> set[str]:
-    """Return the names of a table's columns, without reading its rows."""
+    """Return the names of a table's columns, without reading its rows; none for a log of evaluations."""
     if isinstance(source, str | Path):
         import duckdb
 
+        if Path(source).is_file() and log_reader(Path(source)) is not None:
+            return set()
         with open_duckdb() as con:
             try:
                 return {row[0] for row in con.execute(f"describe select * from {_file_query(Path(source))}").fetchall()}
