@@ -169,6 +169,8 @@ def _missing(table: InputTable, role: str, roles: Mapping[str, str]) -> InputPro
     near = get_close_matches(role, left, n=1)
     meant = f"did you mean {near[0]!r}?" if near else f"columns are {', '.join(table.columns)}"
     hint = f"{meant}; say which it is: --columns {role}={near[0] if near else 'COLUMN'}"
+    if role == "outcome" and "p" in roles:
+        hint += ", or give a table of outcomes: --outcomes FILE"
     return InputProblem(problem=f"column {role!r} is missing", column=role, hint=hint)
 
 
