@@ -3,7 +3,7 @@
 `read_table` makes them a `ForecastTable` to score; `read_examples` reads the same join for rules that learn.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -159,8 +159,9 @@ def _checked(f: InputTable, o: InputTable, of_forecasts: Rules, of_outcomes: Rul
     if o is not f:
         return _as_meant(f, of_forecasts), _as_meant(o, of_outcomes)
     o = _outcomes_within(f)
-    if broken_columns(o, of_outcomes(o)) | broken_columns(f, of_forecasts(f)) or _two_outcomes(f):
-        f = _as_meant(f, lambda table: [*of_outcomes(table), *of_forecasts(table)], always=("outcome",))
+    broken = broken_columns(o, of_outcomes(o)) | broken_columns(f, of_forecasts(f))
+    if broken or _two_outcomes(f) is not None:
+        f = _as_meant(f, lambda table: [*of_outcomes(table), *of_forecasts(table)], {*broken, "outcome"})
         if (row := _two_outcomes(f)) is not None:
             problem, hint = "this target has two different outcomes", "give every row of it the same one"
             where = f.names.get("outcome", "outcome")
@@ -169,15 +170,15 @@ def _checked(f: InputTable, o: InputTable, of_forecasts: Rules, of_outcomes: Rul
     return f, o
 
 
-def _as_meant(table: InputTable, rules_of: Rules, *, always: Sequence[str] = ()) -> InputTable:
-    """Return the table if it keeps the rules, or else with the columns that do not as people write them."""
-    columns = broken_columns(table, rules_of(table))
+def _as_meant(table: InputTable, rules_of: Rules, broken: Collection[str] = ()) -> InputTable:
+    """Return the table if it keeps the rules, or else with the columns that break them read as people write them."""
+    columns = broken or broken_columns(table, rules_of(table))
     if not columns:
         return table
-    table, unclear = read_as_written(table, [c for c in table.columns if c in columns or c in always])
+    table, unclear = read_as_written(table, [c for c in table.columns if c in columns])
     named = {(problem.column, problem.row) for problem in unclear}
-    broken = [one for one in broken_rules(table, rules_of(table)) if (one.column, one.row) not in named]
-    if problems := list({(one.column, one.problem): one for one in (*unclear, *broken)}.values()):
+    left = [one for one in broken_rules(table, rules_of(table)) if (one.column, one.row) not in named]
+    if problems := list({(one.column, one.problem): one for one in (*unclear, *left)}.values()):
         raise InputError.of(sorted(problems, key=lambda one: one.row or 0), path=table.name)
     return table
 

@@ -146,11 +146,14 @@ def _outcomes(table: InputTable) -> ColumnReading:
     plain = f"""case when {word} in {_listed(YES)} then '1' when {word} in {_listed(NO)} then '0'
         when {word} in {_listed(UNRESOLVED)} then null when {number} between 0 and 1 then ({number})::varchar
         when {word} in ('1', '0') then {word} else {text} end"""
-    # Where all rows of a question with several options name the same one of them, that option came true.
-    target, question = f"lower({table.text('target')})", table.text("question")
-    over = f"over (partition by {', '.join([question, table.text('due')] if 'due' in table.types else [question])})"
-    several = f"min({target}) {over} <> max({target}) {over} and min({word}) {over} = max({word}) {over}"
-    by_option = f"coalesce({several} and bool_or({target} = {word}) {over}, false)"
+    by_option = "false"
+    target = f"lower({table.text('target')})"
+    if "target" not in table.assumed:
+        # Where all rows of a question with several options name the same one of them, that option came true.
+        key = [table.text(column) for column in ("question", "due") if column in table.types]
+        over = f"over (partition by {', '.join(key)})"
+        several = f"min({target}) {over} <> max({target}) {over} and min({word}) {over} = max({word}) {over}"
+        by_option = f"coalesce({several} and bool_or({target} = {word}) {over}, false)"
     query = f"""with v as (select {by_option} as by_option, {by_word} as by_word,
         {number} > 0 and {number} < 1 as fraction from {table.table})
         select bool_or(by_option), bool_or(by_word and not by_option), bool_or(fraction) from v"""
@@ -173,13 +176,17 @@ def _moments(table: InputTable, column: str) -> ColumnReading:
     if kind.startswith("TIMESTAMP"):
         # A frame's times have no zone; midnight is the day, whatever the zone.
         return ColumnReading(sql=f"strftime({quoted(column)}, '%Y-%m-%dT%H:%M:%SZ')", meaning="UTC")
+    # Few days are written in many rows, and trying all formats is slow: each text is read once.
+    texts, days = f"{table.table}_{column}_texts", f"{table.table}_{column}_days"
+    query = f"select {quoted(column)}, min(_row) as _row from {table.table} group by {quoted(column)}"
+    table.con.execute(f"create or replace temp table {texts} as {query}")
     text = f"regexp_replace({text}, '\\s*(UTC|GMT)$', 'Z')"
     slashed = f"regexp_matches({text}, '{SLASHED}')"
     parts = [f"try_cast(regexp_extract({text}, '^(\\d+)[/-](\\d+)', {n}) as int)" for n in (1, 2)]
     query = f"""select count(*) filter (where {slashed}), min(_row) filter (where {slashed}),
         min(_row) filter (where {slashed} and {parts[0]} > 12), min(_row) filter (where {slashed} and {parts[1]} > 12),
         bool_or(regexp_matches({text}, '{NAIVE}') or (contains({text}, ':') and not regexp_matches({text}, '{ZONED}'))),
-        bool_or(regexp_matches({text}, '{SECONDS}') or regexp_matches({text}, '{MILLISECONDS}')) from {table.table}"""
+        bool_or(regexp_matches({text}, '{SECONDS}') or regexp_matches({text}, '{MILLISECONDS}')) from {texts}"""
     count, first, day_first, month_first, naive, epoch = table.con.execute(query).fetchall()[0]
     forms = (*(DAY_FIRST if month_first is None else ()), *(MONTH_FIRST if day_first is None else ()))
     problem = None
@@ -197,7 +204,10 @@ def _moments(table: InputTable, column: str) -> ColumnReading:
         when contains({text}, ':') then strftime({at}, {moment}) else strftime({at}, {day}) end"""
     order = "" if not count else "day/month/year" if month_first is None else "month/day/year"
     meaning = ", ".join(filter(None, [order, "epoch" if epoch else "", "UTC" if naive or epoch else ""]))
-    return ColumnReading(sql=_kept(table, column, sql), meaning=meaning, problem=problem)
+    query = f"select {table.text(column)} as written, {_kept(table, column, sql)} as day from {texts}"
+    table.con.execute(f"create or replace temp table {days} as {query}")
+    sql = f"(select any_value(day) from {days} where written = {table.text(column)})"
+    return ColumnReading(sql=sql, meaning=meaning, problem=problem)
 
 
 def _day_or_month(table: InputTable, column: str, first: int, rows: tuple[int | None, int | None]) -> InputProblem:
