@@ -265,6 +265,9 @@ class ServerPermissions:
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
         """Return the request with the tables that were sent as rows, or with their files if those may be read."""
         self._check_sizes(request)
+        if request.sources:
+            # They could be files that this server may not read.
+            raise InputError("is for the command line", column="sources", hint="use forecasts, or runs")
         found: dict[str, Any] = {}
         for name in ("forecasts", "outcomes", "costs"):
             table: Any = getattr(request, name)
