@@ -330,7 +330,7 @@ def test_what_is_refused(tmp_path: Path, case: str):
     bad = BAD[case]
     with pytest.raises(InputError) as error:
         read_table(written(tmp_path, "results.csv", bad.text), None, ReadOptions(columns=bad.columns))
-    assert [(one.row, one.column, one.count) for one in error.value.problems] == bad.problems
+    assert [(one.row, one.column, one.count) for one in error.value.table_problems] == bad.problems
     said = str(error.value)
     assert "\n" not in said
     assert "target' is missing" not in said

@@ -54,7 +54,7 @@ class InputError(Exception):
     """
 
     exit_code = 2
-    problems: tuple[InputProblem, ...] = ()
+    table_problems: tuple[InputProblem, ...] = ()
     """Everything that is wrong with the table, if the problem is in its rows."""
 
     def __init__(
@@ -79,12 +79,12 @@ class InputError(Exception):
         """One error for all problems of a table."""
         first = problems[0]
         error = cls(first.problem, path=path, row=first.row, column=first.column, hint=first.hint)
-        error.problems = tuple(problems)
+        error.table_problems = tuple(problems)
         return error
 
     def lines(self) -> list[str]:
         """A line for each of several problems of a table; empty if there is only one."""
-        return [self._line([], one) for one in self.problems] if len(self.problems) > 1 else []
+        return [self._line([], one) for one in self.table_problems] if len(self.table_problems) > 1 else []
 
     def __str__(self) -> str:
         """One line: place, problem, remedy."""
@@ -92,8 +92,8 @@ class InputError(Exception):
         if lines := self.lines():
             return f"{len(lines)} problems{f' in {self.path}' if path else ''}: {'; '.join(lines)}"
         shown = InputProblem(problem=self.problem, row=self.row, column=self.column, hint=self.hint)
-        if self.problems:
-            shown = replace(shown, count=self.problems[0].count, more=self.problems[0].more)
+        if self.table_problems:
+            shown = replace(shown, count=self.table_problems[0].count, more=self.table_problems[0].more)
         return self._line(path, shown)
 
     def _line(self, place: Sequence[str], one: InputProblem) -> str:
@@ -118,7 +118,7 @@ class InputError(Exception):
             column=column or self.column,
             hint=self.hint,
         )
-        error.problems = self.problems
+        error.table_problems = self.table_problems
         return error
 
 

@@ -48,10 +48,19 @@ class DecisionOptions(CostOptions):
     reference: str | None = setting(
         None, "Measure improvement from this configuration (default: the one without a rule).", metavar="NAME"
     )
-    rows: str = setting(ROW_FACTOR, "The factor whose levels are the rows of the crossed table.", metavar="FACTOR")
-    columns: str = setting(
-        COLUMN_FACTOR, "The factor whose levels are its columns; each has its own reference.", metavar="FACTOR"
+    cross: str = setting(
+        f"{ROW_FACTOR},{COLUMN_FACTOR}",
+        "Two factors: the levels of the first are the rows of the crossed table, those of the second its columns.",
+        metavar="ROWS,COLUMNS",
     )
+
+    @property
+    def crossed(self) -> tuple[str, str]:
+        """The factors of the rows and of the columns."""
+        rows, _, columns = self.cross.partition(",")
+        if not rows.strip() or not columns.strip():
+            raise InputError(f"{self.cross!r} does not name two factors", column="--cross", hint="write rule,grounder")
+        return rows.strip(), columns.strip()
 
 
 def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
@@ -91,7 +100,7 @@ class TableLayout:
         """Configurations by level of the column factor; all in one group unless every level has more than one."""
         found: dict[str, list[str]] = {}
         for name in self.names:
-            found.setdefault(self.level(name, self.options.columns), []).append(name)
+            found.setdefault(self.level(name, self.options.crossed[1]), []).append(name)
         if len(found) < 2 or min(map(len, found.values())) < 2:
             return {"": self.names}
         return {level: tuple(names) for level, names in found.items()}
@@ -105,7 +114,7 @@ class TableLayout:
                     f"no configuration is called {self.options.reference!r}", column="--reference", hint=hint
                 )
             return self.options.reference
-        ruled = [name for name in group if self.level(name, self.options.rows)]
+        ruled = [name for name in group if self.level(name, self.options.crossed[0])]
         plain = [name for name in group if name not in ruled]
         return plain[0] if plain and ruled else group[0]
 
@@ -124,7 +133,7 @@ class TableLayout:
 
     def crossed(self, accuracy: Mapping[str, Interval]) -> list[StudyTable]:
         """Accuracy by the levels of two factors (the shape of Table 13)."""
-        rows, columns = self.options.rows, self.options.columns
+        rows, columns = self.options.crossed
         levels = levels_of(self.factors)
         if columns not in levels or (rows not in levels and not any(self.level(n, rows) for n in self.names)):
             return []
