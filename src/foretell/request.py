@@ -286,7 +286,8 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
         error.problem = name_fields(error.problem, request, titles=titles)
         error.hint = error.hint and name_fields(error.hint, request, titles=titles)
         error.table_problems = tuple(
-            replace(one, hint=one.hint and name_fields(one.hint, request, titles=titles)) for one in error.table_problems
+            replace(one, hint=one.hint and name_fields(one.hint, request, titles=titles))
+            for one in error.table_problems
         )
         if error.column and error.column.startswith("--"):
             flag, *rest = error.column.split()

@@ -159,12 +159,42 @@ def test_several_targets_are_one_sample(tmp_path: Path):
 
     log = run(task, says(words), tmp_path)
     rows = read_inspect_log(log.location)
-    expected = np.mean(
-        [np.mean([(0.4 - o) ** 2 for o in json.loads(sample.target).values()]) for sample in task.dataset]
-    )
+    expected = np.mean([(0.4 - o) ** 2 for sample in task.dataset for o in json.loads(sample.target).values()])
     assert metrics(log)["brier"]["mean"] == pytest.approx(expected)
     assert {row["p"] for row in rows.forecasts} == {0.4}
     assert {row["kind"] for row in rows.outcomes} == {"dataset"}
+
+
+def test_one_log_has_one_score(tmp_path: Path):
+    """Questions of both kinds with different numbers of targets, answered differently in every epoch."""
+    asked, known = tmp_path / "questions.jsonl", tmp_path / "outcomes.jsonl"
+    rng, dates = np.random.default_rng(0), ["2026-02-01", "2026-03-01", "2026-04-01"]
+    rows: list[dict[str, Any]] = [{"id": f"own/{n}", "text": f"Case {n}?", "due": "2026-01-05"} for n in range(12)]
+    for n, row in enumerate(rows):
+        row |= {"dates": dates[: 2 + n % 2]} if n % 3 else {"by": "2026-02-01"}
+    happened = [
+        {"question": row["id"], "target": target, "outcome": int(rng.integers(2))}
+        for row in rows
+        for target in row.get("dates", ["yes"])
+    ]
+    for path, lines in ((asked, rows), (known, happened)):
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    task = foretell_questions(str(asked), outcomes=str(known))
+    assert {len(json.loads(sample.target)) for sample in task.dataset} == {1, 2, 3}
+
+    def words(_asked: str) -> str:
+        if rng.random() < 0.1:
+            return "I cannot say."
+        return json.dumps({"probabilities": {name: round(float(rng.uniform()), 3) for name in (*dates, "yes")}})
+
+    log = run(task, says(words), tmp_path, epochs=3)
+    tables, found = read_inspect_log(log.location), metrics(log)
+    assert {row["kind"] for row in tables.outcomes} == {"market", "dataset"}
+    board = score(tables.forecasts, tables.outcomes, anchors=False)
+    own = next(one for one in board.scores if one.group == {"kind": "overall"})
+    assert own.metrics["brier"].estimate == pytest.approx(found["brier"]["mean"], abs=1e-12)
+    assert own.metrics["bi"].estimate == pytest.approx(found["brier"]["brier_index"], abs=1e-9)
+    assert own.metrics["log"].estimate == pytest.approx(found["log_score"]["mean"], abs=1e-12)
 
 
 def test_our_scorers_serve_the_tasks_of_others(tmp_path: Path):

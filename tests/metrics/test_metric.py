@@ -95,7 +95,11 @@ def direct(name, rows):
         "bi": lambda: brier_index(mean_brier(p, outcome, weight)),
         "ms": lambda: np.average(metaculus_baseline(p, outcome), weights=weight),
         "log": lambda: np.average(log_score(p, outcome), weights=weight),
-        "ece": lambda: ece(p, outcome, weight),
+        "ece": lambda: (
+            ece(p, outcome, weight)
+            if np.average((p - np.average(p, weights=weight)) ** 2, weights=weight) >= 1e-9
+            else np.nan
+        ),
         "return": lambda: average_return(paid, weight),
         "sharpe": lambda: sharpe(paid, weight),
     }[name]()
@@ -179,7 +183,7 @@ def test_no_weight_gives_nan_not_a_warning(name):
 def test_number_of_columns():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
     widths = {name: METRICS[name].columns(rows).shape[1] for name in STANDARD_METRICS}
-    assert widths == {"brier": 2, "bi": 2, "ms": 2, "log": 2, "ece": 11, "return": 2, "sharpe": 4}
+    assert widths == {"brier": 2, "bi": 2, "ms": 2, "log": 2, "ece": 13, "return": 2, "sharpe": 4}
 
 
 def test_per_question_scores_exist_where_the_metric_is_their_mean():

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics import consensus_matrix, hard_score_variance
-from foretell.metrics.decisions import accuracy, confidence, hard_score, soft_score
+from foretell.metrics import consensus_matrix, hard_score_variance, right_side
+from foretell.metrics.decisions import choice_accuracy, confidence, decide_tasks, hard_score, soft_score
 
 # Two tasks of different sizes, rows mixed: "stock" prefers its worst option, "vote" its best.
 P = [0.7, 0.2, 0.3, 0.5, 0.1]
@@ -13,20 +13,41 @@ TASK = ["stock", "vote", "stock", "vote", "vote"]
 
 
 def test_scores_by_hand():
-    assert accuracy(P, VALUE, TASK).tolist() == [0, 1]
+    assert choice_accuracy(P, VALUE, TASK).tolist() == [0, 1]
     assert hard_score(P, VALUE, TASK).tolist() == [0, 1]
     assert soft_score(P, VALUE, TASK).tolist() == pytest.approx([0.3, (0.5 * 3 + 0.1 * 2) / 0.8 / 3])
     assert confidence(P, TASK).tolist() == [0.7, 0.5]
 
 
-def test_a_tie_in_p_counts_as_the_worst_of_the_tied():
+def test_options_that_tie_share_the_choice():
     p, value, task = [0.4, 0.4, 0.2], [1.0, 3.0, 0.0], [0, 0, 0]
-    assert accuracy(p, value, task).tolist() == [0]
-    assert hard_score(p, value, task).tolist() == pytest.approx([1 / 3])
+    assert choice_accuracy(p, value, task).tolist() == [0.5]
+    assert hard_score(p, value, task).tolist() == pytest.approx([2 / 3])
+
+
+def test_equal_probabilities_decide_like_chance():
+    value, task = [1.0, 3.0, 0.0, 2.0, 5.0], [0, 0, 0, 1, 1]
+    found = decide_tasks([0.2, 0.2, 0.2, 0.5, 0.5], value, task)
+    assert found.right.tolist() == pytest.approx([1 / 3, 1 / 2])
+    assert found.hard.tolist() == pytest.approx([4 / 9, 1 / 2])
+    assert found.soft.tolist() == pytest.approx(found.hard.tolist())
+
+
+def test_a_yes_no_claim_is_a_task_with_two_options():
+    p, outcome = np.array([0.8, 0.5, 0.1, 0.6]), np.array([1.0, 0.0, 1.0, 0.0])
+    options = np.column_stack([p, 1 - p]).ravel()
+    value = np.column_stack([outcome, 1 - outcome]).ravel()
+    found = choice_accuracy(options, value, np.repeat(np.arange(4), 2))
+    assert right_side(p, outcome).tolist() == found.tolist() == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_a_fractional_outcome_gives_its_share_to_the_chosen_side():
+    assert right_side([0.2, 0.8, 0.5, np.nan], [0.37] * 4)[:3].tolist() == pytest.approx([0.63, 0.37, 0.5])
+    assert np.isnan(right_side([np.nan], [0.37]))[0]
 
 
 def test_equally_valuable_best_options_are_both_right():
-    assert accuracy([0.2, 0.8, 0.0], [2.0, 2.0, 1.0], ["t"] * 3).tolist() == [1]
+    assert choice_accuracy([0.2, 0.8, 0.0], [2.0, 2.0, 1.0], ["t"] * 3).tolist() == [1]
 
 
 tasks = st.lists(st.tuples(st.integers(0, 4), st.floats(0.01, 1), st.integers(-50, 50)), min_size=1, max_size=25)
@@ -44,7 +65,7 @@ def test_scores_are_bounded_and_blind_to_order_and_to_the_unit_of_value(rows, sc
         assert score(p[order], value[order], task[order]) == pytest.approx(plain)
         assert score(p, scale * value + shift, task) == pytest.approx(plain)
     assert soft_score(p * 0.5, value, task) == pytest.approx(soft_score(p, value, task))
-    assert ((accuracy(p, value, task) == 1) == (hard_score(p, value, task) == 1)).all()
+    assert ((choice_accuracy(p, value, task) == 1) == (hard_score(p, value, task) == 1)).all()
 
 
 def test_variance_between_runs_by_hand():
@@ -73,9 +94,9 @@ def test_consensus_is_symmetric_within_zero_and_one(seed, methods, tasks):
     [
         (lambda: hard_score([0.5, 0.5], [1, 1], ["t", "t"]), "nothing to choose"),
         (lambda: soft_score([0, 0], [1, 2], ["t", "t"]), "no option possible"),
-        (lambda: accuracy([0.5], [1, 2], ["t"]), "shapes differ"),
-        (lambda: accuracy([0.5, 0.5], [1, 2], ["t"]), "shapes differ"),
-        (lambda: accuracy([0.5, 0.5], [1, np.inf], ["t", "t"]), r"value\[1\] = inf"),
+        (lambda: choice_accuracy([0.5], [1, 2], ["t"]), "shapes differ"),
+        (lambda: choice_accuracy([0.5, 0.5], [1, 2], ["t"]), "shapes differ"),
+        (lambda: choice_accuracy([0.5, 0.5], [1, np.inf], ["t", "t"]), r"value\[1\] = inf"),
         (lambda: hard_score_variance([0.5], ["t"]), "two runs"),
         (lambda: consensus_matrix([1, 0]), "matrix"),
     ],

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics import calibration_line
+from foretell.metrics import METRICS, MetricRows, calibration_line, ece
 
 
 def logit(p):
@@ -45,23 +45,34 @@ def test_agrees_with_statsmodels():
         ([1.0], [0]),
     ],
 )
-def test_degenerate_data_give_finite_numbers_and_say_so(p, outcome):
+def test_data_that_determine_no_line_have_none(p, outcome):
     line = calibration_line(p, outcome)
     assert not line.identified
-    assert np.isfinite([line.intercept, line.slope, line.intercept_se, line.slope_se]).all()
+    assert np.isnan([line.intercept, line.slope, line.intercept_se, line.slope_se]).all()
 
 
-def test_one_forecast_value_leaves_the_slope_alone():
-    line = calibration_line([0.5] * 4, [1, 1, 1, 0])
-    assert line.slope == pytest.approx(1)
-    assert line.intercept == pytest.approx(logit(0.75), abs=1e-5)
+def test_a_rate_without_the_questions_own_outcome_has_no_slope():
+    """Left out of its own rate, a target that came true lowers it: a slope of some hundred below zero."""
+    outcome = np.arange(200) % 2
+    rate = (outcome.sum() - outcome + 1) / (len(outcome) + 1)
+    assert not calibration_line(rate, outcome).identified
+    mixed = np.append(rate, rate[:20])
+    assert not calibration_line(mixed, np.append(outcome, 1 - outcome[:20])).identified
+
+
+def test_a_board_shows_no_calibration_error_of_constant_forecasts():
+    """It is the distance to the base rate: 0.49 in one group and 0.003 in another, whatever the forecaster does."""
+    outcome, weight = [1, 0, 0, 0], [0.1, 0.7, 0.3, 1 / 3]
+    assert np.isnan(METRICS["ece"].population(MetricRows.of([0.3] * 4, outcome, weight)))
+    p = [0.3, 0.3, 0.3, 0.301]
+    assert METRICS["ece"].population(MetricRows.of(p, outcome, weight)) == pytest.approx(ece(p, outcome, weight))
 
 
 @settings(deadline=None, max_examples=40)
 @given(rows=st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=25))
-def test_always_finite(rows):
+def test_all_numbers_or_none(rows):
     line = calibration_line([r[0] for r in rows], [r[1] for r in rows])
-    assert np.isfinite([line.intercept, line.slope, line.intercept_se, line.slope_se]).all()
+    assert (np.isfinite([line.intercept, line.slope, line.intercept_se, line.slope_se]) == line.identified).all()
 
 
 @settings(deadline=None, max_examples=30)
@@ -69,8 +80,8 @@ def test_always_finite(rows):
 def test_turning_the_question_round_mirrors_the_line(rows):
     p, outcome = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     line, mirrored = calibration_line(p, outcome), calibration_line(1 - p, ~outcome)
-    assert mirrored.slope == pytest.approx(line.slope, rel=1e-4, abs=1e-4)
-    assert mirrored.intercept == pytest.approx(-line.intercept, rel=1e-4, abs=1e-4)
+    assert mirrored.slope == pytest.approx(line.slope, rel=1e-4, abs=1e-4, nan_ok=True)
+    assert mirrored.intercept == pytest.approx(-line.intercept, rel=1e-4, abs=1e-4, nan_ok=True)
 
 
 def test_bad_input_raises():

@@ -68,7 +68,7 @@ def test_ties_go_to_the_widest_stretch_then_to_the_one_nearest_to_a_half():
 
 def test_certain_forecasts_can_be_called_true_or_false():
     assert best_threshold([0.0, 0.0, 0.0, 1.0], [1, 1, 0, 1]).value < 0
-    assert best_threshold([1.0, 1.0, 1.0, 0.0], [0, 0, 1, 0]).value == 1
+    assert best_threshold([1.0, 1.0, 1.0, 0.0], [0, 0, 1, 0]).value > 1
     assert best_threshold([0.0, 0.0, 0.4, 0.4], [0, 1, 1, 1]).score == 0.75
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from foretell.operations import (
+    CalibrateApplyRequest,
     CompareRequest,
     FinancialTasksRequest,
     OptionTasksRequest,
@@ -16,6 +17,7 @@ from foretell.operations import (
     calibrate,
     data,
     score,
+    thresholds,
 )
 from foretell.questions import InputError
 from foretell.runs import event_loop, find_set, open_benchmark, run_sync
@@ -76,7 +78,7 @@ def test_scores_of_choices_by_hand(folder: Path):
     assert scores["A"]["soft"] == pytest.approx((0.7 + 0.4 + 0.5) / 3)
     assert scores["A"]["confidence"] == pytest.approx((0.7 + 0.6 + 0.6) / 3)
     assert scores["B"]["choice"] == pytest.approx(1 / 2)
-    assert scores["always 0.5"]["choice"] == 0, "a tie earns no luck"
+    assert scores["always 0.5"]["choice"] == pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3), "tied options share the choice"
     pair = score.compare(CompareRequest.read({**request, "forecasters": ("A", "B"), "metric": "choice"}))
     assert pair.pairs[0].differences[0].comparison.diff == pytest.approx(0), "on the two tasks both answered"
 
@@ -130,7 +132,7 @@ def test_a_threshold_is_chosen_on_validation_and_judged_on_test(tmp_path: Path):
     forecasts, outcomes = tmp_path / "f.csv", tmp_path / "o.csv"
     forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
     outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
-    found = calibrate.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
+    found = thresholds.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
     (one,) = found.found
     # Anything between 0.3 and 0.45 is right on all validation rows; on the test rows 0.375 is wrong about h alone.
     assert one.report.threshold.value == pytest.approx(0.375)
@@ -140,9 +142,66 @@ def test_a_threshold_is_chosen_on_validation_and_judged_on_test(tmp_path: Path):
     assert found.to_dict()["forecasters"][0]["threshold"] == pytest.approx(0.375)
     outcomes.write_text("question,target,outcome\na,true,1\n")
     with pytest.raises(InputError, match="do not say what is validation"):
-        calibrate.fit_thresholds(
+        thresholds.fit_thresholds(
             ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes, "drop_unknown": True})
         )
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Path:
+    """Thresholds of 0.375 for the forecaster m, chosen on a to c and tested on e to h."""
+    forecasts, outcomes = tmp_path / "past.csv", tmp_path / "known.csv"
+    forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
+    outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
+    found = thresholds.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
+    (tmp_path / "cut.json").write_text(found.to_json())
+    return tmp_path / "cut.json"
+
+
+def applied(cut: Path, rows: list[tuple[object, ...]], head: str, **more: object) -> thresholds.DecidedForecasts:
+    path = cut.parent / "new.csv"
+    path.write_text("\n".join(",".join(map(str, row)) for row in [tuple(head.split()), *rows]) + "\n")
+    found = calibrate.apply(CalibrateApplyRequest.read({"fitted": cut, "forecasts": path, **more}))
+    assert isinstance(found, thresholds.DecidedForecasts)
+    return found
+
+
+def test_a_threshold_is_applied_to_new_forecasts(cut: Path):
+    rows = [("m", "n1", "yes", 0.4), ("m", "n2", "no", 0.3), ("m", "n3", "why", 0.375)]
+    found = applied(cut, rows, "forecaster question remark p")
+    assert [row["decision"] for row in found.forecasts] == [True, False, False], "a p at the threshold is called False"
+    assert [row["remark"] for row in found.forecasts] == ["yes", "no", "why"], "the table stays as it was"
+    (one,) = found.summaries
+    assert (one.called_true, one.n, one.at_threshold, one.scored) == (1, 3, 1, 0)
+    assert "1 of 3" in str(found)
+
+
+def test_applied_thresholds_are_scored_by_the_one_definition(cut: Path):
+    outcomes = cut.parent / "later.csv"
+    outcomes.write_text("question,outcome\nn1,1\nn2,0\nn3,1\nn4,\n")
+    rows = [("m", "n1", 0.4), ("m", "n2", 0.39), ("m", "n3", 0.375), ("m", "n4", 0.9)]
+    (one,) = applied(cut, rows, "forecaster question p", outcomes=outcomes).summaries
+    # n1 is right, n2 wrong, n3 at the threshold counts half for either side, n4 is open.
+    assert (one.called_true, one.n, one.scored) == (3, 4, 3)
+    assert one.accuracy == pytest.approx(1.5 / 3)
+    assert one.balanced == pytest.approx((1.5 / 2 + 0) / 2)
+    assert one.f1 == pytest.approx(2 * 1.5 / (2 * 1.5 + 1 + 0.5))
+
+
+def test_trials_are_combined_before_a_claim_is_called(cut: Path):
+    rows = [("m", "n1", 0, 0.2), ("m", "n1", 1, 0.8), ("m", "n2", 0, 0.1)]
+    found = applied(cut, rows, "forecaster question trial p")
+    assert [row["decision"] for row in found.forecasts] == [True, True, False]
+    assert (found.summaries[0].called_true, found.summaries[0].n) == (1, 2)
+
+
+def test_a_threshold_does_not_judge_what_it_was_chosen_on(cut: Path):
+    head = "forecaster question p"
+    with pytest.raises(InputError, match="a is among the 3 questions on which they were chosen"):
+        applied(cut, [("m", "n1", 0.4), ("m", "a", 0.4)], head)
+    assert "1 question of the split" in applied(cut, [("m", "n1", 0.4), ("m", "e", 0.4)], head).warnings[0]
+    with pytest.raises(InputError, match="no threshold of 'other'"):
+        applied(cut, [("other", "n1", 0.4)], head)
 
 
 def test_trials_give_a_variance_and_pairs_give_mcnemar(folder: Path):

@@ -332,7 +332,7 @@ def test_a_forecast_of_one_half_takes_no_side_in_mcnemars_test():
     assert (test.n, test.only_a, test.only_b, test.left_out) == (1, 1, 0, 3)
     printed = Console(width=120, record=True, file=StringIO())
     found.print(printed)
-    assert "3 targets left out: a forecast of 0.5 takes no side" in " ".join(printed.export_text().split())
+    assert "3 targets left out" in " ".join(printed.export_text().split())
 
 
 def test_difficulty_is_the_error_of_a_price_unless_it_is_that_of_a_dataset():

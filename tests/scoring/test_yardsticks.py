@@ -4,6 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
+from foretell import score
+from foretell.metrics import METRICS
 from foretell.scoring import ANCHORS, CROWD, ArenaTable, ScoredArena, past_rate, with_arena_anchors
 from foretell.scoring.arena_leaderboard import arena_leaderboard
 
@@ -64,3 +66,25 @@ def test_an_entry_with_the_name_of_a_yardstick_is_that_yardstick():
     assert standings.names.count(CROWD) == 1
     assert standings.row(CROWD).tolist() == [0.7]
     assert standings.entries[0].anchor
+
+
+def test_a_forecaster_that_repeats_a_yardstick_has_its_numbers():
+    """0.5 for everything, or the price where there is one: the same metrics, intervals, n and completion."""
+    rng = np.random.default_rng(0)
+    outcomes: list[dict[str, object]] = []
+    forecasts: list[dict[str, object]] = []
+    for i in range(60):
+        price = None if i % 4 == 0 else round(float(rng.uniform(0.05, 0.95)), 3)
+        happened = int(rng.random() < (price or 0.5))
+        for target in ("x", "y")[: 1 + i % 2]:
+            key = {"question": f"q{i}", "target": target}
+            outcomes.append({**key, "outcome": happened if target == "x" else 1 - happened, "price": price})
+            said = {"half": 0.5, "copy": price, "own": round(float(rng.uniform(0.05, 0.95)), 3)}
+            forecasts += [{**key, "forecaster": who, "p": p} for who, p in said.items() if p is not None]
+    # A peer score compares with the others, and a copy is one of them.
+    names = tuple(name for name in METRICS if name != "peer")
+    rows = {row.forecaster: row for row in score(forecasts, outcomes, metrics=names).scores}
+    for own, yardstick in (("half", "always 0.5"), ("copy", "crowd price")):
+        mine, other = rows[own], rows[yardstick]
+        assert (mine.n, mine.completion) == (other.n, other.completion)
+        assert mine.metrics == other.metrics

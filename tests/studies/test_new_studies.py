@@ -1,16 +1,27 @@
 """Ensembles, difficulty, recalibration, conservatism, lead time: trials whose truth is known."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.studies.made_trials import made
 
-from foretell.forecasters.combine import BestSoFar, GreedySelection, PooledWeights, SkillWeights, rolling, side_by_side
+from foretell import score
+from foretell.forecasters.combine import (
+    BestSoFar,
+    Examples,
+    GreedySelection,
+    PooledWeights,
+    SkillWeights,
+    rolling,
+    side_by_side,
+)
 from foretell.metrics import Resampling
 from foretell.operations import study
 from foretell.questions import InputError
 from foretell.studies import StudyData
+from foretell.studies.configurations import best_config
 
 QUICK = Resampling(draws=400)
 TABLES = {
@@ -91,3 +102,84 @@ def test_lead_times_hold_every_target():
     (board,) = study("lead-time", DATA).tables
     counts = [board.numbers(column.label)["targets"] for column in board.columns]
     assert sum(counts) == len(TABLES["good"])
+
+
+NAMES = ("trials", "variance", "difficulty", "recalibration", "conservatism", "decisions", "stability", "consensus")
+
+
+def partly(examples: Examples, answered: np.ndarray) -> Examples:
+    return replace(examples, rows=examples.rows.with_trials(np.where(answered, examples.rows.trials, np.nan)))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "threshold", "ensemble", "aggregation", "lead-time"])
+def test_incomplete_forecasters_stay_in(name: str):
+    n = len(TABLES["good"])
+    tables = {
+        "first": partly(TABLES["good"], np.arange(n) < 0.7 * n),
+        "last": partly(TABLES["bad"], np.arange(n) >= 0.3 * n),
+        "silent": partly(TABLES["same"], np.zeros(n, bool)),
+    }
+    found = study(name, StudyData(tables=tables, resampling=QUICK))
+    assert found.settings["configurations"] == ["first", "last"]
+    done = found.table("Completion").numbers("done")
+    assert done == pytest.approx({one: 100 * np.isfinite(tables[one].rows.raw).mean() for one in ("first", "last")})
+    assert "silent, which answered nothing" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("name", ["variance", "difficulty"])
+def test_forecasters_that_share_no_question_are_left_out_by_name(name: str):
+    n = len(TABLES["good"])
+    half = {key: replace(one, rows=replace(one.rows, price=np.full(n, np.nan))) for key, one in TABLES.items()}
+    apart = {**half, "bad": partly(half["bad"], np.arange(n) < n // 2)}
+    apart = {key: one if key == "bad" else partly(one, np.arange(n) >= n // 2) for key, one in apart.items()}
+    found = study(name, StudyData(tables=apart, resampling=QUICK))
+    assert "bad, which shares no question with the others" in " ".join(found.notes)
+    with pytest.raises(InputError, match="no two forecasters"):
+        study(name, StudyData(tables={key: apart[key] for key in ("good", "bad")}, resampling=QUICK))
+
+
+def test_one_forecaster_alone_is_not_compared():
+    found = study("conservatism", StudyData(tables={"good": TABLES["good"]}, resampling=QUICK))
+    assert "bits" not in found.sentences[0]
+
+
+def test_the_best_is_not_whoever_answered_the_easy_questions():
+    easy = np.abs(TABLES["same"].rows.raw - TABLES["same"].outcome)
+    tables = {"good": TABLES["good"], "picky": partly(TABLES["bad"], easy <= np.quantile(easy, 0.3))}
+    brier = {name: np.nanmean((one.rows.raw - one.outcome) ** 2) for name, one in tables.items()}
+    assert brier["picky"] < brier["good"]
+    assert best_config(tables) == "good"
+    assert best_config({name: TABLES[name] for name in ("bad", "good")}) == "good"
+
+
+@pytest.mark.parametrize("name", [*NAMES, "threshold"])
+def test_studies_that_learn_nothing_need_no_dates(name: str, tmp_path: Path):
+    rng = np.random.default_rng(0)
+    lines = [f"{who},q{i},{rng.uniform(0.05, 0.95):.3f}" for who in ("a", "b") for i in range(20) if i != 3]
+    (tmp_path / "f.csv").write_text("forecaster,question,p\n" + "\n".join(lines) + "\n")
+    (tmp_path / "o.csv").write_text("question,outcome\n" + "".join(f"q{i},{i % 2}\n" for i in range(20)))
+    found = study(name, forecasts=tmp_path / "f.csv", outcomes=tmp_path / "o.csv", draws=100)
+    assert found.settings["configurations"] == ["a", "b"]
+    with pytest.raises(InputError, match="no due or resolved_on"):
+        study("calibration", forecasts=tmp_path / "f.csv", outcomes=tmp_path / "o.csv", draws=100)
+
+
+def test_studies_weigh_as_boards_do(tmp_path: Path):
+    """A column of weights counts alike in the accuracy and the Brier score of a board and of studies."""
+    rng = np.random.default_rng(1)
+    said = [("a", f"q{i}", float(rng.choice([0.2, 0.5, 0.9]))) for i in range(24)]
+    lines = "".join(f"{who},{question},{p}\n" for who, question, p in said)
+    (tmp_path / "f.csv").write_text(f"forecaster,question,p\n{lines}")
+    weighed = "".join(f"q{i},{i % 2},{0 if i == 5 else 1 + i % 4}\n" for i in range(24))
+    (tmp_path / "o.csv").write_text(f"question,outcome,weight\n{weighed}")
+    tables = {"forecasts": tmp_path / "f.csv", "outcomes": tmp_path / "o.csv"}
+    board = score(**tables, metrics=("accuracy",), anchors=False).scores[0].metrics
+    accuracy = 100 * board["accuracy"].estimate
+    for name, title, label in (
+        ("decisions", "Claims", "Accu."),
+        ("stability", "Stability", "accuracy"),
+        ("threshold", "Accuracy, %", "at 0.5"),
+    ):
+        assert study(name, **tables, draws=100).table(title).numbers(label)["a"] == pytest.approx(accuracy)
+    parts = study("recalibration", **tables, draws=100).table("What the Brier score is made of")
+    assert parts.numbers("Brier")["a"] == pytest.approx(board["brier"].estimate)

@@ -92,19 +92,19 @@ def test_mean_gain_is_the_mean_of_the_gains(examples: Examples):
         assert mean_gain(first, second, examples, QUICK, group=group).diff == pytest.approx(np.mean(each))
 
 
-def test_mean_gain_uses_targets_that_all_answered(examples: Examples):
+def test_mean_gain_compares_each_pair_on_what_both_answered(examples: Examples):
     rng = np.random.default_rng(0)
     a, b, c, d = (rng.random(len(examples)) for _ in range(4))
     a[:5] = np.nan
-    kept = np.arange(len(examples)) >= 5
-    rest = mean_gain([a[kept], c[kept]], [b[kept], d[kept]], examples.take(kept), QUICK)
-    assert mean_gain([a, c], [b, d], examples, QUICK).diff == pytest.approx(rest.diff)
+    gaps = [paired_gap(*pair, examples, OVERALL, QUICK).diff for pair in ((a, b), (c, d))]
+    assert mean_gain([a, c], [b, d], examples, QUICK).diff == pytest.approx(np.mean(gaps))
     with pytest.raises(ValueError, match="cannot be paired"):
         mean_gain([a, c], [b], examples, QUICK)
 
 
 def test_mean_index_by_hand():
-    assert mean_index(np.array([[1.0, 4.0, 4.0], [0.0, 1.0, 4.0]])).tolist() == [25.0, 75.0]
+    assert mean_index(np.array([[1.0, 4.0, 4.0, 4.0], [0.0, 1.0, 4.0, 4.0]])).tolist() == [25.0, 75.0]
+    assert mean_index(np.array([1.0, 0.0, 4.0, 0.0])) == 50.0, "a rule without weight does not count"
 
 
 def test_turning_a_difference_around(examples: Examples):

@@ -29,6 +29,8 @@ from foretell.report import (
 from foretell.studies import StudyData
 
 QUICK = Resampling(draws=50)
+PARTIAL = "pro-high-brave-c1-t1"
+"""A configuration that answered a part of the targets only."""
 
 
 def tables() -> dict[str, Examples]:
@@ -44,7 +46,7 @@ def tables() -> dict[str, Examples]:
     trials[0, :3] = np.nan
     found["pro-high-brave-c0-t1"] = replace(gappy, rows=gappy.rows.with_trials(trials))
     half = found["pro-high-none-c0-t0"]
-    found["pro-high-brave-c1-t1"] = replace(
+    found[PARTIAL] = replace(
         half, rows=half.rows.with_trials(np.where(np.arange(len(half)) < 30, half.rows.trials, np.nan))
     )
     return found
@@ -96,17 +98,23 @@ def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, StudyR
 @pytest.mark.parametrize("name", OF_TABLES)
 def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str, StudyResult]):
     notes = " ".join(studies[name].notes)
-    assert "pro-high-brave-c1-t1" in notes, "answered a part of the targets only"
+    if PARTIAL in studies[name].settings["configurations"]:
+        done = studies[name].table("Completion").numbers("done")
+        assert done[PARTIAL] < 100 == max(done.values())
+        assert f"{PARTIAL}, which" not in notes, "answered a part of the targets only, and stays in"
+    else:
+        assert PARTIAL in notes
     assert "Trials failed in" in notes
     assert "one cluster" in notes
 
 
 def test_more_trials_are_better(studies: dict[str, StudyResult]):
     grid = studies["trials"].table("Logit mean of k trials")
+    assert {entry.name for entry in grid.rows} == tables().keys()
     for entry in grid.rows:
         curve = [value for value in entry.values if isinstance(value, float)]
         assert len(curve) == 3
-        assert curve[0] < curve[-1]
+        assert curve[0] < curve[-1] or entry.name == PARTIAL, "30 targets are too few to see it"
         assert isinstance(entry.values[3], Comparison)
         assert entry.values[3].diff == pytest.approx(curve[-1] - curve[0])
 

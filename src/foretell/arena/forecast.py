@@ -54,8 +54,9 @@ class ArenaContexts:
 def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> AnswerCell:
     """Wrap `answer` so that its forecasts obey the arena's rules.
 
-    Exclusive outcomes are made to sum to one. A forecast is refused if it comes after the deadline, is degraded, or
-    answers about other outcomes than were asked; refused forecasts are retried until the deadline.
+    Exclusive outcomes are made to sum to one, unless the forecaster gave `stated` itself, as baselines do. A forecast
+    is refused if it comes after the deadline, is degraded, or answers about other outcomes than were asked; refused
+    forecasts are retried until the deadline.
     """
 
     async def ruled(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:

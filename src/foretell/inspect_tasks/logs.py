@@ -83,6 +83,13 @@ def probabilities_in(text: str, metadata: Mapping[str, Any] | None = None) -> di
     return dict(read_probabilities(cast("dict[str, Any]", reply), OutcomeNames.of(question)).p)
 
 
+def complete(p: dict[str, float], outcomes: Mapping[str, int]) -> dict[str, float]:
+    """Return `p` if it has a probability for every target with an outcome; raise `UnusableReply` otherwise."""
+    if missing := outcomes.keys() - p.keys():
+        raise UnusableReply(f"no probability for {min(missing)}")
+    return p
+
+
 def _alone(text: str) -> float:
     """Parse the probability of yes from a reply in any format."""
     try:
@@ -215,7 +222,7 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
         raise UnusableReply(f"the sample failed: {sample.error.message[:200]}")
     target = sample.target if isinstance(sample.target, str) else next(iter(sample.target), "")
     outcomes = outcomes_of(target)
-    p = _scored_probabilities(sample) or probabilities_in(sample.output.completion, sample.metadata)
+    p = complete(_scored_probabilities(sample) or probabilities_in(sample.output.completion, sample.metadata), outcomes)
     question = question_in(sample.metadata)
     if question is None:
         cluster = sample.metadata.get(CLUSTER_KEY) or sample.metadata.get("cluster") or sample.id

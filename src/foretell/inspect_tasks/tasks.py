@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from math import ceil
 from pathlib import Path
@@ -24,8 +24,9 @@ from foretell.data.untrusted import for_terminal
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view, readable
-from foretell.inspect_tasks.logs import CLUSTER_KEY, QUESTION_KEY, outcomes_of, probabilities_in
+from foretell.inspect_tasks.logs import CLUSTER_KEY, QUESTION_KEY, complete, outcomes_of, probabilities_in
 from foretell.metrics import scores
+from foretell.metrics.arrays import Floats
 from foretell.metrics.metric import LOG_FLOOR
 from foretell.metrics.scores import brier_index as index_of
 from foretell.models.budget import BYTES_PER_TOKEN
@@ -35,41 +36,62 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs.question_sets import open_benchmark
 
-# Metrics of forecasting for Inspect: the Brier index, and standard errors clustered by question.
+# Metrics of forecasting for Inspect. They count as `foretell score` does: the epochs of a sample are combined into one
+# forecast, the mean of their probabilities; every target counts once; and where questions are of several kinds, the
+# overall number is the mean over kinds.
+
+P = "p"
+"""Metadata key of a score that holds the probabilities by target."""
+OUTCOMES = "outcomes"
+"""Metadata key of a score that holds the outcomes by target."""
+RowRule = Callable[[Floats, Floats], Floats]
+"""Probabilities and outcomes of targets → the score of each."""
+RULES: Mapping[str, RowRule] = {
+    "brier": scores.brier,
+    "log": lambda p, outcome: scores.log_score(p, outcome, floor=LOG_FLOOR),
+}
 
 
-@metric
-def brier_index() -> Metric:
-    """100·(1 − √Brier) over all samples, never a mean of parts. Always saying 0.5 scores 50; higher is better."""
+@metric(name="mean", scores="unreduced")
+def target_mean(rule: str = "brier") -> Metric:
+    """Mean of a score over all targets, as `foretell score` counts them."""
 
     def compute(scores: list[SampleScore]) -> float:
-        values, _ = _values(scores)
-        return float(index_of(float(np.mean(values)))) if len(values) else math.nan
+        return _over_kinds([float(np.mean(kind.values)) for kind in _kinds(scores, rule)])
 
     return compute
 
 
-@metric
+@metric(scores="unreduced")
+def brier_index() -> Metric:
+    """100·(1 − √Brier) over all targets, as `foretell score` counts them. Always 0.5 scores 50; higher is better."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        return _over_kinds([index_of(float(np.mean(kind.values))) for kind in _kinds(scores, "brier")])
+
+    return compute
+
+
+@metric(scores="unreduced")
 def brier_index_stderr(cluster: str = CLUSTER_KEY) -> Metric:
     """Standard error of the Brier index by the delta method: 100·se(Brier)/(2·√Brier)."""
 
     def compute(scores: list[SampleScore]) -> float:
-        values, groups = _values(scores, cluster)
-        mean = float(np.mean(values)) if len(values) else 0.0
-        return 100 * clustered(values, groups) / (2 * math.sqrt(mean)) if mean > 0 else 0.0
+        kinds = [(float(np.mean(kind.values)), kind.stderr) for kind in _kinds(scores, "brier", cluster)]
+        return _error_over_kinds([100 * se / (2 * math.sqrt(mean)) if mean > 0 else 0.0 for mean, se in kinds])
 
     return compute
 
 
-@metric
-def clustered_stderr(cluster: str = CLUSTER_KEY) -> Metric:
+@metric(scores="unreduced")
+def clustered_stderr(cluster: str = CLUSTER_KEY, rule: str = "brier") -> Metric:
     """Standard error of the mean, allowing for correlation within clusters.
 
     The cluster is read from the sample's metadata; a sample without one is a cluster of its own.
     """
 
     def compute(scores: list[SampleScore]) -> float:
-        return clustered(*_values(scores, cluster))
+        return _error_over_kinds([kind.stderr for kind in _kinds(scores, rule, cluster)])
 
     return compute
 
@@ -89,11 +111,51 @@ def clustered(values: Sequence[float] | Any, groups: Sequence[str]) -> float:
     return float(math.sqrt(count / (count - 1) * float(np.sum(sums**2))) / len(x))
 
 
-def _values(scores: list[SampleScore], cluster: str = CLUSTER_KEY) -> tuple[Any, list[str]]:
-    """Return the values and clusters of the samples that could be scored."""
-    rows = [(score.score.as_float(), _cluster(score, cluster)) for score in scores]
-    rows = [(value, group) for value, group in rows if math.isfinite(value)]
-    return np.array([value for value, _ in rows]), [group for _, group in rows]
+@dataclass(frozen=True, kw_only=True)
+class KindScores:
+    """The targets of one kind of question: the score and the cluster of each."""
+
+    values: list[float] = field(default_factory=list[float])
+    clusters: list[str] = field(default_factory=list[str])
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of the mean, with targets of one cluster correlated."""
+        return clustered(self.values, self.clusters)
+
+
+def _kinds(scores: list[SampleScore], rule: str, cluster: str = CLUSTER_KEY) -> list[KindScores]:
+    """Return the scored targets by kind of question; a score without probabilities counts as that of one target."""
+    epochs: dict[str, list[SampleScore]] = {}
+    for one in scores:
+        if math.isfinite(one.score.as_float()):
+            epochs.setdefault(str(one.sample_id), []).append(one)
+    kinds: dict[str, KindScores] = {}
+    for sample in epochs.values():
+        about = sample[0].sample_metadata or {}
+        outcomes = (sample[0].score.metadata or {}).get(OUTCOMES)
+        if outcomes is None:
+            values = [float(np.mean([one.score.as_float() for one in sample]))]
+        else:
+            values = _target_scores([(one.score.metadata or {})[P] for one in sample], outcomes, rule)
+        kind = kinds.setdefault(str(about.get("kind")) if QUESTION_KEY in about else "", KindScores())
+        kind.values.extend(values)
+        kind.clusters.extend([_cluster(sample[0], cluster)] * len(values))
+    return list(kinds.values())
+
+
+def _target_scores(epochs: Sequence[Mapping[str, float]], outcomes: Mapping[str, int], rule: str) -> list[float]:
+    """Return the score of each target of a sample, for the mean of the probabilities of its epochs."""
+    p = np.array([[epoch[name] for name in outcomes] for epoch in epochs]).mean(axis=0)
+    return RULES[rule](p, np.array([*outcomes.values()], np.float64)).tolist()
+
+
+def _over_kinds(numbers: Sequence[float]) -> float:
+    return float(np.mean(numbers)) if numbers else math.nan
+
+
+def _error_over_kinds(errors: Sequence[float]) -> float:
+    return math.hypot(*errors) / len(errors) if errors else 0.0
 
 
 def _cluster(score: SampleScore, cluster: str) -> str:
@@ -101,21 +163,19 @@ def _cluster(score: SampleScore, cluster: str) -> str:
     return f"sample {score.sample_id}" if found is None else f"cluster {found}"
 
 
-P = "p"
-"""Metadata key of a score that holds the probabilities by target."""
 UNREADABLE = "unreadable_answer"
 
 
-@scorer(metrics=[mean(), clustered_stderr(), brier_index(), brier_index_stderr()])
+@scorer(metrics=[target_mean(), clustered_stderr(), brier_index(), brier_index_stderr()])
 def brier() -> Scorer:
     """(p − outcome)², the mean over the targets of a sample; lower is better."""
-    return _scored(lambda p, o: float(np.mean(scores.brier(p, o))))
+    return _scored("brier")
 
 
-@scorer(metrics=[mean(), clustered_stderr()])
+@scorer(metrics=[target_mean(rule="log"), clustered_stderr(rule="log")])
 def log_score() -> Scorer:
     """The logarithm of the probability given to what happened, floored at 0.001; higher is better."""
-    return _scored(lambda p, o: float(np.mean(scores.log_score(p, o, floor=LOG_FLOOR))))
+    return _scored("log")
 
 
 @scorer(metrics=[mean()])
@@ -132,15 +192,14 @@ def answered() -> Scorer:
     return score
 
 
-def _scored(rule: Callable[[list[float], list[int]], float]) -> Scorer:
+def _scored(rule: str) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         try:
             p, outcomes = read(state, target)
         except UnusableReply as problem:
             return Score.unscored(reason=UNREADABLE, explanation=str(problem))
-        chosen = list(outcomes)
-        value = rule([p[name] for name in chosen], [outcomes[name] for name in chosen])
-        return Score(value=value, answer=_shown(p), metadata={P: p})
+        value = float(np.mean(_target_scores([p], outcomes, rule)))
+        return Score(value=value, answer=_shown(p), metadata={P: p, OUTCOMES: outcomes})
 
     return score
 
@@ -148,11 +207,7 @@ def _scored(rule: Callable[[list[float], list[int]], float]) -> Scorer:
 def read(state: TaskState, target: Target) -> tuple[dict[str, float], dict[str, int]]:
     """Return the probabilities and outcomes of a sample; raise `UnusableReply` if a probability is missing."""
     outcomes = outcomes_of(target.text)
-    p = probabilities_in(state.output.completion, state.metadata)
-    missing = outcomes.keys() - p.keys()
-    if missing:
-        raise UnusableReply(f"no probability for {min(missing)}")
-    return p, outcomes
+    return complete(probabilities_in(state.output.completion, state.metadata), outcomes), outcomes
 
 
 def _shown(p: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ HOMES = {
     "foretell.metrics.scores": (
         "brier brier_index cdf_bucket_of cdf_buckets crps_cdf crps_quantiles crps_samples interval_covers "
         "interval_score log_score mean_brier metaculus_baseline metaculus_baseline_continuous "
-        "metaculus_baseline_options metaculus_peer metaculus_peer_continuous pinball rps"
+        "metaculus_baseline_options metaculus_peer metaculus_peer_continuous pinball right_side rps"
     ),
 }
 """Maps each module to the names that other packages import from it."""

@@ -98,4 +98,5 @@ from foretell.metrics.scores import metaculus_baseline_options as metaculus_base
 from foretell.metrics.scores import metaculus_peer as metaculus_peer
 from foretell.metrics.scores import metaculus_peer_continuous as metaculus_peer_continuous
 from foretell.metrics.scores import pinball as pinball
+from foretell.metrics.scores import right_side as right_side
 from foretell.metrics.scores import rps as rps

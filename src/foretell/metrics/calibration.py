@@ -10,30 +10,42 @@ from foretell.metrics.arrays import Floats, Ints, as_pairs, as_weights, group_su
 # How forecasts would have to be bent to fit what happened: a line on the log-odds scale.
 
 
+LEAST_SPREAD = 0.1
+"""Standard deviation of log-odds below which forecasts count as one value: no line can be drawn through a point."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CalibrationLine:
-    """A line on the log-odds scale; (intercept 0, slope 1) is perfect, and a slope below 1 means overconfidence."""
+    """A line on the log-odds scale; (intercept 0, slope 1) is perfect, and a slope below 1 means overconfidence.
+
+    All numbers are NaN if the data do not determine the line: forecasts hardly vary, or separate the outcomes.
+    """
 
     intercept: float
     slope: float
     intercept_se: float
     slope_se: float
-    identified: bool
-    """False if the data do not determine the line: a single forecast value, or outcomes that it separates."""
+
+    @property
+    def identified(self) -> bool:
+        """Whether the data determine the line."""
+        return not np.isnan(self.slope)
 
 
 def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 1e-4) -> CalibrationLine:
     """Logistic recalibration logit P(o=1) = intercept + slope·logit(p), by Newton's method (Cox 1958).
 
     Forecasts are clipped to [clip, 1 − clip]. A penalty of 1e-6 pulls toward (0, 1): it changes no digit that matters
-    in ordinary data, and keeps every number finite if maximum likelihood has no solution (all outcomes equal, perfect
-    separation, a single forecast value); `identified` is then False.
+    in ordinary data, and keeps the steps finite in data that nearly separate. The line does not exist if all outcomes
+    are equal, forecasts separate them, or forecasts hardly vary (`LEAST_SPREAD`).
     """
     if not 0 < clip < 0.5:
         raise ValueError(f"clip must be within (0, 0.5), it is {clip}")
     p, outcome = as_pairs(np.ravel(p), np.ravel(outcome))
     p = np.clip(p, clip, 1 - clip)
     x = np.log(p) - np.log1p(-p)
+    if np.std(x) < LEAST_SPREAD or _separated(x, outcome):
+        return CalibrationLine(intercept=np.nan, slope=np.nan, intercept_se=np.nan, slope_se=np.nan)
     coefficients, covariance = _penalised_logistic(np.column_stack([np.ones_like(x), x]), outcome)
     se = np.sqrt(np.diag(covariance))
     return CalibrationLine(
@@ -41,7 +53,6 @@ def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 
         slope=float(coefficients[1]),
         intercept_se=float(se[0]),
         slope_se=float(se[1]),
-        identified=not (np.ptp(x) == 0 or _separated(x, outcome)),
     )
 
 

@@ -1,6 +1,7 @@
 """From a probability to True or False: which threshold to use, and how well it does on data it has not seen.
 
-A claim is called True if p > threshold. A threshold chosen on the data it is scored on looks too good:
+A claim is called True if p > threshold. In every score, a p exactly at the threshold counts half for either side
+(`scores.right_side`). A threshold chosen on the data it is scored on looks too good:
 `score_threshold` applies a chosen one to other rows, and `cross_fit_threshold` chooses it for each group of rows on the
 other groups.
 """
@@ -28,29 +29,42 @@ from foretell.metrics.arrays import (
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.clusters import factorise
 from foretell.metrics.comparison import Comparison, compare_paired
+from foretell.metrics.scores import called_true
 
 # Scores of tasks that choose between options with dollar values, and of True/False labels cut from p.
 #
 # After Analytica (section 5.1 and appendices C.1, D.3, D.5). Options come as flat arrays with a task label per
 # row, so that tasks may have different numbers of options. Per-task results are in the sorted order of labels.
 #
-# Where several options share the highest p, the least valuable of them counts as the choice: indecision earns
-# no luck.
+# Options that share the highest p share the choice equally, as if one of them were drawn by lot.
 
 
-def accuracy(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """Return 1 for each task whose highest-p option has the best value, else 0."""
+def chosen_share(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
+    """Share of its task's choice that each option gets: 1 for the highest p, 1/k if k options have it, else 0.
+
+    >>> chosen_share([0.5, 0.2, 0.4, 0.4], ["x", "x", "y", "y"]).tolist()
+    [1.0, 0.0, 0.5, 0.5]
+    """
+    p, tasks = np.atleast_1d(as_probabilities(p)), factorise(task, "task")
+    same_shape(p=p, task=tasks.codes)
+    top = (p == _extreme(np.maximum, p, tasks.codes, tasks.n)[tasks.codes]).astype(np.float64)
+    return top / group_sums(tasks.codes, top, tasks.n)[tasks.codes]
+
+
+def choice_accuracy(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
+    """Share of each task's choice that is on its best value: 1 or 0, in between if options with the highest p tie."""
     p, value, code, tasks = _tasks(p, value, task)
-    return (_chosen(p, value, code, tasks) == _extreme(np.maximum, value, code, tasks)).astype(np.float64)
+    best = value == _extreme(np.maximum, value, code, tasks)[code]
+    return group_sums(code, chosen_share(p, code) * best, tasks)
 
 
 def hard_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """Value of the highest-p option per task, min–max normalised: 0 is the worst choice, 1 the best.
+    """Value of the highest-p option per task (the mean of tied ones), min–max normalised: 0 is worst, 1 is best.
 
     Raises for a task whose options all have the same value, because there is nothing to choose.
     """
     p, value, code, tasks = _tasks(p, value, task)
-    return _normalised(_chosen(p, value, code, tasks), value, code, tasks)
+    return _normalised(group_sums(code, chosen_share(p, code) * value, tasks), value, code, tasks)
 
 
 def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
@@ -83,11 +97,21 @@ def decide_tasks(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) ->
     # Options that all have no chance are weighed alike.
     given = np.where(mass == 0, 1.0, p)
     return TaskDecisions(
-        right=accuracy(p, value, task),
+        right=choice_accuracy(p, value, task),
         hard=hard_score(p, value, task),
         soft=soft_score(given, value, task),
         confidence=confidence(p, task),
     )
+
+
+def clear_answers(right: npt.ArrayLike) -> Floats:
+    """The answers that McNemar's test can count, 1 and 0; NaN for shares in between (ties) and for missing answers.
+
+    >>> clear_answers([1.0, 0.5, 0.0]).tolist()
+    [1.0, nan, 0.0]
+    """
+    right = np.asarray(right, np.float64)
+    return np.where((right == 0) | (right == 1), right, np.nan)
 
 
 def confidence(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
@@ -142,11 +166,6 @@ def _extreme(which: np.ufunc, x: Floats, code: Ints, tasks: int) -> Floats:
     out = np.full(tasks, -np.inf if which is np.maximum else np.inf)
     which.at(out, code, x)
     return out
-
-
-def _chosen(p: Floats, value: Floats, code: Ints, tasks: int) -> Floats:
-    top = p == _extreme(np.maximum, p, code, tasks)[code]
-    return _extreme(np.minimum, value[top], code[top], tasks)
 
 
 def _normalised(worth: Floats, value: Floats, code: Ints, tasks: int) -> Floats:
@@ -238,9 +257,9 @@ def all_cuts(p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | N
         below[1:, column] = np.cumsum(np.bincount(place, weights=weight * rows, minlength=len(values)))
     above = below[-1] - below
     counts = np.stack([above[:, 0], above[:, 1], below[:, 0], below[:, 1]], axis=1)
-    # Calling even p = 0 True takes a threshold below 0: p > threshold is strict.
-    first = 0.0 if values[0] > 0 else -1.0
-    return ThresholdCuts(low=np.append(first, values), high=np.append(values, max(1.0, values[-1])), counts=counts)
+    # Calling p = 0 True takes a threshold below 0, and calling p = 1 False takes one above 1.
+    first, last = 0.0 if values[0] > 0 else -1.0, 1.0 if values[-1] < 1 else 2.0
+    return ThresholdCuts(low=np.append(first, values), high=np.append(values, last), counts=counts)
 
 
 def best_threshold(
@@ -262,7 +281,7 @@ def best_threshold(
     score = score_counts(cuts.counts, criterion)
     best = float(np.nanmax(score))
     low, high = _stretches(cuts, score >= best - SCORE_TIE)
-    middle, width = (low + high) / 2, high - np.maximum(low, 0)
+    middle, width = (low + high) / 2, np.minimum(high, 1) - np.maximum(low, 0)
     # Between neighbouring floats the middle is the upper one, which would already be another cut.
     middle = np.where(middle < high, middle, low)
     take = np.lexsort((middle, np.abs(middle - DEFAULT_THRESHOLD).round(12), -width.round(12)))[0]
@@ -282,14 +301,13 @@ def score_threshold(
     outcome: npt.ArrayLike,
     cluster: npt.ArrayLike | None = None,
     *,
+    weight: npt.ArrayLike | None = None,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> ThresholdReport:
     """Score a threshold chosen elsewhere on these rows, compared with one half."""
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
-    at_threshold, at_half = (
-        _confusion_columns(p > threshold.value, outcome),
-        _confusion_columns(p > DEFAULT_THRESHOLD, outcome),
-    )
+    weights = as_weights(weight, len(p))[:, None]
+    at_threshold, at_half = (confusion_columns(p, outcome, at) * weights for at in (threshold.value, DEFAULT_THRESHOLD))
     return ThresholdReport(
         threshold=threshold,
         score=float(score_counts(at_threshold.sum(axis=0), threshold.criterion)),
@@ -299,12 +317,13 @@ def score_threshold(
     )
 
 
-def cross_fit_threshold(
+def cross_fit_threshold(  # noqa: PLR0913 - rows, and how they are split and judged
     p: npt.ArrayLike,
     outcome: npt.ArrayLike,
     group: npt.ArrayLike,
     *,
     criterion: Criterion = "accuracy",
+    weight: npt.ArrayLike | None = None,
     folds: int = 10,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> CrossFittedThreshold:
@@ -314,6 +333,7 @@ def cross_fit_threshold(
     out each time. A fold whose training rows have only one class is decided at one half, and counted.
     """
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
+    weights = as_weights(weight, len(p))
     fold = _folds(group, len(p), folds, resampling)
     threshold, fallbacks = np.full(len(p), DEFAULT_THRESHOLD), 0
     for one in range(int(fold.max()) + 1):
@@ -321,14 +341,15 @@ def cross_fit_threshold(
         if np.ptp(outcome[train]) == 0:
             fallbacks += 1
         else:
-            threshold[test] = best_threshold(p[train], outcome[train], criterion=criterion).value
-    fitted, at_half = _confusion_columns(p > threshold, outcome), _confusion_columns(p > DEFAULT_THRESHOLD, outcome)
+            best = best_threshold(p[train], outcome[train], criterion=criterion, weight=weights[train])
+            threshold[test] = best.value
+    fitted, at_half = (confusion_columns(p, outcome, at) * weights[:, None] for at in (threshold, DEFAULT_THRESHOLD))
     return CrossFittedThreshold(
         threshold=threshold,
         decision=p > threshold,
         score=float(score_counts(fitted.sum(axis=0), criterion)),
         score_at_half=float(score_counts(at_half.sum(axis=0), criterion)),
-        in_sample=float(np.nanmax(score_counts(all_cuts(p, outcome).counts, criterion))),
+        in_sample=float(np.nanmax(score_counts(all_cuts(p, outcome, weights).counts, criterion))),
         gain=_gain(fitted, at_half, group, criterion, resampling),
         fallbacks=fallbacks,
     )
@@ -349,12 +370,12 @@ def _stretches(cuts: ThresholdCuts, best: Bools) -> tuple[Floats, Floats]:
     edges = np.diff(np.concatenate([[0], best.astype(np.int8), [0]]))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     low, high = cuts.low[starts], cuts.high[ends]
-    return np.where(high > 0, np.maximum(low, 0.0), low), high
+    return np.where(high > 0, np.maximum(low, 0.0), low), np.where(low < 1, np.minimum(high, 1.0), high)
 
 
-def _confusion_columns(decision: Bools, outcome: Floats) -> Floats:
-    """tp, fp, fn, tn of each row."""
-    said, true = decision.astype(np.float64), outcome
+def confusion_columns(p: Floats, outcome: Floats, threshold: float | Floats = DEFAULT_THRESHOLD) -> Floats:
+    """tp, fp, fn, tn of each row; a p at the threshold counts half as called True and half as called False."""
+    said, true = called_true(p, threshold), outcome
     return np.stack([said * true, said * (1 - true), (1 - said) * true, (1 - said) * (1 - true)], axis=1)
 
 

@@ -11,7 +11,7 @@ decomposition, which are not means of per-row scores.
 Columns have names, and metrics that name the same column share its sums: the Brier score and the Brier index use one
 column. To add a metric, write the score of a row and one line in `METRICS`:
 
-    "accuracy": mean_metric("accuracy", right_side, label="Accuracy", meaning="share of forecasts on the right side"),
+    mean_metric("accuracy", lambda rows: right_side(rows.p, rows.outcome), label="Accuracy", meaning="…"),
 """
 
 import math
@@ -27,7 +27,7 @@ from foretell.metrics.bootstrap import UNBOUNDED, Bounds, brier_index_from_sums,
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.decisions import TaskDecisions
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe_from_sums
-from foretell.metrics.scores import brier, log_score, metaculus_baseline
+from foretell.metrics.scores import brier, log_score, metaculus_baseline, right_side
 
 LOG_FLOOR = 0.001
 """Lower bound on the probability of what happened in `log`, `ms` and `peer`, as on Metaculus: a single −inf would hide
@@ -225,10 +225,21 @@ def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
     )
 
 
+CONSTANT = 1e-9
+"""Variance of probabilities below which forecasts are constant up to rounding."""
+P_MOMENTS = SumColumns(
+    names=("p", "p_square"), of=lambda rows: np.column_stack([rows.weight * rows.p, rows.weight * rows.p**2])
+)
+
+
 def ece_from_sums(sums: Floats) -> Floats:
-    """Calibration error Σ_b |Σ_b w(o − p)| / Σw from sums (…, B + 1), the last of which is Σw."""
-    gaps = np.abs(sums[..., :-1]).sum(axis=-1)
-    return mean_from_sums(np.stack([gaps, sums[..., -1]], axis=-1))
+    """Calibration error Σ_b |Σ_b w(o − p)| / Σw from sums (…, B + 3), the last of which are Σwp, Σwp² and Σw.
+
+    NaN for constant forecasts: their error is the distance to the base rate, which is a fact about the questions alone.
+    """
+    gaps, (p, square, weight) = np.abs(sums[..., :-3]).sum(axis=-1), np.moveaxis(sums[..., -3:], -1, 0)
+    error, mean, mean_square = (mean_from_sums(np.stack([total, weight], axis=-1)) for total in (gaps, p, square))
+    return np.where(mean_square - mean**2 < CONSTANT, np.nan, error)
 
 
 def _murphy_metric(name: str, better: Literal["low", "high"], place: int, label: str, meaning: str) -> Metric:
@@ -391,12 +402,6 @@ def log_of_what_happened(rows: MetricRows) -> Floats:
     return log_score(rows.p, rows.outcome, floor=LOG_FLOOR)
 
 
-def right_side(rows: MetricRows) -> Floats:
-    """1 if the forecast is on the side of what happened, 0 on the other side, ½ for a forecast of 0.5."""
-    side = np.sign(rows.p - 0.5) * np.sign(rows.outcome - 0.5)
-    return (side + 1) / 2
-
-
 def peer_scores(rows: MetricRows) -> Floats:
     """Metaculus peer score 100·(ln p − mean ln of the others); 0 if nobody else answered."""
     if rows.peers is None:
@@ -473,12 +478,13 @@ _ROWS: Sequence[Metric] = (
     ),
     Metric(
         name="ece",
-        sums=(_by_bin("ece", lambda rows: rows.outcome - rows.p), WEIGHT),
+        sums=(_by_bin("ece", lambda rows: rows.outcome - rows.p), P_MOMENTS, WEIGHT),
         from_sums=ece_from_sums,
         better="low",
         label="ECE",
-        meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect",
+        meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect; none if constant",
         bounds=SHARE,
+        version="2",
     ),
     return_metric(),
     sharpe_metric(),
@@ -509,7 +515,7 @@ _ROWS: Sequence[Metric] = (
     replace(
         mean_metric(
             "accuracy",
-            right_side,
+            lambda rows: right_side(rows.p, rows.outcome),
             label="Accuracy",
             meaning="share of forecasts on the right side of 0.5; a forecast of 0.5 counts half",
             gaps=False,
@@ -559,7 +565,10 @@ _ROWS: Sequence[Metric] = (
         matters=INDEX_MATTERS,
     ),
     _decision_metric(
-        "choice", "right", "Choice", "share of tasks whose most probable option was worth most; a tie counts as wrong"
+        "choice",
+        "right",
+        "Choice",
+        "share of tasks whose most probable option was worth most; equally probable ones share the choice",
     ),
     _decision_metric(
         "hard", "hard", "Hard", "value of the most probable option, from 0 for a task's worst option to 1 for its best"

@@ -67,6 +67,28 @@ def brier_index(mean_brier: float | Floats) -> float | Floats:
     return float(index) if index.ndim == 0 else index
 
 
+def called_true(p: npt.ArrayLike, threshold: npt.ArrayLike = 0.5) -> Floats:
+    """How far each forecast calls its claim True: 1 above the threshold, 0 below, ½ exactly at it; NaN stays NaN.
+
+    >>> called_true([0.8, 0.5, 0.2]).tolist()
+    [1.0, 0.5, 0.0]
+    """
+    return (np.sign(np.asarray(p, np.float64) - np.asarray(threshold, np.float64)) + 1) / 2
+
+
+def right_side(p: npt.ArrayLike, outcome: npt.ArrayLike, threshold: npt.ArrayLike = 0.5) -> Floats:
+    """Share of the outcome on the side of the threshold that the forecast chose; its mean is the accuracy.
+
+    1 for the right side and 0 for the wrong one. A forecast exactly at the threshold chooses neither side and counts
+    half. Of a market settled at 0.37, a forecast below the threshold gets 0.63. NaN (no forecast) stays NaN.
+
+    >>> right_side([0.8, 0.5, 0.2, 0.2], [1, 1, 1, 0.37]).tolist()
+    [1.0, 0.5, 0.0, 0.63]
+    """
+    said, true = called_true(p, threshold), np.asarray(outcome, np.float64)
+    return said * true + (1 - said) * (1 - true)
+
+
 def log_score(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
     """Natural log of the probability given to what happened, ≤ 0, higher is better (Good 1952).
 

@@ -23,7 +23,9 @@ HOMES = {
         "OptionTasksRequest QuestionsRequest"
     ),
     "foretell.operations.requests.runs": "GridRequest RunRequest RunsRequest ShowRequest",
-    "foretell.operations.requests.scoring": "CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest",
+    "foretell.operations.requests.scoring": (
+        "CalibrateApplyRequest CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest"
+    ),
     "foretell.operations.requests.setup": (
         "DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest ModelsUpdateRequest "
         "ServicesCheckRequest ServicesListRequest SiteRequest"
@@ -45,6 +47,7 @@ HOMES = {
     "foretell.operations.shared_runs": "ClusterStatus settings_for shared_url",
     "foretell.operations.studies": "open_study read_factor_table save_study saved_studies study",
     "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
+    "foretell.operations.thresholds": "DecidedForecasts fit_thresholds",
     "foretell.operations.tournament": "ATTEMPTS TournamentResult",
     "foretell.operations.tournament_platforms": "TESTING_AREA visit_arena",
     "foretell.operations.tournament_results": "TournamentResults score_tournaments",

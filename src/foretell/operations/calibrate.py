@@ -1,11 +1,9 @@
 """Learn from resolved forecasts how to combine and correct the next ones."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
-import numpy as np
 from rich.console import Console
 
 from foretell.forecasters.combine.ensemble import (
@@ -20,30 +18,17 @@ from foretell.forecasters.combine.ensemble import (
 from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, one_sided
 from foretell.forecasters.combine.rules import apply as apply_rule
 from foretell.forecasters.combine.saving import load, to_json
-from foretell.metrics.arrays import Bools
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import McNemarTest, mcnemar
-from foretell.metrics.decisions import DEFAULT_THRESHOLD, ThresholdReport, best_threshold, score_threshold
 from foretell.operations.requests.scoring import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,
     EnsembleRequest,
-    ThresholdRequest,
 )
 from foretell.operations.result import Result, show_table
+from foretell.operations.thresholds import DecidedForecasts, apply_thresholds, read_thresholds
 from foretell.questions.errors import InputError
-from foretell.report.numbers import bracket, signed
 from foretell.report.terminal import TextColumn, show_text
-from foretell.scoring.join import (
-    ReadOptions,
-    answered_rows,
-    choose_forecaster,
-    read_examples,
-    read_rows,
-    read_table,
-)
-from foretell.scoring.table import ForecastTable, Labels
+from foretell.scoring.join import answered_rows, choose_forecaster, read_examples, read_rows
 from foretell.studies.configurations import build_method
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
@@ -110,8 +95,10 @@ class CalibratedForecasts(Result):
         return f"{len(self.forecasts):,} forecasts."
 
 
-def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
-    """Apply a fitted rule to new forecasts; it refuses those it was fitted on."""
+def apply(request: CalibrateApplyRequest) -> CalibratedForecasts | DecidedForecasts:
+    """Apply a fitted rule or threshold to new forecasts; it refuses those it was fitted on."""
+    if (thresholds := read_thresholds(request.fitted)) is not None:
+        return apply_thresholds(thresholds, request)
     rule = load(request.fitted)
     found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns)
     if isinstance(rule, Ensemble):
@@ -179,140 +166,3 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     }[request.method]
     whose = f"{len(names)} forecasters"
     return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, one_sided=False)
-
-
-# Thresholds: chosen on validation rows, judged on test rows.
-
-
-SCHEMA = "foretell/thresholds/1"
-SPLIT_COLUMNS = ("split", "subtype")
-"""Columns that may hold the split if none is named; claims have it as their subtype."""
-NOTE = (
-    "A claim is called True if p is above the threshold, which was chosen on the validation rows alone. Test: what\n"
-    "it reaches on the test rows; Gain: minus what one half reaches there; p: McNemar's exact test of the two."
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForecasterThreshold:
-    """The threshold of one forecaster, and its value on rows where it was not chosen."""
-
-    forecaster: str
-    report: ThresholdReport
-    test: McNemarTest
-    """The threshold compared with one half, on the test rows."""
-    called_true: float
-    """Share of true claims in the test rows that were called True."""
-    called_false: float
-    """Share of false claims that were called False."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThresholdResult(Result):
-    """The threshold of each forecaster."""
-
-    found: tuple[ForecasterThreshold, ...]
-    criterion: str
-
-    def to_dict(self) -> Any:
-        """The thresholds and their value."""
-        forecasters = [
-            {"forecaster": one.forecaster, "threshold": one.report.threshold.value, **plain_report(one)}
-            for one in self.found
-        ]
-        return {"schema": SCHEMA, "criterion": self.criterion, "forecasters": forecasters}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each forecaster."""
-        return [dict(row) for row in self.to_dict()["forecasters"]]
-
-    def print(self, console: Console) -> None:
-        """A table."""
-        columns: dict[TextColumn, Callable[[ForecasterThreshold], object]] = {
-            TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
-            TextColumn(head="threshold", right=True): lambda one: f"{one.report.threshold.value:.3f}",
-            TextColumn(head="validation", right=True, drop=2): lambda one: f"{one.report.threshold.score:.3f}",
-            TextColumn(head="test", right=True): lambda one: f"{one.report.score:.3f}",
-            TextColumn(head="at 0.5", right=True): lambda one: f"{one.report.score_at_half:.3f}",
-            TextColumn(head="gain", right=True): lambda one: (
-                f"{signed(one.report.gain.diff, 3)} {bracket(one.report.gain.low, one.report.gain.high, 3)}"
-            ),
-            TextColumn(head="p", right=True, drop=1): lambda one: f"{one.test.p:.3f}",
-            TextColumn(head="True", right=True, drop=3): lambda one: f"{one.called_true:.0%}",
-            TextColumn(head="False", right=True, drop=3): lambda one: f"{one.called_false:.0%}",
-            TextColumn(head="n", right=True, drop=2): lambda one: one.report.n,
-        }
-        show_text(console, f"{self.criterion}\n")
-        show_table(console, self.found, columns)
-        show_text(console, f"{NOTE}\n")
-
-
-def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
-    """The value of a threshold as plain data."""
-    report = one.report
-    return {
-        "validation": report.threshold.score,
-        "validation_n": report.threshold.n,
-        "test": report.score,
-        "test_at_half": report.score_at_half,
-        "test_n": report.n,
-        "gain": report.gain.diff,
-        "gain_low": report.gain.low,
-        "gain_high": report.gain.high,
-        "mcnemar_p": one.test.p,
-        "called_true": one.called_true,
-        "called_false": one.called_false,
-    }
-
-
-def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
-    """Choose the threshold of every forecaster on the validation rows, and judge it on the test rows."""
-    reading = ReadOptions(trials=request.combine, drop_unknown=request.drop_unknown, columns=request.columns)
-    table = read_table(request.forecasts, request.outcomes, reading)
-    split = _split(table, request.split)
-    parts = tuple(split.mask(name) for name in (request.validation, request.test))
-    for name, rows in zip((request.validation, request.test), parts, strict=True):
-        if not rows.any():
-            hint = f"there are {', '.join(repr(one) for one in split.names[:8])}"
-            raise InputError(f"no target is of the part {name!r}", column=request.split or "split", hint=hint)
-    how = Resampling(draws=request.draws, seed=request.seed)
-    found = [_one(table, name, parts, request, how) for name in table.forecasters]
-    ranked = sorted(found, key=lambda one: -one.report.score)
-    return ThresholdResult(found=tuple(ranked), criterion=request.criterion)
-
-
-def _split(table: ForecastTable, column: str | None) -> Labels:
-    groups = table.targets.groups
-    for name in (column,) if column else SPLIT_COLUMNS:
-        if name in groups:
-            return groups[name]
-    hint = "add a column split with validation and test; foretell study threshold chooses and judges by folds instead"
-    raise InputError("the outcomes do not say what is validation and what is test", column=column or "split", hint=hint)
-
-
-def _one(
-    table: ForecastTable, name: str, parts: tuple[Bools, ...], request: ThresholdRequest, how: Resampling
-) -> ForecasterThreshold:
-    targets, p = table.targets, table.p_of(name)
-    chosen_on, judged_on = (rows & np.isfinite(p) for rows in parts)
-    for part, rows in ((request.validation, chosen_on), (request.test, judged_on)):
-        if not rows.any():
-            raise InputError(f"{name} answered nothing of the part {part!r}", column="forecaster")
-    try:
-        threshold = best_threshold(p[chosen_on], targets.outcome[chosen_on], criterion=request.criterion)
-    except ValueError as error:
-        raise InputError(f"{name}: no threshold can be chosen on {request.validation}: {error}") from None
-    cluster = targets.groups.get("cluster", targets.question).codes[judged_on]
-    outcome, said = targets.outcome[judged_on], p[judged_on] > threshold.value
-    at_half = p[judged_on] > DEFAULT_THRESHOLD
-    return ForecasterThreshold(
-        forecaster=name,
-        report=score_threshold(threshold, p[judged_on], outcome, cluster, resampling=how),
-        test=mcnemar(said == outcome, at_half == outcome),
-        called_true=_share(said, outcome == 1),
-        called_false=_share(~said, outcome == 0),
-    )
-
-
-def _share(right: Bools, among: Bools) -> float:
-    return float(right[among].mean()) if among.any() else float("nan")

@@ -137,7 +137,8 @@ def _trial_tables(options: TableOptions) -> dict[str, Any]:
             "tables": read_trial_tables(folder, prefix, known),
             "paper": lambda: read_trial_tables(folder, prefix, AS_PUBLISHED),
         }
-    return {"tables": read_examples(cast(Path, options.forecasts), options.outcomes, columns=options.columns)}
+    tables = read_examples(cast(Path, options.forecasts), options.outcomes, columns=options.columns, dated=False)
+    return {"tables": tables}
 
 
 # Stored runs.

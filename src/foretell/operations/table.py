@@ -90,7 +90,7 @@ OPERATIONS = {
         scoring.CalibrateApplyRequest, "calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")
     ),
     "calibrate ensemble": Operation(scoring.EnsembleRequest, "calibrate:fit_ensemble", (".json", ".csv")),
-    "calibrate threshold": Operation(scoring.ThresholdRequest, "calibrate:fit_thresholds", ROWS),
+    "calibrate threshold": Operation(scoring.ThresholdRequest, "thresholds:fit_thresholds", ROWS),
     "arena init": Operation(tournaments.ArenaInitRequest, "arena:init_arena"),
     "arena demo": Operation(tournaments.ArenaDemoRequest, "practice:arena_demo", (".json",)),
     "arena collect": Operation(tournaments.ArenaCollectRequest, "arena:collect_events"),

@@ -172,7 +172,8 @@ class Forecast:
     distribution: Categorical | Numeric | None = None
     """The whole distribution, for multiple-choice and numeric questions."""
     stated: Mapping[str, float] | None = None
-    """The probabilities before those of exclusive outcomes were made to add up; None if they are the same as `p`."""
+    """The probabilities before those of exclusive outcomes were made to add up. None: they were not touched yet. A
+    forecaster that gives `stated` has the last word; a baseline gives `p` itself."""
     ending: Ending = "submitted"
     problem: str = ""
     """What failed, if the forecast is degraded."""

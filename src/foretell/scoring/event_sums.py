@@ -109,7 +109,7 @@ def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
 
 EventWeighing = Literal["event", "market"]
 BIN_EDGES = np.arange(CALIBRATION_BINS + 1) / CALIBRATION_BINS
-SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "weight")
+SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "p", "p_square", "weight")
 """Columns computed for every forecast; the last one is the weight."""
 BET_COLUMNS = (*(f"return{g:g}" for g in GAMMAS), *(f"net{g:g}" for g in GAMMAS), "yes", "won_yes", "priced")
 """Columns of forecasts with a price: payoffs before and after fees, the risk-neutral bettor's dollars on Yes, their
@@ -215,6 +215,7 @@ class _EventSummer:
         gap = np.where(self._won, 1 - h, h - 1) * w
         bins = np.bincount(bins_of(p) * table.shape[1] + self._event, gap, minlength=CALIBRATION_BINS * table.shape[1])
         table[COLUMN_INDEX["ece0"] : COLUMN_INDEX["ece0"] + CALIBRATION_BINS] = bins.reshape(CALIBRATION_BINS, -1)
+        table[COLUMN_INDEX["p"]], table[COLUMN_INDEX["p_square"]] = self._summed(w * p), self._summed(w * p**2)
         table[COLUMN_INDEX["weight"]] = weights.event
 
     def _bet(self, table: Floats, h: Floats, weights: _Weights) -> Floats:

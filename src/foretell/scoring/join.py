@@ -10,13 +10,13 @@ from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from foretell.data.datasets.question_set import QUARANTINED, quarantine_note
 from foretell.data.files import open_duckdb
-from foretell.forecasters.combine.rows import Days, Examples, Strings, TrialRows
+from foretell.forecasters.combine.rows import UNKNOWN_DAY, Days, Examples, Strings, TrialRows
 from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.columns import assign_roles, refuse_unknown_names, what_was_understood
@@ -399,9 +399,7 @@ def _pooled(f: InputTable, matched: ColumnArrays, *, as_odds: bool) -> dict[str,
     pooled, group = p[order], np.cumsum(first) - 1
     if not first.all():
         _refuse_same_trial(f, row[order], group, found["trial"][order] if "trial" in found else None)
-        x = np.log(np.maximum(pooled, FLOOR) / np.maximum(1 - pooled, FLOOR)) if as_odds else pooled
-        mean = np.bincount(group, x) / np.bincount(group)
-        pooled = 1 / (1 + np.exp(-mean)) if as_odds else mean
+        pooled = pool_trials(pooled, group, as_odds=as_odds)
     chosen = order[first]
     return {
         "forecasters": forecaster_names(f),
@@ -409,6 +407,13 @@ def _pooled(f: InputTable, matched: ColumnArrays, *, as_odds: bool) -> dict[str,
         "target": place[chosen].astype(np.int64),
         "p": pooled,
     }
+
+
+def pool_trials(p: Floats, group: Ints, *, as_odds: bool) -> Floats:
+    """One probability per group of trials: their mean, or the mean of their log-odds."""
+    x = np.log(np.maximum(p, FLOOR) / np.maximum(1 - p, FLOOR)) if as_odds else p
+    mean = np.bincount(group, x) / np.bincount(group)
+    return 1 / (1 + np.exp(-mean)) if as_odds else mean
 
 
 def forecaster_names(f: InputTable) -> tuple[str, ...]:
@@ -498,8 +503,6 @@ TEXTS = ("source", "subtype", "kind", "cluster", "resolved_on", "category")
 NUMBERS = ("price", "prior", "horizon", "liquidity", "weight", "outcome", "payoff")
 DUE_HINT = "a rule is fitted on what was known before a question was asked: add the day it was asked, e.g. 2025-10-26"
 RESOLVED_HINT = "an answer may be learnt from only after the day it became known: add that day, e.g. 2025-11-02"
-UNDATED = np.datetime64("1970-01-01", "D")
-"""The day of everything in a table without days: nothing was known before anything else."""
 T = TypeVar("T", TrialRows, Examples)
 
 
@@ -513,8 +516,8 @@ def read_examples(
 ) -> dict[str, Examples]:
     """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN if it gave no answer.
 
-    The outcomes need `due` and `resolved_on`; source, subtype, kind, price, prior, horizon, liquidity, cluster and
-    weight are used if present. If not `dated`, the two days may be absent, and count as the day `UNDATED`.
+    The outcomes need `due` and `resolved_on`, unless `dated` is False (see `Examples.dated`). Source, subtype, kind,
+    price, prior, horizon, liquidity, cluster and weight are used if present.
     """
     forecasts, outcomes = log_tables(forecasts, outcomes)
     with _opened(forecasts, outcomes, columns, answers=True, dated=dated) as (f, o):
@@ -524,6 +527,7 @@ def read_examples(
             raise InputError("no target has an outcome yet", path=o.name, column="outcome")
         found = _by_forecaster(f, facts, matched)
     outcome, known_on = _numbers(facts["outcome"]), _days(facts["resolved_on"])
+    known_on = np.where(np.isnat(known_on), UNKNOWN_DAY, known_on)
     weight = np.nan_to_num(_numbers(facts["weight"]), nan=1.0)
     payoff, category = _numbers(facts["payoff"]), _texts(facts["category"])
     return {
@@ -686,6 +690,5 @@ def _numbers(column: ColumnArray) -> Floats:
 
 
 def _days(column: ColumnArray) -> Days:
-    """Calendar days (UTC) of times in canonical text."""
-    filled = np.ma.filled(column.astype(object), "")
-    return np.array([str(value)[:10] if value else str(UNDATED) for value in filled], dtype="M8[D]")
+    """Calendar days (UTC) of times in canonical text; NaT where there is none."""
+    return np.array([str(value)[:10] for value in np.ma.filled(column.astype(object), "NaT")], dtype="M8[D]")

@@ -11,9 +11,11 @@ import numpy as np
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.comparison import McNemarTest, mcnemar
+from foretell.metrics.decisions import clear_answers
 from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
+from foretell.metrics.scores import right_side
 from foretell.plugins import load, names
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
@@ -389,23 +391,20 @@ def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
     right: list[Floats] = []
     for name in pair.forecasters:
         p = pair.p_of(name)
-        rows = np.flatnonzero(np.isfinite(p))
-        found = np.full(len(targets), np.nan)
         if metric == "choice":
+            rows = np.flatnonzero(np.isfinite(p))
+            found = np.full(len(targets), np.nan)
             found[rows] = pair.decisions(rows, p[rows]).right
         else:
-            # A forecast of 0.5 takes no side, so its target is left out.
-            sided = rows[p[rows] != 0.5]
-            found[sided] = (p[sided] > 0.5) == (targets.outcome[sided] == 1)
+            found = right_side(p, targets.outcome)
         right.append(found)
     # A task is one answer, not one for each of its options.
     _, first = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
-    one, other = (found[first] for found in right)
-    if not np.isfinite(one + other).any():
-        return None
-    p = np.stack([pair.p_of(name) for name in pair.forecasters])
-    ties = (p == 0.5).any(axis=0) & np.isfinite(p).all(axis=0) if metric == "accuracy" else np.zeros(1)
-    return replace(mcnemar(one, other), left_out=int(ties.sum()))
+    both = np.stack([found[first] for found in right])
+    # A forecast of 0.5, or a tie of the most probable options, takes no side.
+    clear = clear_answers(both)
+    n = int(np.isfinite(clear).all(axis=0).sum())
+    return replace(mcnemar(*clear), left_out=int(np.isfinite(both).all(axis=0).sum()) - n) if n else None
 
 
 def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None:

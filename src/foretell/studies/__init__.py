@@ -3,7 +3,7 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.studies.configurations": "build_method complete_configs",
+    "foretell.studies.configurations": "build_method study_configs",
     "foretell.studies.consistency": "StatedForecast",
     "foretell.studies.habits": "TracedTrial",
     "foretell.studies.inputs": (

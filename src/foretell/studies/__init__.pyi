@@ -2,7 +2,7 @@
 # ruff: noqa
 
 from foretell.studies.configurations import build_method as build_method
-from foretell.studies.configurations import complete_configs as complete_configs
+from foretell.studies.configurations import study_configs as study_configs
 from foretell.studies.consistency import StatedForecast as StatedForecast
 from foretell.studies.habits import TracedTrial as TracedTrial
 from foretell.studies.inputs import AT_ONCE as AT_ONCE

@@ -12,7 +12,7 @@ from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
 from foretell.scoring.verdict import Verdict
-from foretell.studies.configurations import ConfigName, complete_configs, parse_configs, with_scope
+from foretell.studies.configurations import ConfigName, parse_configs, study_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import (
     PairedGains,
@@ -46,7 +46,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     a time, level by level, and every two factors crossed.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     factors = factors_of(data, configs)
     if not levels_of(factors):
         hint = "give --grid FILE, several --run that differ, or --factors beside --forecasts"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,7 @@ from foretell.report.study import (
     words,
 )
 from foretell.request import setting
-from foretell.scoring.join import UNDATED, choose_forecaster, read_examples
+from foretell.scoring.join import choose_forecaster, read_examples
 from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 from foretell.scoring.scoreboard import OVERALL
 from foretell.scoring.verdict import Verdict
@@ -43,11 +42,11 @@ from foretell.studies.configurations import (
     ProtocolForecasts,
     baseline_forecasts,
     build_method,
-    complete_configs,
     describe_scope,
     divergence_chart,
     fit_under_protocol,
     shown_configs,
+    study_configs,
     with_scope,
 )
 from foretell.studies.inputs import (
@@ -201,16 +200,16 @@ def _protocol_notes(protocols: Sequence[Protocol]) -> tuple[str, ...]:
     )
 
 
-# All complete configurations.
+# All configurations.
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """How much does calibration gain when fitted on the past?
 
-    Shows the mean gain of every method over all complete configurations, and all protocols for the chosen ones.
+    Shows the mean gain of every method over all configurations, and all protocols for the chosen ones.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     overview, honest = _overview(configs, data)
     tables, everything = [overview], tuple(PROTOCOLS)
     charts = [gains_chart("gains", "Mean gain over raw trials, past only", honest, "gain in BI")]
@@ -305,8 +304,7 @@ def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> St
         options.forecasts, options.outcomes, drop_unknown=options.drop_unknown, columns=options.columns, dated=False
     )
     name, examples = choose_forecaster(configs, options.forecaster)
-    undated = [column for column, day in (("due", examples.rows.due), ("resolved_on", examples.known_on))
-               if (day == UNDATED).any()]  # fmt: skip
+    undated = () if examples.dated else ("due", "resolved_on")
     protocols: tuple[Protocol, ...] = tuple(one for one in SHORT if not undated or one != "past only")
     report = calibration_report(
         examples,
@@ -394,30 +392,33 @@ def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResul
     Shows the recalibration line and the decomposition of the Brier score, by forecaster.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     slopes: dict[str, Interval] = {}
     lines: dict[str, tuple[CellValue, ...]] = {}
     parts: dict[str, tuple[CellValue, ...]] = {}
     for name, examples in configs.items():
-        known = np.isfinite(examples.rows.raw)
-        p, outcome = examples.rows.raw[known], examples.outcome[known]
-        line, murphy = calibration_line(p, outcome), murphy_decomposition(p, outcome, bins=BINS)
+        known = np.isfinite(examples.rows.raw) & (examples.weight > 0)
+        p, outcome, weight = examples.rows.raw[known], examples.outcome[known], examples.weight[known]
+        line, murphy = calibration_line(p, outcome), murphy_decomposition(p, outcome, weight, bins=BINS)
         ends: tuple[Interval | None, Interval | None] = (None, None)
         if line.identified:
             slopes[name] = _normal(line.slope, line.slope_se, len(p))
             ends = slopes[name], _normal(line.intercept, line.intercept_se, len(p))
-        lines[name] = (*ends, ece(p, outcome), len(p))
+        lines[name] = (*ends, ece(p, outcome, weight), len(p))
         parts[name] = (murphy.brier, murphy.reliability, murphy.resolution, murphy.uncertainty, murphy.within)
     over, under = sum(one.high < 1 for one in slopes.values()), sum(one.low > 1 for one in slopes.values())
-    middle = float(np.median([one.estimate for one in slopes.values()])) if slopes else nan
+    sentence = "No line is determined: forecasts are constant, or split the outcomes without an error."
+    if slopes:
+        middle = float(np.median([one.estimate for one in slopes.values()]))
+        sentence = (
+            f"Of {plural(len(slopes), 'forecaster')}, {over} are clearly overconfident and {under} clearly hedge; the "
+            f"median slope is {number(middle, 2)}."
+        )
     title = "Slope of the recalibration line"
     result = StudyResult(
         name="recalibration",
         title="Over- and underconfidence",
-        sentences=(
-            f"Of {plural(len(slopes), 'forecaster')}, {over} are clearly overconfident and {under} clearly hedge; "
-            f"the median slope is {number(middle, 2)}.",
-        ),
+        sentences=(sentence,),
         tables=(
             table("Recalibration line on the log-odds scale", "Forecaster", LINE, lines),
             table("What the Brier score is made of", "Forecaster", PARTS, parts),
@@ -470,7 +471,7 @@ def conservatism_study(inputs: DataInputs, options: TableOptions) -> StudyResult
     all forecasters.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     hedging = {name: values for name, one in configs.items() if (values := _hedging(one, data.resampling))}
     heatmap, matrix = divergence_chart(configs, "How far forecasters are apart")
     charts = [heatmap]
@@ -517,8 +518,11 @@ def _divergence_table(names: list[str], matrix: Floats) -> StudyTable:
 
 def _conservatism_sentence(board: StudyTable, matrix: Floats) -> str:
     upper = matrix[np.triu_indices(len(matrix), k=1)]
-    mean = float(np.nanmean(upper)) if np.isfinite(upper).any() else 0.0
-    apart = f"two forecasters are {number(mean, 3)} bits apart on average"
+    apart = "there is no second forecaster to compare with"
+    if np.isfinite(upper).any():
+        apart = f"two forecasters are {number(float(np.nanmean(upper)), 3)} bits apart on average"
+    elif len(matrix) > 1:
+        apart = "no two forecasters answered the same question"
     gaps = [value for value in board.column("farther").values() if isinstance(value, Interval)]
     if not gaps:
         return f"No question has a price; {apart}."

@@ -18,7 +18,6 @@ from foretell.studies.configurations import (
     config_families,
     divergence_chart,
     fit_under_protocol,
-    is_complete,
     paper_calibrated,
     paper_forecasts,
     parse_configs,
@@ -55,8 +54,6 @@ def models_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         data.progress(done, len(boards))
         tables += [board.absolute(title), board.differences(title, data.resampling)]
     used = {name: data.tables[name] for family in families for name in _members(family).values()}
-    short = [name for name, examples in used.items() if not is_complete(examples)]
-    incomplete = f"Scored on the rounds they answered only: {', '.join(short)}; differences are on shared targets."
     agents = {name: data.tables[name] for family in families if (name := family.belief or family.no_belief)}
     result = StudyResult(
         name="models",
@@ -64,9 +61,9 @@ def models_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         sentences=(_sentence(boards),),
         tables=tuple(tables),
         charts=(divergence_chart(agents, "How far the models are apart")[0],),
-        notes=(*NOTES, *((incomplete,) if short else ())),
+        notes=NOTES,
     )
-    return with_scope(result, data, used, left_out="Not part of these tables")
+    return with_scope(result, data, used)
 
 
 def _members(family: ConfigFamily) -> dict[str, str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -12,18 +13,18 @@ from foretell import plugins
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import groups_by, leave_last_out, leave_one_out, raw, rolling
 from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
-from foretell.forecasters.combine.rows import Examples
+from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, SupportsLeaveOut, apply, left_out
 from foretell.forecasters.combine.shrink import Shrink
 from foretell.metrics.agreement import divergence_matrix
-from foretell.metrics.arrays import Floats
+from foretell.metrics.arrays import Bools, Floats
 from foretell.questions.errors import InputError
 from foretell.report.charts.groups import distance_heatmap
 from foretell.report.numbers import percent, plural
-from foretell.report.study import StudyChart, StudyResult, draw_settings
+from foretell.report.study import StudyChart, StudyResult, StudyTable, column, count, draw_settings, table
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD, Labels, Targets, base_rate
 from foretell.studies.inputs import StudyData
-from foretell.studies.scores import index_of, raw_brier
+from foretell.studies.scores import index_of, mean_of_runs, raw_brier, weighted_means
 
 PATTERN = re.compile(
     r"^(?P<model>.+?)-(?P<effort>[a-z]+)-(?P<search>[a-z]+)-c(?P<crowd>[01])(?:-p(?P<prior>[01]))?-t(?P<tools>[01])"
@@ -114,29 +115,49 @@ def _first(names: Mapping[str, ConfigName], *, research: bool, variant: str) -> 
 
 # Which configurations a study looks at.
 
-ENOUGH = 0.99
-"""Share of the targets that a configuration must have answered to count as complete."""
 SEES_THE_FUTURE = "clairvoyant"
 
 
-def complete_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
-    """Return the chosen configurations, or else all that answered nearly every target and did not see the future.
+def study_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
+    """Return the chosen configurations, or else all that did not see the future; in any case only those that answered.
 
-    `two_for` names an analysis that needs at least two of them; with fewer, an `InputError` is raised.
+    A configuration that answered a part of the targets stays in, and is compared on what both answered. `two_for` names
+    an analysis that needs at least two of them; with fewer, an `InputError` is raised.
     """
     for name in data.chosen:
         if name not in data.tables:
             near = get_close_matches(name, data.tables, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(data.tables)[:12])}"
             raise InputError(f"no configuration is called {name!r}", hint=hint)
-    found = {name: data.tables[name] for name in data.chosen} or {
-        name: one for name, one in data.tables.items() if is_complete(one) and SEES_THE_FUTURE not in name
-    }
-    if not found:
-        raise InputError("no configuration answered all targets", hint="name the ones to look at with --config")
-    if two_for and len(found) < 2:
-        raise InputError(f"{two_for} needs at least two forecasters", hint="name more of them with --config")
-    return found
+    names = data.chosen or [name for name in data.tables if SEES_THE_FUTURE not in name]
+    configs = {name: data.tables[name] for name in names if completion(data.tables[name]) > 0}
+    if not configs:
+        raise InputError("no configuration answered any target", hint="name the ones to look at with --config")
+    if two_for and len(configs) < 2:
+        hint = f"only {next(iter(configs))} answered any target; name more of them with --config"
+        raise InputError(f"{two_for} needs at least two forecasters", hint=hint)
+    return configs
+
+
+UNLINKED = "shares no question with the others"
+
+
+def linked_configs(configs: Mapping[str, Examples], known: Bools | None = None) -> dict[str, Examples]:
+    """Return the largest group of configurations whose effects can be told apart from those of the questions.
+
+    Two of them are linked if they answered the same target, or others link them; `known` marks targets whose effect is
+    known, which link everybody.
+    """
+    answered = np.stack([np.isfinite(examples.rows.raw) for examples in configs.values()])
+    if known is not None:
+        answered = np.column_stack([answered[:, ~known], answered[:, known].any(axis=1)])
+    linked = answered.astype(np.float64) @ answered.T.astype(np.float64) > 0
+    for _ in configs:
+        linked = linked.astype(np.float64) @ linked.astype(np.float64) > 0
+    group = linked[int(linked.sum(axis=1).argmax())]
+    if group.sum() < 2:
+        raise InputError("no two forecasters answered the same question", hint="give questions that several answered")
+    return {name: examples for (name, examples), inside in zip(configs.items(), group, strict=True) if inside}
 
 
 def shown_configs(data: StudyData, configs: Mapping[str, Examples]) -> tuple[str, ...]:
@@ -145,42 +166,87 @@ def shown_configs(data: StudyData, configs: Mapping[str, Examples]) -> tuple[str
 
 
 def best_config(configs: Mapping[str, Examples]) -> str:
-    """The configuration whose logit mean has the best index."""
-    return max(configs, key=lambda name: index_of(raw_brier(configs[name]), configs[name]))
+    """The configuration whose logit mean has the best index, as if it had answered everything.
+
+    On a target that it did not answer, it counts as the mean of the others plus its own mean distance to the mean.
+    """
+    some = next(iter(configs.values()))
+    scores = np.stack([raw_brier(examples) for examples in configs.values()])
+    usual = mean_of_runs(scores)
+    known = np.isfinite(usual)
+    for kind in np.unique(some.rows.kind):
+        mine = known & (some.rows.kind == kind)
+        apart = np.nan_to_num(weighted_means((scores - usual)[:, mine], some.weight[mine]))
+        scores[:, mine] = np.where(np.isnan(scores[:, mine]), usual[mine] + apart[:, None], scores[:, mine])
+    index = {name: index_of(score, some) for name, score in zip(configs, scores, strict=True)}
+    return max(index, key=lambda name: index[name])
 
 
-def is_complete(examples: Examples) -> bool:
-    """Whether nearly every target has an answer."""
-    return float(np.mean(~np.isnan(examples.rows.raw))) >= ENOUGH
+def completion(examples: Examples) -> float:
+    """Share of the targets that have an answer."""
+    return float(np.mean(~np.isnan(examples.rows.raw)))
 
 
 # Results over configurations.
 
 
-LEFT_OUT = "Left out as incomplete or because they saw the future"
+NOT_USED = "is not part of these tables"
 
 
 def with_scope(
-    result: StudyResult, data: StudyData, configs: Mapping[str, Examples], *, left_out: str = LEFT_OUT
+    result: StudyResult,
+    data: StudyData,
+    configs: Mapping[str, Examples],
+    *,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> StudyResult:
-    """The result with notes on the size of the data, failed trials and what was left out, and how to reproduce it."""
+    """The result with notes on the size of the data, failed trials and who was left out, and how to reproduce it.
+
+    Where somebody did not answer everything, a table shows who answered how much. `left_out` says why the study did
+    without a configuration.
+    """
     notes = [f"{describe_scope(next(iter(configs.values())))}. A question asked in several rounds is one cluster."]
-    done = {name: float(np.mean(~np.isnan(one.rows.trials))) for name, one in configs.items()}
+    done = {name: _trials_done(one.rows) for name, one in configs.items()}
     if failed := [name for name, share in done.items() if share < 1]:
         worst = min(failed, key=lambda name: done[name])
         notes.append(
             f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(done[worst])} "
             "done; the others speak for a failed trial."
         )
-    left = [name for name in data.tables if name not in configs]
-    if left and not data.chosen:
-        notes.append(f"{left_out}: {', '.join(left)}.")
+    away = [name for name in data.chosen or data.tables if name not in configs or name in left_out]
+    if away:
+        reasons = {name: left_out.get(name) or _reason(name, data.tables[name]) for name in away}
+        notes.append(f"Left out: {'; '.join(f'{name}, which {reason}' for name, reason in reasons.items())}.")
     settings = {
         **draw_settings(data.resampling),
         "clusters": "question; two-way: question × resolution day",
         "configurations": list(configs),
     }
-    return replace(result, notes=(*result.notes, *notes), settings=settings)
+    tables = (*result.tables, *_completion_table(configs))
+    return replace(result, tables=tables, notes=(*result.notes, *notes), settings=settings)
+
+
+def _trials_done(rows: TrialRows) -> float:
+    """Share of the trials that answered, on the targets that have an answer at all."""
+    return float(np.mean(~np.isnan(rows.trials[:, np.isfinite(rows.raw)])))
+
+
+def _reason(name: str, examples: Examples) -> str:
+    if completion(examples) == 0:
+        return "answered nothing"
+    return "saw the future" if SEES_THE_FUTURE in name else NOT_USED
+
+
+def _completion_table(configs: Mapping[str, Examples]) -> list[StudyTable]:
+    """A table of who answered how much, if somebody left something out."""
+    if all(completion(examples) == 1 for examples in configs.values()):
+        return []
+    columns = (count("answered", "targets with an answer"), count("of", "targets"), column("done", "share answered, %"))
+    rows = {
+        name: (int(np.isfinite(one.rows.raw).sum()), len(one), 100 * completion(one)) for name, one in configs.items()
+    }
+    caption = "Everybody is scored on what they answered, and compared on what both answered."
+    return [table("Completion", "Forecaster", columns, rows, caption=caption)]
 
 
 def divergence_chart(configs: Mapping[str, Examples], title: str) -> tuple[StudyChart, Floats]:
@@ -296,6 +362,9 @@ def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: 
 
 def _past_only(method: CombinationMethod, examples: Examples) -> ProtocolForecasts:
     """Forecast round by round; with many rounds, refit the rule only every few of them."""
+    if not examples.dated:
+        problem, hint = "some outcomes have no due or resolved_on", "a rule may learn only from what was known before"
+        raise InputError(problem, column="--outcomes", hint=hint)
     # Before there is a past the logit mean speaks; only the default has a rule of its own for that.
     untaught = UNTAUGHT.probabilities if isinstance(method, DefaultMethod) else raw
     days = np.unique(examples.rows.due)
@@ -322,7 +391,7 @@ def _left_out(method: CombinationMethod, examples: Examples, by: str) -> Protoco
 def baseline_forecasts(examples: Examples) -> dict[str, Floats]:
     """Return baselines that need no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
     rows, nothing = examples.rows, np.full(len(examples), np.nan)
-    days = {"due": rows.due, "resolved_on": examples.known_on}
+    days = {"due": rows.due, "resolved_on": examples.known_on} if examples.dated else {}
     targets = Targets(
         outcome=examples.outcome,
         weight=examples.weight,

@@ -13,32 +13,41 @@ from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import holm, mcnemar
-from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
+from foretell.metrics.decisions import (
+    DEFAULT_THRESHOLD,
+    best_threshold,
+    clear_answers,
+    decide_tasks,
+    hard_score_variance,
+)
+from foretell.metrics.scores import right_side
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
 from foretell.scoring.table import options_of_tasks
 from foretell.studies.buildup import factors_of, levels_of
-from foretell.studies.configurations import complete_configs, with_scope
+from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, StudyData
-from foretell.studies.scores import known_mean, mean_of_runs
+from foretell.studies.scores import known_mean, mean_of_runs, weighted_means
 from foretell.studies.stored_runs import ForecastCost
 
 ROW_FACTOR, COLUMN_FACTOR = "rule", "grounder"
 VALIDATION, TEST = "validation", "test"
 CHANCE = "chance"
 NOTES = (
-    "Accu.: share of tasks whose most probable option was worth most. Soft and Hard: value of the options weighed by "
-    "their probabilities, and of the most probable one; 0 is the worst and 100 the best option of a task. BS: mean "
-    "squared error over options. Conf.: highest probability. All × 100, the mean over single trials, tasks resampled.",
+    "Accu.: share of tasks whose most probable option was worth most; equally probable ones share the choice. Soft "
+    "and Hard: value of the options weighed by their probabilities, and of the most probable one; 0 is the worst and "
+    "100 the best option of a task. BS: mean squared error over options. Conf.: highest probability. All × 100, the "
+    "mean over single trials, tasks resampled.",
     "Var: variance of the hard score between trials of a task, × 100, averaged over tasks. Imp.: accuracy above that "
-    "of the base, in per cent of it. p: McNemar's exact test against the base, trials joined by their logit mean.",
+    "of the base, in per cent of it. p: McNemar's exact test against the base, trials joined by their logit mean, ties "
+    "left out.",
 )
 CLAIM_NOTES = (
-    "A claim is called True if p is above the forecaster's threshold, which is chosen on the validation split "
-    "alone and judged on the test split; without splits it is one half. True and False: accuracy on true and on false "
-    "claims.",
+    "A claim is called True if p is above the forecaster's threshold (at the threshold it counts half), which is "
+    "chosen on the validation split alone and judged on the test split; without splits it is one half. True and "
+    "False: accuracy on true and on false claims.",
 )
 
 
@@ -70,14 +79,26 @@ def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
     True/false claims, and any other targets: accuracy by category, with thresholds from the validation split.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     factors = {name: levels for name, levels in factors_of(data, configs).items() if name in configs}
     some = next(iter(configs.values()))
     tasks = TaskRows.of(some)
-    layout = TableLayout(names=tuple(configs), factors=factors, options=options)
-    if tasks is not None:
-        return _choices(configs, tasks, layout, data)
-    return _claims(configs, layout, data)
+    judged = {name: one for name, one in configs.items() if _can_be_judged(one, tasks)}
+    if not judged:
+        hint = "name the others with --config"
+        raise InputError(
+            f"no configuration answered {'a whole task' if tasks else 'a claim of the test split'}", hint=hint
+        )
+    layout = TableLayout(names=tuple(judged), factors=factors, options=options)
+    result = _claims(judged, layout, data) if tasks is None else _choices(judged, tasks, layout, data)
+    nothing = "answered no claim of the test split" if tasks is None else "answered no task completely"
+    return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - judged.keys(), nothing))
+
+
+def _can_be_judged(examples: Examples, tasks: "TaskRows | None") -> bool:
+    if tasks is None:
+        return bool((np.isfinite(examples.rows.raw) & _splits(examples)[1] & (examples.weight > 0)).any())
+    return any(bool(np.isfinite(tasks.scores(p)["right"]).any()) for p in examples.rows.trials)
 
 
 # Who is compared with whom.
@@ -212,22 +233,22 @@ SCORES = ("right", "soft", "hard", "brier", "confidence")
 
 def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayout, data: StudyData) -> StudyResult:
     trials = {name: [tasks.scores(p) for p in one.rows.trials] for name, one in configs.items()}
-    means = {
-        name: {
-            key: _mean(mean_of_runs(np.stack([run[key] for run in runs])), tasks.cluster, data, "no task completely")
-            for key in SCORES
-        }
+    values = {
+        name: {key: mean_of_runs(np.stack([run[key] for run in runs])) for key in SCORES}
         for name, runs in trials.items()
+    }
+    means = {
+        name: {key: _mean(by_task, tasks.cluster, data) for key, by_task in scores.items()}
+        for name, scores in values.items()
     }
     joined = {name: tasks.scores(one.rows.raw)["right"] / 100 for name, one in configs.items()}
     p = _against_bases(joined, layout)
     rows: dict[str, tuple[CellValue, ...]] = {CHANCE: _chance_row(tasks)}
     for name, base in layout.ordered():
-        mine, reference = means[name], means[base]["right"].estimate
-        gain = 100 * (mine["right"].estimate / reference - 1) if name != base and reference > 0 else None
+        mine = means[name]
         rows[name] = (
             mine["right"],
-            gain,
+            _improvement(values[name]["right"], values[base]["right"]) if name != base else None,
             *(mine[key] for key in SCORES[1:]),
             _variance([run["hard"] for run in trials[name]]),
             *_cost_cells(data.costs.get(name)),
@@ -236,7 +257,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         )
     columns = (
         column("Accu.", "share of tasks whose most probable option was worth most"),
-        replace(column("Imp.", "accuracy above that of the base, in per cent of it"), brief=True),
+        replace(column("Imp.", "accuracy above that of the base on common tasks, in per cent of it"), brief=True),
         replace(column("Soft", "value of the options weighed by their probabilities"), brief=True),
         replace(column("Hard", "value of the most probable option"), brief=True),
         replace(column("BS", "Brier score over options × 100"), brief=True, low_is_better=True),
@@ -255,16 +276,20 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         accuracy=accuracy,
         of=plural(len(tasks), "task"),
         notes=NOTES,
-        configs=configs,
-        data=data,
     )
 
 
-def _mean(values: Floats, cluster: Strings, data: StudyData, nothing: str) -> Interval:
-    found = known_mean(values, cluster, data.resampling)
-    if found is None:
-        raise InputError(f"a configuration judged {nothing}", hint="name the others with --config")
-    return found
+def _mean(values: Floats, cluster: Strings, data: StudyData, weight: Floats | None = None) -> Interval:
+    interval = known_mean(values, cluster, data.resampling, weight)
+    assert interval is not None
+    return interval
+
+
+def _improvement(mine: Floats, base: Floats) -> float | None:
+    """Accuracy above that of the base on the tasks that both answered, in per cent of it."""
+    both = np.isfinite(mine + base)
+    reference = float(base[both].mean()) if both.any() else 0.0
+    return 100 * (float(mine[both].mean()) / reference - 1) if reference > 0 else None
 
 
 def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
@@ -273,9 +298,8 @@ def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
     even = (1.0 / options)[tasks.task]
     found = decide_tasks(even, tasks.value, tasks.task)
     error = np.bincount(tasks.task, (even - tasks.outcome) ** 2) / options
-    soft = 100 * float(found.soft.mean())
-    numbers = (100 * float(np.mean(1 / options)), None, soft, soft, 100 * float(error.mean()))
-    return (*numbers, 100 * float(np.mean(1 / options)), None, None, None, None, len(tasks))
+    means = [100 * float(each.mean()) for each in (found.right, found.soft, found.hard, error, found.confidence)]
+    return (means[0], None, *means[1:], None, None, None, None, len(tasks))
 
 
 def _variance(runs: Sequence[Floats]) -> CellValue:
@@ -295,7 +319,8 @@ def _cost_cells(cost: ForecastCost | None) -> tuple[CellValue, CellValue]:
 
 def _against_bases(right: Mapping[str, Floats], layout: TableLayout) -> dict[str, CellValue]:
     """p-values of all methods against their bases, corrected for their number; None for a base."""
-    pairs = [(name, right[name], right[base]) for name, base in layout.ordered() if name != base]
+    clear = {name: clear_answers(answers) for name, answers in right.items()}
+    pairs = [(name, clear[name], clear[base]) for name, base in layout.ordered() if name != base]
     known = {name: mcnemar(one, base).p for name, one, base in pairs if np.isfinite(one + base).any()}
     corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
     return {name: corrected.get(name) for name, _ in layout.ordered()}
@@ -306,21 +331,17 @@ def _against_bases(right: Mapping[str, Floats], layout: TableLayout) -> dict[str
 
 def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyData) -> StudyResult:
     some = next(iter(configs.values()))
-    split = some.rows.subtype
-    chosen_on, judged_on = split == VALIDATION, split == TEST
-    tuned = bool(chosen_on.any() and judged_on.any())
-    judged_on = judged_on if tuned else np.ones(len(some), bool)
+    chosen_on, judged_on = _splits(some)
+    tuned = bool(chosen_on.any())
     named = {one.strip() for text in some.category.tolist() for one in text.split(";") if one.strip()}
     categories = {
         name: np.array([name in [p.strip() for p in t.split(";")] for t in some.category]) for name in sorted(named)
     }
     parts = {"True": some.outcome == 1, "False": some.outcome == 0, **categories}
     cuts = {name: _cut(one, chosen_on) if tuned else DEFAULT_THRESHOLD for name, one in configs.items()}
-    right = {name: _right(one, cuts[name]) for name, one in configs.items()}
+    right = {name: right_side(one.rows.raw, one.outcome, cuts[name]) for name, one in configs.items()}
     judged = {name: np.where(judged_on, one, np.nan) for name, one in right.items()}
-    accuracy = {
-        name: _mean(100 * one, some.rows.cluster, data, "none of the test claims") for name, one in judged.items()
-    }
+    accuracy = {name: _mean(100 * one, some.rows.cluster, data, some.weight) for name, one in judged.items()}
     p = _against_bases(judged, layout)
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, _ in layout.ordered():
@@ -328,7 +349,7 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
         rows[name] = (
             cuts[name],
             accuracy[name],
-            *(_share(right[name], judged_on & part) for part in parts.values()),
+            *(_share(right[name], some.weight * (judged_on & part)) for part in parts.values()),
             None if cost is None else 1000 * cost.dollars,
             p[name],
             int(np.isfinite(right[name][judged_on]).sum()),
@@ -348,9 +369,15 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
         accuracy=accuracy,
         of=plural(int(judged_on.sum()), "claim"),
         notes=(*CLAIM_NOTES, *apart),
-        configs=configs,
-        data=data,
     )
+
+
+def _splits(examples: Examples) -> tuple[Bools, Bools]:
+    """The claims on which thresholds are chosen, and those on which they are judged: all if there is no split."""
+    chosen_on, judged_on = (examples.rows.subtype == name for name in (VALIDATION, TEST))
+    if chosen_on.any() and judged_on.any():
+        return chosen_on, judged_on
+    return np.zeros(len(examples), bool), np.ones(len(examples), bool)
 
 
 def _cut(examples: Examples, rows: Bools) -> float:
@@ -358,17 +385,12 @@ def _cut(examples: Examples, rows: Bools) -> float:
     known = rows & np.isfinite(p)
     if not known.any() or np.ptp(examples.outcome[known]) == 0:
         return DEFAULT_THRESHOLD
-    return best_threshold(p[known], examples.outcome[known]).value
+    return best_threshold(p[known], examples.outcome[known], weight=examples.weight[known]).value
 
 
-def _right(examples: Examples, threshold: float) -> Floats:
-    p = examples.rows.raw
-    return np.where(np.isnan(p), np.nan, (p > threshold) == (examples.outcome == 1))
-
-
-def _share(right: Floats, rows: Bools) -> float | None:
-    known = rows & np.isfinite(right)
-    return 100 * float(right[known].mean()) if known.any() else None
+def _share(right: Floats, weight: Floats) -> float | None:
+    share = float(weighted_means(right[None], weight)[0])
+    return None if np.isnan(share) else 100 * share
 
 
 # Both.
@@ -380,13 +402,11 @@ def _result(
     accuracy: Mapping[str, Interval],
     of: str,
     notes: tuple[str, ...],
-    configs: Mapping[str, Examples],
-    data: StudyData,
 ) -> StudyResult:
     ranked = dict(sorted(accuracy.items(), key=lambda item: -item[1].estimate))
     best, share = next(iter(ranked.items()))
     among = plural(len(accuracy), "method")
-    result = StudyResult(
+    return StudyResult(
         name="decisions",
         title="Who decides best",
         sentences=(f"{best} decides best of {among}: right on {number(share.estimate, 1)} % of {of}.",),
@@ -394,4 +414,3 @@ def _result(
         charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
         notes=notes,
     )
-    return with_scope(result, data, configs)

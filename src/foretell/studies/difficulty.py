@@ -6,21 +6,21 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums, mean_interval
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, target_difficulty
 from foretell.metrics.scores import brier_index
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, StudyResult, column, count, forest_chart, table, words
-from foretell.studies.configurations import SEES_THE_FUTURE, complete_configs, shown_configs, with_scope
+from foretell.studies.configurations import UNLINKED, linked_configs, shown_configs, study_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
-from foretell.studies.scores import raw_brier
+from foretell.studies.scores import known_mean, raw_brier, weighted_means
 
 HARDEST = 15
 NOTES = (
     "A question on a market is as hard as its price was wrong, (price − outcome)²; another one is as hard as its fixed "
-    "effect over all complete forecasters. The adjusted Brier score subtracts difficulty and adds a constant that puts "
+    "effect over all forecasters. The adjusted Brier score subtracts difficulty and adds a constant that puts "
     "always-0.5 at 0.25 (Bastani et al. 2025), so that forecasters who answered different questions can be compared.",
     "Difficulty is treated as known: intervals resample questions, not the forecasters it was estimated from.",
 )
@@ -39,19 +39,24 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Computes difficulty-adjusted Brier scores as ForecastBench does, for forecasters who answered different questions.
     """
     data = inputs.data(options)
-    complete = complete_configs(data, two_for="difficulty")
-    some = next(iter(complete.values()))
-    difficulty = _difficulty(complete, some)
+    everybody = study_configs(data, two_for="difficulty")
+    some = next(iter(everybody.values()))
+    configs = linked_configs(everybody, known=np.isfinite(some.rows.price) & (some.rows.kind != "dataset"))
+    difficulty = _difficulty(configs, some)
     adjusted = {
-        name: _adjusted(examples, difficulty, data.resampling)
-        for name, examples in data.tables.items()
-        if name in complete or (not data.chosen and SEES_THE_FUTURE not in name)
+        name: interval
+        for name, examples in configs.items()
+        if (interval := _adjusted(examples, difficulty, data.resampling)) is not None
     }
+    if not adjusted:
+        raise InputError(
+            "no difficulty is known", hint="it takes prices, or questions that several forecasters answered"
+        )
     ranked = dict(sorted(adjusted.items(), key=lambda item: item[1].estimate))
     board: dict[str, tuple[CellValue, ...]] = {}
     for name, one in ranked.items():
         score = raw_brier(data.tables[name])
-        plain = float(np.nanmean(score)), int(np.isfinite(score).sum())
+        plain = float(weighted_means(score[None], some.weight)[0]), int(np.isfinite(score).sum())
         board[name] = (one, brier_index(max(0.0, one.estimate)), *plain)
     (best, first), *others = ranked.items()
     apart = sum(one.low > first.high for _, one in others)
@@ -70,12 +75,12 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         charts=(forest_chart("adjusted", "Adjusted Brier score", ranked, label, decimals=3),),
         notes=NOTES,
     )
-    return with_scope(result, data, complete, left_out="Difficulty was not estimated from")
+    return with_scope(result, data, configs, left_out=dict.fromkeys(everybody.keys() - adjusted.keys(), UNLINKED))
 
 
-def _difficulty(complete: Mapping[str, Examples], some: Examples) -> Floats:
+def _difficulty(configs: Mapping[str, Examples], some: Examples) -> Floats:
     """Return the difficulty of every target."""
-    p = np.stack([one.rows.raw for one in complete.values()])
+    p = np.stack([one.rows.raw for one in configs.values()])
     method, target = np.nonzero(np.isfinite(p))
     return target_difficulty(
         p[method, target],
@@ -87,15 +92,15 @@ def _difficulty(complete: Mapping[str, Examples], some: Examples) -> Floats:
     )
 
 
-def _adjusted(examples: Examples, difficulty: Floats, how: Resampling) -> Interval:
+def _adjusted(examples: Examples, difficulty: Floats, how: Resampling) -> Interval | None:
     score = raw_brier(examples)
-    known = np.isfinite(score) & np.isfinite(difficulty)
-    constant = difficulty_anchor(difficulty[np.isfinite(difficulty)])
+    known = np.isfinite(score) & np.isfinite(difficulty) & (examples.weight > 0)
+    if not known.any():
+        return None
+    exists = np.isfinite(difficulty)
+    constant = difficulty_anchor(difficulty[exists], examples.weight[exists])
     values = adjusted_brier(score[known], difficulty[known], constant)
-    found = mean_interval(values.tolist(), examples.rows.cluster[known].tolist(), how)
-    if found is None:
-        raise InputError("a forecaster answered none of the questions whose difficulty is known")
-    return found
+    return known_mean(values, examples.rows.cluster[known], how, examples.weight[known])
 
 
 def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellValue, ...]]]:
@@ -124,7 +129,7 @@ def lead_time_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Shows the Brier index by days from asking to resolution, by forecaster.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     groups = _by_lead_time(next(iter(configs.values())))
     index = {
         name: {label: _index_within(examples, member, data.resampling) for label, member in groups.items()}
@@ -153,6 +158,9 @@ def _by_lead_time(examples: Examples) -> dict[str, Bools]:
     """Group targets by the days from asking to resolution; empty groups are left out."""
     waited = (examples.known_on - examples.rows.due).astype("m8[D]").astype(np.float64)
     days = np.where(np.isfinite(examples.rows.horizon), examples.rows.horizon, waited)
+    if not (examples.dated or np.isfinite(examples.rows.horizon).all()):
+        hint = "add a column horizon, in days, or due and resolved_on"
+        raise InputError("the outcomes do not say how long before them questions were asked", hint=hint)
     group = np.searchsorted(list(BOUNDS.values()), days)
     members = {label: group == place for place, label in enumerate((*BOUNDS, "longer"))}
     return {label: member for label, member in members.items() if member.any()}

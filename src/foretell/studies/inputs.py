@@ -83,7 +83,10 @@ class TableOptions(StudyOptions):
         None, "Instead of --data: your own forecasts, with trials.", flag="-f/--forecasts", metavar="FILE"
     )
     outcomes: Path | None = setting(
-        None, "Their outcomes, with due and resolved_on.", flag="-o/--outcomes", metavar="FILE"
+        None,
+        "Their outcomes; studies that learn from the past need due and resolved_on.",
+        flag="-o/--outcomes",
+        metavar="FILE",
     )
     columns: RoleColumns = ROLE_COLUMNS
     runs: tuple[str, ...] = setting(

@@ -8,11 +8,17 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
+from foretell.metrics.bootstrap import (
+    Interval,
+    Resampling,
+    bootstrap_score,
+    brier_index_from_sums,
+    mean_from_sums,
+)
 from foretell.metrics.clusters import ResamplingDesign, factorise, share_days
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.metric import METRICS
-from foretell.metrics.scores import brier_index
+from foretell.metrics.scores import brier_index, right_side
 from foretell.report.numbers import percent, signed
 from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
 from foretell.scoring.breakdown import Breakdown
@@ -118,30 +124,31 @@ def _of_group(examples: Examples, group: str) -> Bools:
     return np.ones(len(examples), bool) if group == OVERALL else examples.rows.kind == group
 
 
-def right_answers(p: Floats, outcome: Floats) -> Floats:
-    """Return 1 if p is on the side of one half that came true, 0 if not (one half is wrong), and NaN if p is NaN.
-
-    >>> right_answers(np.array([0.8, 0.5, 0.1, np.nan]), np.array([1.0, 1.0, 1.0, 1.0])).tolist()
-    [1.0, 0.0, 0.0, nan]
-    """
-    return np.where(np.isnan(p), np.nan, np.where(outcome == 1, p, 1 - p) > 0.5)
-
-
 def mean_of_runs(values: Floats) -> Floats:
     """Return the mean over runs (rows), leaving out those that failed; NaN if none answered."""
     n = (~np.isnan(values)).sum(axis=0)
     return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
 
 
-def known_mean(values: Floats, cluster: Strings, how: Resampling) -> Interval | None:
-    """Return the mean of the values that exist, with whole clusters resampled; None if there are none."""
+def known_mean(values: Floats, cluster: Strings, how: Resampling, weight: Floats | None = None) -> Interval | None:
+    """Return the weighted mean of the values that exist, with whole clusters resampled; None if there are none."""
     known = np.isfinite(values)
-    return bootstrap_score(values[known], cluster[known], resampling=how) if known.any() else None
+    if weight is not None:
+        known &= weight > 0
+    design = ResamplingDesign(cluster=cluster[known], weight=None if weight is None else weight[known])
+    return bootstrap_score(values[known], design, resampling=how) if known.any() else None
+
+
+def weighted_means(rows: Floats, weight: Floats) -> Floats:
+    """Return the weighted mean of every row over its columns that are not NaN; NaN if there is none."""
+    known = np.isfinite(rows)
+    total = known @ weight
+    return np.divide(np.where(known, rows, 0.0) @ weight, total, out=np.full(len(rows), np.nan), where=total > 0)
 
 
 def run_accuracy(examples: Examples) -> Floats:
-    """Return the percentage of a target's runs that were right, for every target; NaN if none answered."""
-    return 100 * mean_of_runs(right_answers(examples.rows.trials, examples.outcome))
+    """Return the accuracy of a target's runs in per cent, for every target; NaN if none answered."""
+    return 100 * mean_of_runs(right_side(examples.rows.trials, examples.outcome))
 
 
 def step_scores(
@@ -188,28 +195,33 @@ def mean_gain(
 ) -> Verdict | None:
     """Return the mean over pairs of index(first) − index(second), all pairs recomputed on the same resamples.
 
-    Only targets that all of them answered count; None if there are none. `times` scales the mean.
+    Each pair is compared on the targets that both of it answered; None if there are none. `times` scales the mean.
     """
-    a, b = np.column_stack([*first]), np.column_stack([*second])
+    a, b = (np.column_stack([*scores]) for scores in (first, second))
     if a.shape != b.shape:
         raise ValueError(f"{a.shape[1]} and {b.shape[1]} rules cannot be paired")
-    common = _of_group(examples, group) & np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
-    if not common.any():
+    both = np.isfinite(a + b)
+    member = _of_group(examples, group) & both.any(axis=1)
+    if not member.any():
         return None
-    weight, design = examples.weight[common, None], _design(examples.take(common), group, weighted=False)
-    one, other = (np.hstack([scores[common] * weight, weight]) for scores in (a, b))
-    found = compare_paired(one, other, design, statistic=mean_index, resampling=how).times(times)
-    return Verdict.of(found, CHANGE, "bi", level=how.level)
+    weight = examples.weight[member, None] * both[member]
+    a, b = (np.hstack([np.nan_to_num(scores[member]) * weight, weight]) for scores in (a, b))
+    design = _design(examples.take(member), group, weighted=False)
+    found = compare_paired(a, b, design, statistic=mean_index, resampling=how).times(times)
+    return None if isnan(found.diff) else Verdict.of(found, CHANGE, "bi", level=how.level)
 
 
 def mean_index(sums: Floats) -> Floats:
-    """Mean over rules of the Brier index, from (…, R + 1) sums: R of weighted Brier scores and one of weights.
+    """Mean over rules of the Brier index, from (…, 2R) sums: R of weighted Brier scores, then their R of weights.
 
-    >>> mean_index(np.array([1.0, 0.0, 4.0])).tolist()
-    75.0
+    A rule without weight is left out of the mean.
+
+    >>> mean_index(np.array([1.0, 0.0, 4.0, 4.0])).tolist(), mean_index(np.array([1.0, 0.0, 4.0, 0.0])).tolist()
+    (75.0, 50.0)
     """
-    each = [brier_index_from_sums(np.stack([sums[..., r], sums[..., -1]], axis=-1)) for r in range(sums.shape[-1] - 1)]
-    return np.mean(each, axis=0)
+    index = brier_index_from_sums(np.stack(np.split(sums, 2, axis=-1), axis=-1))
+    known = np.isfinite(index)
+    return mean_from_sums(np.stack([np.where(known, index, 0.0).sum(axis=-1), known.sum(axis=-1)], axis=-1))
 
 
 def rule_score_table(
@@ -252,10 +264,11 @@ class PairedGains:
     """Paired gains in Brier index, by configuration and on average."""
 
     mean: Verdict
-    """Mean gain, all configurations recomputed on the same resamples, on the targets that all of them answered."""
+    """Mean gain, all configurations recomputed on the same resamples, each on the targets it answered."""
     kinds: Mapping[str, Verdict]
     """Mean gain on each kind of question, if there are several."""
     by_config: Mapping[str, Verdict]
+    """Without those that answered nothing of a kind."""
 
     @property
     def worst(self) -> tuple[str, Verdict]:
@@ -274,11 +287,15 @@ class PairedGains:
 
     def values(self) -> tuple[CellValue, ...]:
         """Return the values of the `SPREAD` columns of a table."""
+        if not self.by_config:
+            return (None,) * len(SPREAD)
         name, worst = self.worst
         return (worst, name, f"{self.better} of {len(self.by_config)}", self.clearly_worse)
 
     def __str__(self) -> str:
         """Say how many configurations lose, and name the worst case."""
+        if not self.by_config:
+            return "no configuration answered questions of every kind"
         name, worst = self.worst
         hurt = "no configuration loses by more than chance"
         if self.clearly_worse:

@@ -10,13 +10,15 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import (
     McNemarMatrix,
     compare_pairs,
     holm,
     mcnemar_matrix,
 )
-from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
+from foretell.metrics.decisions import Criterion, best_threshold, clear_answers, consensus_matrix, cross_fit_threshold
+from foretell.metrics.scores import called_true, right_side
 from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import unit_histogram
 from foretell.report.charts.groups import distance_heatmap, verdict_heatmap
@@ -26,9 +28,9 @@ from foretell.report.document import value_text
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
 from foretell.scoring.verdict import Verdict, corrected
-from foretell.studies.configurations import complete_configs, with_scope
+from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
-from foretell.studies.scores import known_mean, mean_of_runs, right_answers, run_accuracy
+from foretell.studies.scores import known_mean, mean_of_runs, run_accuracy, weighted_means
 
 # How much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.
 #
@@ -56,7 +58,7 @@ class RunStability:
         """Compute the statistics over the runs that answered."""
         p, outcome = examples.rows.trials, examples.outcome
         happened = np.where(outcome == 1, p, 1 - p)
-        hard = right_answers(p, outcome)
+        hard = right_side(p, outcome)
         return cls(
             accuracy=100 * mean_of_runs(hard),
             soft=100 * mean_of_runs(happened),
@@ -88,7 +90,7 @@ def runs_histogram(examples: Examples, name: str) -> Chart:
 
 STABILITY_NOTES = (
     "Hard is the worth of the option that is held likelier, soft the worth expected under the forecast. With two "
-    "options worth 1 and 0, hard is accuracy (an undecided 0.5 counts as wrong) and soft is the chance given to what "
+    "options worth 1 and 0, hard is accuracy (an undecided 0.5 counts half) and soft is the chance given to what "
     "happened. Confidence is the chance of the likelier option.",
     "Variance is that of the hard score between runs of one question, as in the paper; spread is the standard "
     "deviation of the probability itself. A tree that always answers 0.49 has neither, and is no better for it: read "
@@ -104,7 +106,7 @@ def stability_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Compares repeated runs of every forecaster: accuracy, confidence, and how far runs of one question differ.
     """
     data = inputs.data(options)
-    tables = complete_configs(data)
+    tables = study_configs(data)
     found = {name: RunStability.of(examples) for name, examples in tables.items()}
     board = _board(found, tables, data.resampling)
     # The first, and those whose runs differ least and most.
@@ -132,30 +134,30 @@ def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], ho
         column("confidence", "chance of the likelier option, %"),
         column("variance", "of the hard score between runs, ×100"),
         column("spread", "standard deviation of the probability between runs, in points"),
-        column("undecided", "% of runs that said exactly one half, which no outcome makes right"),
+        column("undecided", "% of runs that said exactly one half, which counts half"),
         column("runs"),
     )
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, one in found.items():
-        cluster = tables[name].rows.cluster
-        spread = known_mean(one.spread, cluster, how)
+        cluster, weight = tables[name].rows.cluster, tables[name].weight
+        spread = known_mean(one.spread, cluster, how, weight)
         rows[name] = (
-            known_mean(one.accuracy, cluster, how),
-            _estimate(one.soft),
-            _estimate(one.brier),
-            known_mean(one.confidence, cluster, how),
-            known_mean(one.variance, cluster, how),
+            known_mean(one.accuracy, cluster, how, weight),
+            _estimate(one.soft, weight),
+            _estimate(one.brier, weight),
+            known_mean(one.confidence, cluster, how, weight),
+            known_mean(one.variance, cluster, how, weight),
             # From a variance in per cent to a standard deviation in points.
             10 * spread.estimate**0.5 if spread is not None else None,
-            _estimate(one.undecided),
+            _estimate(one.undecided, weight),
             len(tables[name].rows.trials),
         )
     return table("Stability", "Method", columns, rows)
 
 
-def _estimate(values: Floats) -> CellValue:
-    kept = np.isfinite(values)
-    return float(np.mean(values[kept])) if kept.any() else None
+def _estimate(values: Floats, weight: Floats) -> CellValue:
+    mean = float(weighted_means(values[None], weight)[0])
+    return None if np.isnan(mean) else mean
 
 
 def _stability_sentence(board: StudyTable) -> str:
@@ -186,13 +188,13 @@ def _describe(board: StudyTable, name: str) -> str:
 MOST = 24
 """Maximum number of methods shown."""
 CONSENSUS_NOTES = (
-    "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half is "
-    "wrong. Trials are joined by their logit mean.",
+    "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half "
+    "counts half. Trials are joined by their logit mean.",
     "McNemar's test takes targets for independent. Horizons of one question and questions of one day are not, so its "
     "p-values and intervals (Newcombe 1998) are too sure on such data, as the paper's are. Δ, clusters resamples whole "
     "clusters instead.",
-    "Agreement is the share of targets that two methods put on the same side. Methods that answer from the same "
-    "evidence agree, right or wrong.",
+    "Agreement is the share of targets that two methods put on the same side, without forecasts of one half. Methods "
+    "that answer from the same evidence agree, right or wrong.",
 )
 
 
@@ -202,21 +204,20 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Compares all pairs of methods.
     """
     data = inputs.data(options)
-    tables = complete_configs(data)
-    if len(tables) < 2:
-        raise InputError("agreement needs at least two methods", hint="name more of them with --config")
+    tables = study_configs(data, two_for="agreement")
     p = np.stack([one.rows.raw for one in tables.values()])
     outcome = next(iter(tables.values())).outcome
-    right = right_answers(p, outcome)
-    order = np.argsort(-np.nanmean(right, axis=1), kind="stable")[:MOST]
+    right = right_side(p, outcome)
+    weight = next(iter(tables.values())).weight
+    order = np.argsort(-weighted_means(right, weight), kind="stable")[:MOST]
     names = [list(tables)[i] for i in order]
-    tests = mcnemar_matrix(np.where(p == 0.5, np.nan, right)[order].T)
-    side = np.where(np.isnan(p), np.nan, p > 0.5)[order]
+    tests = mcnemar_matrix(clear_answers(right[order]).T)
+    side = clear_answers(called_true(p[order]))
     agree = 100 * consensus_matrix(side)
-    accuracy = 100 * np.nanmean(right[order], axis=1)
-    cluster = next(iter(tables.values())).rows.cluster
+    accuracy = 100 * weighted_means(right[order], weight)
+    design = ResamplingDesign(cluster=next(iter(tables.values())).rows.cluster, weight=weight)
     points, how = 100 * right[order].T, data.resampling
-    compared = compare_pairs(points, list(combinations(range(len(names)), 2)), cluster, resampling=how)
+    compared = compare_pairs(points, list(combinations(range(len(names)), 2)), design, resampling=how)
     verdicts = corrected(
         [
             Verdict.of(found, (names[i], names[j]), "accuracy in points", level=how.level, matters=1.0)
@@ -277,8 +278,15 @@ def _against_best(
     rows: dict[str, tuple[CellValue, ...]] = {names[0]: (float(accuracy[0]), None, None, None, int(tests.n[0, 0]))}
     p = holm(tests.p[1:, 0])
     for i, name in enumerate(names[1:], 1):
+        shared = bool(tests.n[i, 0])
         best = next((one.swapped() for one in verdicts if (one.first, one.second) == (names[0], name)), None)
-        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(p[i - 1]), best, int(tests.n[i, 0]))
+        rows[name] = (
+            float(accuracy[i]),
+            _gap(tests, i, 0) if shared else None,
+            _p(p[i - 1]) if shared else None,
+            best,
+            int(tests.n[i, 0]),
+        )
     return table("Accuracy", "Method", columns, rows, styles={names[0]: "reference"})
 
 
@@ -326,9 +334,9 @@ def _consensus_sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Fl
 CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
 FOLDS = 10
 THRESHOLD_NOTES = (
-    "A claim is called True if p is above the threshold. Chosen is the threshold that is best on all rows; what it "
-    "reaches there (in-sample) flatters it. Held out is what thresholds reach on questions they were not chosen on, in "
-    f"{FOLDS} folds of whole clusters.",
+    "A claim is called True if p is above the threshold; a p at the threshold counts half. Chosen is the threshold "
+    "that is best on all rows; what it reaches there (in-sample) flatters it. Held out is what thresholds reach on "
+    f"questions they were not chosen on, in {FOLDS} folds of whole clusters.",
     "Balanced accuracy is the mean of the share of true claims called True and of false claims called False: it does "
     "not reward calling everything what most claims are.",
 )
@@ -340,7 +348,10 @@ def threshold_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Tries every criterion on every configuration; the forecast is the logit mean of the trials.
     """
     data = inputs.data(options)
-    tables = complete_configs(data)
+    configs = study_configs(data)
+    tables = {name: one for name, one in configs.items() if _has_both_outcomes(one)}
+    if not tables:
+        raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
     grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
     result = StudyResult(
         name="threshold",
@@ -349,7 +360,13 @@ def threshold_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         tables=grids,
         notes=THRESHOLD_NOTES,
     )
-    return with_scope(result, data, tables)
+    alone = "answered too little: one outcome only, or a single cluster"
+    return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - tables.keys(), alone))
+
+
+def _has_both_outcomes(examples: Examples) -> bool:
+    known = np.isfinite(examples.rows.raw)
+    return len(np.unique(examples.outcome[known])) > 1 and len(np.unique(examples.rows.cluster[known])) > 1
 
 
 def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
@@ -368,10 +385,10 @@ def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling)
 def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
     kept = examples.take(np.isfinite(examples.rows.raw))
     p, outcome, cluster = kept.rows.raw, kept.outcome, kept.rows.cluster
-    if len(np.unique(outcome)) < 2:
-        raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
-    chosen = best_threshold(p, outcome, criterion=criterion)
-    held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
+    chosen = best_threshold(p, outcome, criterion=criterion, weight=kept.weight)
+    held = cross_fit_threshold(
+        p, outcome, cluster, criterion=criterion, weight=kept.weight, folds=FOLDS, resampling=how
+    )
     names = ("tuned threshold", "one half")
     gain = Verdict.of(held.gain.times(100), names, "accuracy in points", level=how.level, matters=1.0)
     scores = (100 * held.score_at_half, 100 * held.score, gain, 100 * held.in_sample)
@@ -411,12 +428,15 @@ def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
     """
     data = inputs.data(options)
     costs = data.costs
-    tables = {name: one for name, one in complete_configs(data).items() if name in costs}
+    tables = {name: one for name, one in study_configs(data).items() if name in costs}
     if not tables:
         raise InputError(
             "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
         )
-    shares = {name: known_mean(run_accuracy(one), one.rows.cluster, data.resampling) for name, one in tables.items()}
+    shares = {
+        name: known_mean(run_accuracy(one), one.rows.cluster, data.resampling, one.weight)
+        for name, one in tables.items()
+    }
     right = {name: share for name, share in shares.items() if share is not None}
     by = {
         unit: [FrontierPoint(name=n, cost=getattr(costs[n], unit), interval=i) for n, i in right.items()]

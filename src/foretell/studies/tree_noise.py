@@ -17,6 +17,7 @@ from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
 from foretell.metrics.comparison import compare_paired
+from foretell.metrics.scores import right_side
 from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
@@ -137,7 +138,7 @@ def noise_effects(simulation: Simulation, progress: StudyProgress = ignore_progr
 
 
 def _effect(asked: SimulatedQuestions, answer: Floats) -> NoiseEffect:
-    right = float(np.mean((answer > 0.5) == asked.outcome))
+    right = float(np.mean(right_side(answer, asked.outcome)))
     return NoiseEffect(spoilt=variance_lost(asked.truth, answer), accuracy=right)
 
 

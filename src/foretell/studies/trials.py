@@ -22,9 +22,9 @@ from foretell.studies.configurations import (
     baseline_forecasts,
     best_config,
     build_method,
-    complete_configs,
     fit_under_protocol,
     shown_configs,
+    study_configs,
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
@@ -113,10 +113,10 @@ TRIAL_NOTES = (
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """How much does another trial improve the score?
 
-    Shows curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
+    Shows curves of all configurations, and every rule for the chosen ones (the best one, if none is chosen).
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     curves: dict[str, list[Floats]] = {}
     for done, (name, examples) in enumerate(configs.items()):
         data.progress(done, len(configs))
@@ -225,11 +225,11 @@ AGGREGATION_NOTES = (
 def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """How should trials be combined?
 
-    Compares rules with the logit mean: the mean gain of every rule over all complete configurations, and the paper's
+    Compares rules with the logit mean: the mean gain of every rule over all configurations, and the paper's
     table for the chosen ones.
     """
     data = inputs.data(options)
-    configs = complete_configs(data)
+    configs = study_configs(data)
     scores: dict[str, dict[str, Floats]] = {}
     for done, (name, examples) in enumerate(configs.items()):
         data.progress(done, len(configs))
@@ -299,7 +299,7 @@ def _aggregation_sentence(gains: Mapping[str, PairedGains], configs: int) -> str
 BESIDE = "price, else base rate"
 BEST = "the best so far"
 ENSEMBLE_NOTES = (
-    f"Members are all complete configurations and, as one more, the {BESIDE}; forecasters without a model, such as the "
+    f"Members are all configurations and, as one more, the {BESIDE}; forecasters without a model, such as the "
     "stack, are members where the tables hold their forecasts. Equal: the logit mean of all. Skill: better ones count "
     "more, as far as the past shows more than noise. Pooled: log-odds stacked by logistic regression, shrunk to equal "
     "shares. Greedy: starts with the best and adds whoever lowers the squared error of the mean most (Caruana et al. "
@@ -313,11 +313,11 @@ ENSEMBLE_NOTES = (
 def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Does an ensemble beat the best single forecaster?
 
-    Tests ensembles over all complete configurations and the price, with weights from the past alone, against the single
+    Tests ensembles over all configurations and the price, with weights from the past alone, against the single
     forecaster that was best in the past.
     """
     data = inputs.data(options)
-    configs = complete_configs(data, two_for="an ensemble")
+    configs = study_configs(data, two_for="an ensemble")
     names, best = tuple(configs), best_config(configs)
     # The logit means of all forecasters are the trials of one table.
     said = [one.rows.raw for one in configs.values()]

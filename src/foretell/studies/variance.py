@@ -12,7 +12,7 @@ from foretell.metrics.effects import alternating_effects, mixed_effects_check, t
 from foretell.report.numbers import number, percent, plural
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, forest_chart, table
 from foretell.studies.buildup import factors_of, share_tables
-from foretell.studies.configurations import complete_configs, with_scope
+from foretell.studies.configurations import UNLINKED, linked_configs, study_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
 
 
@@ -41,20 +41,23 @@ class TrialScores:
 def trial_scores(configs: Mapping[str, Examples], *, first_only: bool) -> TrialScores:
     """Return the score 1 − |p − o| of every trial that answered.
 
-    With `first_only`, of the first resolution date of every dated question, otherwise of all targets.
+    With `first_only`, of the first resolution date of every dated question, otherwise of all targets. Methods without
+    an answer there are left out.
     """
     some = next(iter(configs.values()))
     at = np.arange(len(some))
     if first_only:
         order = np.lexsort((some.known_on, some.rows.asking))
         at = order[np.unique(some.rows.asking[order], return_index=True)[1]]
-    scores = [1 - np.abs(one.rows.trials[:, at] - one.outcome[at]) for one in configs.values()]
+    every = {name: 1 - np.abs(one.rows.trials[:, at] - one.outcome[at]) for name, one in configs.items()}
+    methods = tuple(name for name, score in every.items() if np.isfinite(score).any())
+    scores = [every[name] for name in methods]
     answered = [np.isfinite(score) for score in scores]
     return TrialScores(
         y=np.concatenate([score[known] for score, known in zip(scores, answered, strict=True)]),
         method=np.repeat(np.arange(len(scores)), [int(known.sum()) for known in answered]),
         question=np.concatenate([np.nonzero(known)[1] for known in answered]).astype(np.int64),
-        methods=tuple(configs),
+        methods=methods,
         cluster=some.rows.cluster[at],
     )
 
@@ -143,7 +146,8 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Shows an analysis of variance, variance components, and method effects by three estimators.
     """
     data = inputs.data(options)
-    configs = complete_configs(data, two_for="variance")
+    everybody = study_configs(data, two_for="variance")
+    configs = linked_configs(everybody)
     scores = {scope: trial_scores(configs, first_only=scope == FIRST) for scope in (FIRST, EVERY)}
     parts: dict[str, VarianceComponents] = {}
     for scope, one in scores.items():
@@ -166,7 +170,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         charts=(forest_chart("effects", "Effects of the methods", ranked, label, decimals=2, reference=0.0),),
         notes=NOTES,
     )
-    return with_scope(result, data, configs)
+    return with_scope(result, data, configs, left_out=dict.fromkeys(everybody.keys() - configs.keys(), UNLINKED))
 
 
 def _anova_table(scores: TrialScores, scope: str) -> StudyTable:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from inspect import isawaitable
 from typing import Any
 
 from foretell.arena import ArenaStore, LiveArena, arena_from_json, with_arena_rules
@@ -141,7 +142,7 @@ class Site:
     searcher: Searcher = field(default_factory=Searcher)
     now: datetime = START
     answers: dict[str, Callable[[RunCell], Any]] = field(default_factory=dict[str, Callable[[RunCell], Any]])
-    """By forecaster: what it says, or an error."""
+    """By forecaster: what it says, an error, or a coroutine of a forecast."""
     calls: list[tuple[str, str, str, int]] = field(default_factory=list[tuple[str, str, str, int]])
     on_call: Callable[[], None] = lambda: None
 
@@ -170,6 +171,8 @@ class Site:
                 self.on_call()
                 p = self.answers.get(run.forecaster, _half)(cell)
                 as_of = cell.question.as_of_in("live")
+                if isawaitable(p):
+                    return await p
                 if isinstance(p, str):
                     return Failure(question_id=cell.question.id, forecaster="f", as_of=as_of, error=p, trial=cell.trial)
                 said = {target.id: value for target, value in zip(cell.question.targets, p, strict=True)}

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena import SettleReport, arena_status, make_contexts, make_forecasts
+from foretell.arena import SettleReport, arena_status, make_contexts, make_forecasts, read_arena_table
 from foretell.arena.stages import collect, settle
 from foretell.data.markets import SkippedEntry
+from foretell.forecasters import Context, build_forecaster
 from foretell.questions import Failure, Forecast
 from foretell.runs import CellKey, RunStore
+from foretell.scoring import ScoredArena
+from foretell.scoring.arena_leaderboard import arena_leaderboard
 
 
 def go(work: Any) -> Any:
@@ -103,6 +106,44 @@ def test_outcomes_that_are_not_exclusive_stay_as_stated(site: Site):
     (said,) = site.store.answers(arena.spec.runs["one"].id)
     assert isinstance(said, Forecast)
     assert (said.p, said.stated) == ({"CUP-A": 0.9, "CUP-B": 0.9}, None)
+
+
+def test_an_entry_that_repeats_a_yardstick_scores_exactly_like_it(site: Site):
+    """Exclusive outcomes whose prices do not sum to one, which the rules of the arena would make coherent."""
+    repeats = {"always": "always 0.5", "market": "crowd price"}
+    site.spec["entries"] = {"own": "outside"} | {f"my {name}": name for name in repeats}
+    for name in repeats:
+        forecaster = build_forecaster(name)
+        site.answers[name] = lambda cell, say=forecaster.forecast: say(
+            cell.question, Context(as_of=cell.question.as_of_in("live"))
+        )
+    for n in range(6):
+        site.exchange.offer(
+            f"E{n}",
+            closes=START + timedelta(days=2),
+            price=0.2 + 0.1 * n,
+            targets=("A", "B", "C"),
+            exclusivity="exactly one" if n % 2 else "at most one",
+        )
+    arena = site.arena()
+
+    async def main() -> None:
+        await all_stages(site, arena)
+        for n in range(6):
+            site.exchange.settle(f"E{n}", *(int(n % 3 == k) for k in range(3)))
+        site.later(days=3)
+        await all_stages(site, arena)
+
+    go(main())
+    scored = ScoredArena.of(read_arena_table(site.store.database, "cup"))
+    rows = {row.entry.name: row for row in arena_leaderboard(scored)}
+    for name, yardstick in repeats.items():
+        mine, other = rows[f"my {name}"], rows[yardstick]
+        assert mine.scores == other.scores
+        assert mine.by_market == other.by_market
+        assert (mine.events, mine.markets, mine.completion) == (other.events, other.markets, other.completion)
+    assert rows["my always"].scores["brier"].estimate == 0.25
+    assert rows["own"].scores["brier"].estimate < 0.25
 
 
 def test_a_forecast_that_comes_too_late_is_refused(site: Site):

@@ -32,9 +32,9 @@ def test_by_hand():
     assert found.spread == pytest.approx([8, 0]), "0.8 and 0.4: variance 0.08"
 
 
-def test_one_half_is_wrong_and_failed_runs_are_left_out():
+def test_one_half_counts_half_and_failed_runs_are_left_out():
     found = RunStability.of(table(np.array([[0.5, np.nan], [0.5, 0.9]]), [1.0, 1.0]))
-    assert found.accuracy == pytest.approx([0, 100])
+    assert found.accuracy == pytest.approx([50, 100])
     assert np.isnan(found.variance[1])
     assert found.undecided == pytest.approx([100, 0])
     assert np.isnan(mean_of_runs(np.full((2, 1), np.nan))).all()

@@ -1,4 +1,8 @@
-"""Forecasters without a model: a constant, the crowd, the market's quotes, the base rate."""
+"""Forecasters without a model: a constant, the crowd, the market's quotes, the base rate.
+
+A constant and the market's price are yardsticks: they give `stated` themselves, so that nobody makes exclusive outcomes
+add up, and an entry of an arena scores exactly like the yardstick it repeats.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +36,8 @@ class ConstantForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Return the constant for every target."""
-        return forecast_of({t.id: self.p for t in question.targets}, question, context, self.name)
+        p = {t.id: self.p for t in question.targets}
+        return forecast_of(p, question, context, self.name, stated=p)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,7 @@ class CrowdForecaster:
         targets = [await with_newest_price(t, question, context) for t in question.targets]
         p = {t.id: _price_or(t, self.fallback, question, context) for t in targets}
         words = f"The market's own price, taken as it is{_oldest(targets, context)}."
-        return forecast_of(p, question, context, self.name, words)
+        return forecast_of(p, question, context, self.name, words, stated=p)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +68,7 @@ class MarketForecaster:
         """Return the implied probability of every target; a target without quotes refuses the question."""
         p = {t.id: _price_or(t, None, question, context) for t in question.targets}
         p = scaled(p, question.exclusivity) if self.across else p
-        return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.")
+        return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.", stated=p)
 
 
 @dataclass(frozen=True, kw_only=True)

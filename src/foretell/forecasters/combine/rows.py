@@ -14,6 +14,8 @@ from foretell.questions.question import Question
 
 Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
+UNKNOWN_DAY = np.datetime64("9999-12-31", "D")
+"""The day on which an undated answer became known: it never counts as past."""
 EDGE = 1e-6
 """Distance from 0 and 1 at which probabilities are kept for log-odds, because certainty has no finite log-odds."""
 
@@ -89,8 +91,12 @@ class TrialRows:
 
     @cached_property
     def raw(self) -> Floats:
-        """The logit mean of the trials that answered, from which every rule starts; NaN if none did."""
-        return sigmoid(self.log_odds(EDGE))
+        """The logit mean of the trials that answered, from which every rule starts; NaN if none did.
+
+        A single answer stays exactly as it is.
+        """
+        alone = (~np.isnan(self.trials)).sum(axis=0) == 1
+        return np.where(alone, np.nansum(self.trials, axis=0), sigmoid(self.log_odds(EDGE)))
 
     def log_odds(self, edge: float) -> Floats:
         """The mean log-odds of the trials that answered, each kept `edge` from certainty; NaN if none did."""
@@ -106,7 +112,7 @@ class TrialRows:
 
     @cached_property
     def asking(self) -> Strings:
-        """The asking that each row belongs to, as text: question@due."""
+        """The asking that each row belongs to, as text: question@due, with NaT for a day that is not known."""
         return np.char.add(np.char.add(self.question.astype(str), "@"), np.datetime_as_string(self.due, "D"))
 
 
@@ -147,6 +153,11 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def dated(self) -> bool:
+        """Whether it is known of every row when it was asked and when its answer became known."""
+        return not bool((np.isnat(self.rows.due) | (self.known_on == UNKNOWN_DAY)).any())
 
     def take(self, which: Bools | Ints) -> "Examples":
         """Select examples, in the order given."""

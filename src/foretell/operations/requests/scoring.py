@@ -228,16 +228,21 @@ class CalibrateFitRequest(_PastRequest):
 
 
 class CalibrateApplyRequest(OperationRequest):
-    """Apply the rule in FITTED to new forecasts.
+    """Apply the rule or the thresholds in FITTED to new forecasts.
 
-    It refuses the questions it was fitted on, and questions asked before its last training outcome was known. Without
-    --outcomes, the columns it needs (due and, if used, source, kind, price, prior, horizon) are taken from the
+    A rule refuses the questions it was fitted on, and questions asked before its last training outcome was known.
+    Without --outcomes, the columns it needs (due and, if used, source, kind, price, prior, horizon) are taken from the
     forecasts.
 
+    Thresholds add a column decision (True if p is above the threshold) to the table, and refuse the questions they
+    were chosen on. With outcomes, accuracy, balanced accuracy and F1 are printed.
+
       foretell calibrate apply rule.json -f new.csv -o questions.csv --out calibrated.csv
+
+      foretell calibrate apply cut.json -f new.csv --out decided.csv
     """
 
-    fitted: Path = setting(help="File of the fitted rule.", argument=True)
+    fitted: Path = setting(help="File of the fitted rule or thresholds.", argument=True)
     forecasts: Path = _FORECASTS
     outcomes: Path | None = setting(
         None, "Table with due, source, kind and price of the questions.", flag="-o/--outcomes", metavar="FILE"
