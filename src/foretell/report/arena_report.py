@@ -391,8 +391,8 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
         return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
-def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
-    """Summarize the result in a sentence or two; `short` leaves out the runner-up and the sample size."""
+def arena_finding(view: ArenaLeaderboard) -> str:
+    """Summarize the result in a few sentences."""
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     scores = {line.entry.name: line.fair for line in view.lines}
     entries = [line for line in view.lines if line.rank]
@@ -406,7 +406,7 @@ def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
     verdict = view.versus_crowd.get(best.entry.name)
     if verdict is not None:
         text += f" {verdict.sentence}"
-    return text if short else f"{text}{_runner_up(view, entries)} {scale}"
+    return f"{text}{_runner_up(view, entries)} {scale}"
 
 
 def arena_headline(view: ArenaLeaderboard) -> str:

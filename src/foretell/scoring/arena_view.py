@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -111,7 +111,7 @@ def _curve_point(
         events=int(asked.sum()),
         moments=int(mask.sum()),
         scores=scores.intervals(resampling),
-        versus_crowd={verdict.first: verdict for verdict in verdicts},
+        versus_crowd={verdict.first: replace(verdict, group={"lead time": lead_time}) for verdict in verdicts},
     )
 
 

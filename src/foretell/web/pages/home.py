@@ -22,7 +22,7 @@ from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
-from foretell.report.arena_report import ArenaReport, arena_finding
+from foretell.report.arena_report import ArenaReport, arena_headline
 from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
 from foretell.report.document import study_parts
@@ -211,7 +211,7 @@ def _highlights(
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]
         text = f"{some(arena['events'], 'event')}, {arena['settled']} resolved: who is best?"
-        text = arena_finding(report.view, short=True) if report else text
+        text = f"{arena_headline(report.view)}." if report else text
         found.append(
             {
                 "kind": "arena",
