@@ -11,18 +11,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 
 from foretell.metrics import (
+    Comparison,
     Floats,
     Ints,
     Resampling,
     ResamplingDesign,
     bootstrap_score,
     brier_index_from_sums,
-    compare_all,
-    compare_matrix,
+    compare_pairs,
 )
 
 DRAWS = 5000
@@ -56,9 +57,15 @@ def seconds(call: Callable[[], object]) -> float:
 
 def speed(runs: int = 5) -> None:
     scores, cluster = brier_table(791, 12, 400)
+    against, every = [(i, 0) for i in range(1, 12)], list(combinations(range(12), 2))
+
+    def compared(pairs: list[tuple[int, int]]) -> list[Comparison]:
+        draws = Resampling(draws=DRAWS)
+        return list(compare_pairs(scores, pairs, cluster, statistic=brier_index_from_sums, resampling=draws).values())
+
     ours: dict[str, Callable[[], object]] = {
-        "12 methods against one reference": lambda: compare_all(scores, 0, cluster, statistic=brier_index_from_sums),
-        "all 66 pairs": lambda: compare_matrix(scores, cluster, statistic=brier_index_from_sums),
+        "12 methods against one reference": lambda: compared(against),
+        "all 66 pairs": lambda: compared(every),
     }
     print(f"791 events, 12 methods, {DRAWS:,} draws, {runs} alternating runs: a Python loop over draws takes")
     for name, call in ours.items():
@@ -66,10 +73,10 @@ def speed(runs: int = 5) -> None:
         ratios = [1 / seconds(call) * seconds(lambda: loop(scores, cluster, DRAWS)) for _ in range(runs)]
         told = f"(median; {min(ratios):.0f} to {max(ratios):.0f})"
         print(f"  {statistics.median(ratios):.0f} times as long as {name} {told}")
-    found = compare_all(scores, 0, cluster, statistic=brier_index_from_sums)
+    found = compared(against)
     # Seed 0 gives the loop and the engine the same resamples, so this is rounding, not chance.
     looped = loop(scores, cluster, DRAWS).std(axis=0, ddof=1)
-    apart = max(abs(one.se / se - 1) for one, se in zip(found[1:], looped[1:], strict=True))
+    apart = max(abs(one.se / se - 1) for one, se in zip(found, looped[1:], strict=True))
     print(f"  largest relative difference of a standard error on the same resamples: {apart:.0e}")
 
 
@@ -79,9 +86,10 @@ def memory(case: str) -> None:
     day = np.random.default_rng(1).integers(0, 400, len(scores))
     few = Resampling(draws=200)
     if case == "clusters":
-        compare_all(scores, 0, cluster, statistic=brier_index_from_sums)
+        many = Resampling(draws=DRAWS)
+        compare_pairs(scores, [(1, 0)], cluster, statistic=brier_index_from_sums, resampling=many)
     elif case == "crossed":
-        compare_all(scores, 0, ResamplingDesign(cluster=cluster, crossed=day), resampling=few)
+        compare_pairs(scores, [(1, 0)], ResamplingDesign(cluster=cluster, crossed=day), resampling=few)
     else:
         bootstrap_score(scores[:, 0], resampling=few)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

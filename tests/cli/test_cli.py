@@ -89,7 +89,7 @@ def test_score_prints_and_writes(run: Callable[..., Ended], tables: tuple[Path, 
 
 def test_score_to_standard_output_is_pure_json(run: Callable[..., Ended], tables: tuple[Path, Path]):
     result = run("score", "-f", tables[0], "-o", tables[1], "--json")
-    assert json.loads(result.stdout)["schema"] == "foretell/score/1"
+    assert json.loads(result.stdout)["schema"] == "foretell/score/2"
 
 
 def test_bad_input_is_one_line_exit_2_and_nothing_written(
@@ -108,9 +108,11 @@ def test_bad_input_is_one_line_exit_2_and_nothing_written(
 def test_compare_errors_and_plan(run: Callable[..., Ended], tables: tuple[Path, Path], tmp_path: Path):
     both = ["-f", tables[0], "-o", tables[1]]
     compared = run("compare", "A", "B", *both, "--json")
-    assert json.loads(compared.stdout)["differences"][0]["comparison"]["diff"] > 0
+    assert json.loads(compared.stdout)["verdicts"][0]["diff"] > 0
     assert run("compare", "A", "B", *both).returncode == 0
     assert run("compare", "A", "C", *both).returncode == 2
+    assert run("compare", "A", "B", *both, "--out", "page.html").returncode == 0
+    assert "Too few to tell A from B" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert run("errors", "A", *both, "--reference", "B", "--out", "errors.html").returncode == 0
     assert (tmp_path / "errors.html").exists()
     planned = run("plan", "--gain", "1", "--sd", "0.1")

@@ -56,13 +56,20 @@ def test_one_page_json_and_markdown(tables: tuple[Path, Path], tmp_path: Path):
     assert "the new spelling is --out FILE.md" in run("trials", "-f", f, "-o", o, "--markdown").output
 
 
-def test_two_forecasters_side_by_side(tables: tuple[Path, Path]):
+def test_two_forecasters_side_by_side_are_a_command_of_their_own(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
-    result = run("comparison", "x", "y", "-f", f, "-o", o, "--by", "source", "--draws", "100", "--json")
+    page = tmp_path / "pair.html"
+    arguments = ["x", "y", "-f", f, "-o", o, "--by", "source", "--draws", "100", "--json", "--out", page]
+    result = CliRunner().invoke(cli, ["compare", *map(str, arguments)])
     found = json.loads(result.stdout)
-    assert found["title"] == "x and y"
-    assert len(found["tables"][0]["rows"]) > 1
-    assert found["charts"][0]["name"] == "agreement"
+    assert (found["first"], found["second"]) == ("x", "y")
+    assert [one["group"].get("source") for one in found["verdicts"]][-4:] == ["poly", "fred", "mani", "acled"]
+    written = page.read_text()
+    assert "<h1>x and y</h1>" in written
+    assert found["verdicts"][0]["sentence"] in written
+    assert "Where they differ" in written
+    for gone in ("comparison", "coverage"):
+        assert isinstance(run(gone, "-f", f, "-o", o).exception, InputError)
 
 
 def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):
@@ -86,8 +93,7 @@ def test_a_name_that_is_none_and_no_trials(tables: tuple[Path, Path]):
 
 def test_studies_of_trees_are_listed_and_need_no_data():
     listed = run("tree").output
-    of_trees = [name for name in SIMULATED if name != "coverage"]
-    assert all(name in listed for name in of_trees)
+    assert all(name in listed for name in SIMULATED)
     assert "calibration" not in listed
 
 

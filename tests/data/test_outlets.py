@@ -66,9 +66,10 @@ def test_questions_of_strangers_steer_nothing_on_any_way_out(tmp_path: Path, mon
     printed = CliRunner().invoke(cli, ["questions", "mine.jsonl", "--json"], catch_exceptions=False).output
     assert not UNSAFE.search(printed)
     assert json.loads(printed)[0]["text"] == HOSTILE
-    wrong = CliRunner().invoke(cli, ["backtest", HOSTILE])
-    assert isinstance(wrong.exception, foretell.InputError)
-    for typed in (["score", HOSTILE], [HOSTILE], ["runs", HOSTILE], [f"--{HOSTILE}"]):
+    for command in ("backtest", "score"):
+        wrong = CliRunner().invoke(cli, [command, HOSTILE])
+        assert isinstance(wrong.exception, foretell.InputError)
+    for typed in (["serve", HOSTILE], [HOSTILE], ["runs", HOSTILE], [f"--{HOSTILE}"]):
         told = CliRunner().invoke(cli, typed)
         assert told.exit_code == 2
         assert not UNSAFE.search(told.output)

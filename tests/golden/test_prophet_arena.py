@@ -202,5 +202,5 @@ def test_page_data_is_plain(path):
 
     view = arena_view(arena_table_from_prophet_arena(path))
     data = json.loads(json.dumps(view.to_dict(), allow_nan=False))
-    assert data["schema"] == "foretell/standings/1"
+    assert data["schema"] == "foretell/standings/2"
     assert {line["entry"]["name"] for line in data["lines"]} == {CROWD, "base rate", ALWAYS_HALF}

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.combine import Examples
-from foretell.metrics import Resampling, stars, two_way_anova
+from foretell.metrics import Resampling, two_way_anova
 from foretell.scoring import OVERALL
-from foretell.studies import AS_PUBLISHED, brier_of, index_of, paired_gap, read_trial_tables
+from foretell.studies import AS_PUBLISHED, brier_of, index_of, paired_verdict, read_trial_tables
 from foretell.studies.configurations import paper_calibrated, paper_forecasts
 from foretell.studies.trials import RULES, expected_brier
 from foretell.studies.variance import trial_scores, variance_components
@@ -105,11 +105,14 @@ def test_table_18_pro_over_zero_shot(shared_data: Path):
     config, other = "pro-high-brave-c0-t1", "pro-high-none-c0-t0"
     examples = found[config]
     first, second = brier_of(paper_forecasts(config, examples), examples), brier_of(found[other].rows.raw, examples)
-    how = Resampling(draws=1000)
-    market, data = (paired_gap(first, second, examples, kind, how) for kind in ("market", "dataset"))
+    names, how = ("belief", "zero-shot"), Resampling(draws=1000)
+    market, data = (paired_verdict(first, second, examples, names, kind, how) for kind in ("market", "dataset"))
+    assert market is not None
+    assert data is not None
     assert (market.diff, data.diff) == pytest.approx((11.3, 2.5), abs=0.6)
-    assert stars(market.p_one_sided) == "***", "the paper's stars go by its one-sided p"
+    assert market.stars == "***", "by a two-sided p; the paper's stars go by its one-sided p"
     assert data.low > 0
+    assert (market.says, data.says) == ("better", "better")
 
 
 TABLE_14 = {1: (-1.8, -0.6, -1.2), 3: (-0.3, -0.1, -0.2)}

@@ -148,7 +148,7 @@ def test_report_shows_three_protocols_and_writes_a_page(tmp_path: Path):
     page, told = tmp_path / "r.html", tmp_path / "r.json"
     result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--out", page, "--out", told)
     assert result.exit_code == 0, result.output
-    assert "from the past alone default changes the logit mean" in result.output.replace("\n", " ")
+    assert "calibrated from the past alone" in result.output.replace("\n", " ")
     ElementTree.fromstring(page.read_text().partition("\n")[2])
     assert page.read_text().count("<svg") == 3, "before, and after by two methods"
     grid = json.loads(told.read_text())["tables"][0]

@@ -80,7 +80,7 @@ def test_scores_of_choices_by_hand(folder: Path):
     assert scores["B"]["choice"] == pytest.approx(1 / 2)
     assert scores["always 0.5"]["choice"] == pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3), "tied options share the choice"
     pair = score.compare(CompareRequest.read({**request, "forecasters": ("A", "B"), "metric": "choice"}))
-    assert pair.pairs[0].differences[0].comparison.diff == pytest.approx(0), "on the two tasks both answered"
+    assert pair.pairs[0].verdicts[0].diff == pytest.approx(0), "on the two tasks both answered"
 
 
 def test_a_task_of_which_an_option_was_left_out_is_not_scored(folder: Path):

@@ -27,7 +27,7 @@ def test_demo_shows_all_of_it_on_one_screen_and_its_tables_score(made_example: A
     assert 24 <= len(lines) <= 40
     assert max(map(len, lines[:-1])) <= 100
     assert [line[:1] for line in lines if line[:1].isdigit()] == ["1", "2", "3", "4"]
-    assert "auto leads" in made_example.stdout
+    assert "auto is better than" in made_example.stdout
     assert sum("example:" in line for line in lines) == 3  # All but the backtest are made up, and say so.
     assert "foretell serve --example" in lines[-1]
     assert "<html" in made_example.page.read_text(encoding="utf-8")

@@ -103,6 +103,7 @@ def kept_run(words: str) -> None:
 STUDY = StudyResult(name="grid", title="T", sentences=("It is so.",), tables=(), settings={"draws": 300, "seed": 5})
 PAGES: dict[str, tuple[Callable[[str], None], str]] = {
     "score": (of_command("-f", "f.csv", "-o", "o.csv", "--by", "source", "--seed", "3"), "seed 3, 2,000 draws"),
+    "compare": (of_command("good", "fair", "-f", "f.csv", "-o", "o.csv", "--seed", "3"), "seed 3, 2,000 draws"),
     "errors": (of_command("good", "-f", "f.csv", "-o", "o.csv"), "seed 0, 2,000 draws"),
     "tree report": (of_command(str(TREE)), ""),
     "show": (kept_run, ""),
@@ -166,14 +167,14 @@ def test_a_page_written_later_in_python_names_the_call_that_made_its_result(fold
 
 
 def test_a_study_keeps_its_command(folder: Path):
-    command = "foretell study comparison good fair --draws 200 --forecasts f.csv --outcomes o.csv"
+    command = "foretell study conservatism --draws 200 --forecasts f.csv --outcomes o.csv"
     run([*command.split()[1:], "--out", "s.html", "--out", "s.json"])
     told = footer_of(Path("s.html").read_text(encoding="utf-8"))
     assert f"with {command} --out s.html" in told
     assert "seed 0, 200 draws" in told
     assert json.loads(Path("s.json").read_text(encoding="utf-8"))["command"].startswith(command)
-    options: Any = {"first": "good", "second": "fair", "forecasts": "f.csv", "outcomes": "o.csv", "draws": 200}
-    assert foretell.study("comparison", **options).command == command
+    options: Any = {"forecasts": "f.csv", "outcomes": "o.csv", "draws": 200}
+    assert foretell.study("conservatism", **options).command == command
 
 
 def test_a_study_by_an_own_function_names_the_call():

@@ -286,7 +286,7 @@ def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
     alone = {name: [{"question": "q", "target": "yes", "p": p, "outcome": 1}] for name, p in (("a", 0.9), ("b", 0.4))}
     board = board_of(settings, forecasts=alone)
     assert {one.forecaster for one in board.scores} >= {"a", "b"}
-    for wrong, told in (([{"question": "snow", "p": "7"}], "outside"), ([{"p": "0.5"}], "question")):
+    for wrong, told in (([{"question": "snow", "p": "700"}], "outside"), ([{"p": "0.5"}], "question")):
         with pytest.raises(InputError, match=told):
             board_of(settings, runs=("low",), forecasts=wrong)
     with pytest.raises(InputError, match="nothing is given to score"):

@@ -13,19 +13,23 @@ Judge = Callable[..., Verdict]
 def test_a_clear_lead_is_more_than_chance(board: Scoreboard) -> None:
     text = headline(board)
     assert text.startswith("good is better than fair by 2.1 points of Brier index")
-    assert "+0.4 to +3.9" in text
+    assert "(72.4 and 70.3; 95 % interval 0.4 to 3.9, p = 0.040)" in text
     assert text.endswith("which is more than chance.")
 
 
 def test_a_lead_within_noise_could_be_chance(build_board: Build, build_verdict: Judge) -> None:
     board = build_board({"a": 71.0, "b": 70.0}, lead=build_verdict(-1.0, -3.0, 1.2))
-    assert headline(board).startswith("a is 1.0 points of Brier index ahead of b (95 % interval −1.2 to +3.0)")
+    assert headline(board).startswith(
+        "a is ahead of b by 1.0 points of Brier index (71.0 and 70.0; 95 % interval −1.2 to 3.0)"
+    )
     assert "could be chance" in headline(board)
 
 
 def test_low_is_better_reads_the_same_way(build_board: Build, build_verdict: Judge) -> None:
     board = build_board({"a": 0.10, "b": 0.112}, lead=build_verdict(0.012, 0.004, 0.020), metric="brier")
-    assert headline(board).startswith("a is better than b by 0.012 in Brier score (95 % interval −0.020 to −0.004")
+    assert headline(board).startswith(
+        "a is better than b by 0.012 in Brier score (0.100 and 0.112; 95 % interval 0.004 to 0.020"
+    )
 
 
 def test_the_runner_up_may_be_the_reference(build_board: Build, build_verdict: Judge) -> None:

@@ -6,19 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.metrics import bracket, number, signed
 from foretell.report import (
     DIVERGING,
     ON_DIVERGING,
     PALETTE,
     SERIES,
-    bracket,
     clean,
     element,
     escaped,
-    number,
     percent,
     shorten,
-    signed,
 )
 from foretell.report.charts import ChartScale, empty, figure, text
 from foretell.report.charts.svg import covering, log_ticks, nice_ticks

@@ -112,7 +112,7 @@ def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[...,
 
 
 def test_a_head_to_head_without_shared_targets() -> None:
-    pair = PairComparison(first="a", second="b", verdicts=(), level=0.95, pilot=None)
+    pair = PairComparison(first="a", second="b", verdicts=(), resampling=Resampling(), pilot=None)
     out = io.StringIO()
     print_comparison([pair], Console(file=out, width=80))
     assert out.getvalue() == "a and b have no target with an outcome in common.\n"

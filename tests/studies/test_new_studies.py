@@ -20,6 +20,7 @@ from foretell.forecasters.combine import (
 from foretell.metrics import Resampling
 from foretell.operations import study
 from foretell.questions import InputError
+from foretell.scoring import Verdict, corrected
 from foretell.studies import StudyData
 from foretell.studies.configurations import best_config
 
@@ -43,7 +44,14 @@ def test_an_ensemble_gives_a_bad_member_little_weight():
     assert sum(weights.numbers("pooled").values()) == pytest.approx(100)
     board = found.table("Ensembles, weights from the past alone")
     assert {"the best so far", "pooled", "greedy", "weights by skill"} <= set(board.column(board.columns[0].label))
-    assert "5 ensembles were tried" in found.sentences[1]
+    verdicts = [
+        one
+        for one in board.column("Δ").values()
+        if isinstance(one, Verdict) and one.first in {c.label for c in weights.columns}
+    ]
+    assert len(verdicts) == 5
+    assert found.sentences[1].startswith("Better by more than chance, corrected for the number of ensembles tried: ")
+    assert found.sentences[1].endswith(f"{sum(one.survives for one in corrected(verdicts))} of 5.")
     with pytest.raises(InputError, match="at least two"):
         study("ensemble", StudyData(tables={"good": TABLES["good"]}))
 
@@ -70,6 +78,13 @@ def test_difficulty_makes_different_questions_comparable():
     brier, adjusted = board.numbers("Brier"), board.numbers("adjusted Brier")
     assert brier["half"] - brier["good"] > 2 * abs(adjusted["half"] - adjusted["good"])
     assert adjusted["bad"] > adjusted["good"]
+    verdicts = {name: one for name, one in board.column("Δ best").items() if isinstance(one, Verdict)}
+    assert verdicts["bad"].says == "worse"
+    assert {verdicts[name].says for name in verdicts if name != "bad"} <= {
+        "could be chance",
+        "no difference that matters",
+    }
+    assert "1 of 3 others are worse by more than chance" in found.text
 
 
 def test_overconfidence_is_a_slope_below_one():

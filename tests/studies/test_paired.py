@@ -7,8 +7,9 @@ import pytest
 from tests.studies.made_trials import made
 
 from foretell.forecasters.combine import Examples
+from foretell.forecasters.combine.rows import UNKNOWN_DAY
 from foretell.metrics import Resampling
-from foretell.scoring import OVERALL
+from foretell.scoring import OVERALL, Verdict
 from foretell.studies import (
     brier_of,
     groups_of,
@@ -16,12 +17,18 @@ from foretell.studies import (
     mean_gain,
     mean_index,
     paired_gains,
-    paired_gap,
+    paired_verdict,
     rule_score_table,
     rule_scores,
 )
 
 QUICK = Resampling(draws=200)
+
+
+def gap(first: np.ndarray, second: np.ndarray, examples: Examples, group: str = OVERALL) -> Verdict:
+    found = paired_verdict(first, second, examples, ("first", "second"), group, QUICK)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -37,32 +44,46 @@ def test_overall_is_the_mean_of_the_kinds_and_not_of_the_targets():
     assert index_of(score, one) == pytest.approx(65), "six targets, four of them dataset: their mean would be 57.7"
 
 
-def test_standings_hold_indices_differences_and_both_intervals(examples: Examples):
+def test_scores_hold_indices_and_verdicts_against_the_reference(examples: Examples):
     raw, half = brier_of(examples.rows.raw, examples), np.full(len(examples), 0.25)
     first, second = rule_scores({"raw": raw, "half": half}, examples, "raw", QUICK)
-    assert first.differences == {}
-    assert first.two_way is None
+    assert first.verdicts == {}
+    assert set(second.verdicts) == {"market", "dataset", OVERALL}
     for group in ("market", "dataset", OVERALL):
         assert first.index[group].estimate == pytest.approx(index_of(raw, examples, group))
         expected = index_of(half, examples, group) - index_of(raw, examples, group)
-        assert second.differences[group].diff == pytest.approx(expected)
-    assert second.two_way is not None
-    assert second.two_way.diff == pytest.approx(second.differences[OVERALL].diff)
+        verdict = second.verdicts[group]
+        assert (verdict.first, verdict.second, verdict.metric) == ("half", "raw", "bi")
+        assert verdict.diff == pytest.approx(expected)
+        assert verdict.low < verdict.diff < verdict.high
+        assert verdict.first_score.estimate - verdict.second_score.estimate == pytest.approx(verdict.diff)
     assert second.index[OVERALL].low <= 50 <= second.index[OVERALL].high
 
 
 def test_a_question_asked_again_is_one_cluster(examples: Examples):
-    raw = brier_of(examples.rows.raw, examples)
-    found = rule_scores({"raw": raw}, examples, "raw", QUICK)[0]
+    apart = replace(examples, known_on=np.datetime64("2025-06-01") + np.arange(len(examples)))
+    found = rule_scores({"raw": brier_of(apart.rows.raw, apart)}, apart, "raw", QUICK)[0]
     assert found.index["market"].n_clusters == len(np.unique(examples.rows.question[examples.rows.kind == "market"]))
     assert found.index["market"].n_clusters == 3 * 20 - 2, "the first market of each of three rounds is the same"
+
+
+def test_days_that_questions_share_are_resampled_too(examples: Examples):
+    market = examples.take(examples.rows.kind == "market")
+    found = rule_scores({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
+    assert found.index[OVERALL].n_clusters == len(np.unique(market.known_on)) == 3 * 5, "days on which it was known"
+
+
+def test_an_unknown_day_is_no_day_that_questions_share(examples: Examples):
+    market = examples.take(examples.rows.kind == "market")
+    some = replace(market, known_on=np.where(np.arange(len(market)) == 0, UNKNOWN_DAY, market.known_on))
+    found = rule_scores({"raw": brier_of(some.rows.raw, some)}, some, "raw", QUICK)[0]
+    assert found.index[OVERALL].n_clusters == len(np.unique(some.rows.question)), "as on a board"
 
 
 def test_what_left_a_kind_out_has_no_overall_index(examples: Examples):
     scores = {"raw": brier_of(examples.rows.raw, examples), "crowd": brier_of(examples.rows.price, examples)}
     crowd = rule_scores(scores, examples, "raw", QUICK)[1]
-    assert set(crowd.index) == set(crowd.differences) == {"market"}
-    assert crowd.two_way is None
+    assert set(crowd.index) == {"market"}
     assert crowd.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
     entry = rule_score_table("t", [crowd], groups_of(examples)).rows[0]
     assert entry.values[2:5] == (None, None, None)
@@ -88,7 +109,7 @@ def test_mean_gain_is_the_mean_of_the_gains(examples: Examples):
     rng = np.random.default_rng(0)
     first, second = ([rng.random(len(examples)) for _ in range(3)] for _ in range(2))
     for group in groups_of(examples):
-        each = [paired_gap(a, b, examples, group, QUICK).diff for a, b in zip(first, second, strict=True)]
+        each = [gap(a, b, examples, group).diff for a, b in zip(first, second, strict=True)]
         assert mean_gain(first, second, examples, QUICK, group=group).diff == pytest.approx(np.mean(each))
 
 
@@ -96,7 +117,7 @@ def test_mean_gain_compares_each_pair_on_what_both_answered(examples: Examples):
     rng = np.random.default_rng(0)
     a, b, c, d = (rng.random(len(examples)) for _ in range(4))
     a[:5] = np.nan
-    gaps = [paired_gap(*pair, examples, OVERALL, QUICK).diff for pair in ((a, b), (c, d))]
+    gaps = [gap(*pair, examples).diff for pair in ((a, b), (c, d))]
     assert mean_gain([a, c], [b, d], examples, QUICK).diff == pytest.approx(np.mean(gaps))
     with pytest.raises(ValueError, match="cannot be paired"):
         mean_gain([a, c], [b], examples, QUICK)
@@ -110,11 +131,11 @@ def test_mean_index_by_hand():
 def test_turning_a_difference_around(examples: Examples):
     rng = np.random.default_rng(1)
     a, b = rng.random(len(examples)), rng.random(len(examples))
-    one, other = (
-        paired_gap(a, b, examples, OVERALL, QUICK),
-        paired_gap(b, a, examples, OVERALL, QUICK).times(-1),
-    )
-    assert (one.diff, one.low, one.high) == pytest.approx((other.diff, other.low, other.high))
+    one, other = gap(a, b, examples), gap(b, a, examples)
+    turned = other.swapped()
+    assert (one.diff, one.low, one.high) == pytest.approx((turned.diff, turned.low, turned.high))
+    assert (turned.first, turned.second) == ("second", "first")
+    assert turned.says == one.says
 
 
 def test_gains_over_configurations(examples: Examples):
@@ -125,4 +146,4 @@ def test_gains_over_configurations(examples: Examples):
     assert found.worst[0] == "y"
     assert found.worst[1].diff == pytest.approx(-10)
     assert (found.better, found.clearly_worse) == (1, 1)
-    assert "1 of 2 lose by more than noise" in str(found)
+    assert "1 of 2 lose by more than chance" in str(found)

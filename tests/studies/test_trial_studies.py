@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.studies.made_trials import OF_TABLES, grown, made, write_long
 
 from foretell.forecasters.combine import Examples
-from foretell.metrics import Comparison, Interval, Resampling
+from foretell.metrics import Interval, Resampling
 from foretell.operations import study as run_study
 from foretell.questions import InputError
 from foretell.report import (
@@ -26,6 +26,7 @@ from foretell.report import (
     study_page,
     value_text,
 )
+from foretell.scoring import Verdict
 from foretell.studies import StudyData
 
 QUICK = Resampling(draws=50)
@@ -58,11 +59,11 @@ def studies() -> dict[str, StudyResult]:
     return {name: run_study(name, material) for name in OF_TABLES}
 
 
-def gap_of(study: StudyResult, title: str, entry: str, label: str) -> Comparison:
+def gap_of(study: StudyResult, title: str, entry: str, label: str) -> Verdict:
     grid = study.table(title)
     values = next(e.values for e in grid.rows if e.name == entry)
     found = values[[c.label for c in grid.columns].index(label)]
-    assert isinstance(found, Comparison)
+    assert isinstance(found, Verdict)
     return found
 
 
@@ -115,7 +116,7 @@ def test_more_trials_are_better(studies: dict[str, StudyResult]):
         curve = [value for value in entry.values if isinstance(value, float)]
         assert len(curve) == 3
         assert curve[0] < curve[-1] or entry.name == PARTIAL, "30 targets are too few to see it"
-        assert isinstance(entry.values[3], Comparison)
+        assert isinstance(entry.values[3], Verdict)
         assert entry.values[3].diff == pytest.approx(curve[-1] - curve[0])
 
 
@@ -169,6 +170,12 @@ def test_chosen_configurations_are_looked_at_one_by_one():
         run_study("trials", StudyData(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
 
 
+def test_buildup_says_whose_parts_are_unknown():
+    some = {"pro-high-brave-c0-t1": made(size=12), "pro-high-none-c0-t0": made(size=12, noise=3.0, method_seed=2)}
+    found = run_study("buildup", StudyData(tables={**some, "bot": made(size=12)}, resampling=QUICK))
+    assert "Left out: bot, which does not say what it is made of." in found.notes
+
+
 def test_names_that_say_nothing_and_too_few_methods():
     one = StudyData(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
     for name in ("buildup", "models"):
@@ -210,7 +217,9 @@ def test_a_report_on_an_overconfident_forecaster(tmp_path: Path):
     assert platt["ECE"] < raw["ECE"]
     assert 0 < platt["learnt from"] < len(examples)
     assert study.table("bot: past only, by kind").columns[0].label == "market"
-    assert "from the past alone platt changes the logit mean" in study.text
+    gain = gap_of(study, "bot: protocols side by side", "platt", "Δ past only")
+    assert f"from the past alone: {gain.sentence}" in study.text
+    assert (gain.first, gain.second) == ("platt · past only", "raw (logit mean)")
 
 
 def test_a_grid_refuses_lines_of_another_length():

@@ -24,6 +24,7 @@ from tests.web.made_arena import fill
 
 import foretell
 from foretell import plugins, run
+from foretell.metrics import Interval
 from foretell.operations import OPERATIONS, list_runs, rename_run, resolve_run
 from foretell.questions import InputError
 from foretell.questions.codec import plain_data
@@ -111,7 +112,11 @@ def other_way(found: Mapping[str, Any]) -> str:
     given = {name: math.nan if value is None and name in ("low", "high", "p", "p_corrected", "se") else value
              for name, value in found.items()}  # fmt: skip
     known = {one.name: given[one.name] for one in fields(Verdict) if one.init}
-    return Verdict(**known).swapped().sentence
+    scores = {
+        name: Interval(**{key: math.nan if value is None else value for key, value in found[name].items()})
+        for name in ("first_score", "second_score")
+    }
+    return Verdict(**known | scores).swapped().sentence
 
 
 class Collected:

@@ -173,10 +173,10 @@ def test_runs_without_a_common_question_are_not_compared_but_it_is_said(client: 
     for run in (first, second, third):
         decided(store, run)
     pair = {"first": first, "second": second}
-    assert "have no question with an outcome in common" in str(client.get("/api/compare", params=pair).json())
+    assert "have no target with an outcome in common" in str(client.get("/api/compare", params=pair).json())
     told = client.get("/compare", params=pair)
     assert told.status_code == 200
-    assert "have no question with an outcome in common" in told.text
+    assert "have no target with an outcome in common" in told.text
     assert "<table" not in told.text
     assert f'<a href="/compare?first={first}&amp;second={third}">' in told.text, "what can be compared is offered"
     assert "(3 questions)" in told.text

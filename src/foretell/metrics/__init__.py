@@ -26,6 +26,7 @@ HOMES = {
         "adjusted_brier adjusted_brier_index difficulty_anchor market_difficulty question_difficulty"
     ),
     "foretell.metrics.effects": "alternating_effects mixed_effects_check two_way_anova two_way_effects",
+    "foretell.metrics.format": "bracket number plural signed",
     "foretell.metrics.metric": (
         "DecisionRows LOG_FLOOR METRICS MetricRows STANDARD_METRICS payoffs return_metric sharpe_metric"
     ),

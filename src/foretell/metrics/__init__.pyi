@@ -59,6 +59,10 @@ from foretell.metrics.effects import alternating_effects as alternating_effects
 from foretell.metrics.effects import mixed_effects_check as mixed_effects_check
 from foretell.metrics.effects import two_way_anova as two_way_anova
 from foretell.metrics.effects import two_way_effects as two_way_effects
+from foretell.metrics.format import bracket as bracket
+from foretell.metrics.format import number as number
+from foretell.metrics.format import plural as plural
+from foretell.metrics.format import signed as signed
 from foretell.metrics.metric import DecisionRows as DecisionRows
 from foretell.metrics.metric import LOG_FLOOR as LOG_FLOOR
 from foretell.metrics.metric import METRICS as METRICS

@@ -52,8 +52,17 @@ class Interval:
 
 def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[float, float]:
     """The (1−level)/2 and (1+level)/2 quantiles of the replicates (Efron 1979)."""
-    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    rising = np.sort(replicates)
+    low, high = (_quantile(rising, share) for share in ((1 - level) / 2, (1 + level) / 2))
+    return low, high
+
+
+def _quantile(rising: Floats, share: float) -> float:
+    """Return a quantile of sorted values as `np.quantile` does, without what that spends on checks."""
+    place = share * (len(rising) - 1)
+    at = min(int(place), len(rising) - 2) if len(rising) > 1 else 0
+    low, high, part = float(rising[at]), float(rising[min(at + 1, len(rising) - 1)]), place - at
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
 
 
 def symmetric_interval(estimate: float, replicates: Floats, level: float = 0.95) -> tuple[float, float, float]:
@@ -80,6 +89,7 @@ def interval_bounds(
     return symmetric_interval(estimate, replicates, level)[:2]
 
 
+@lru_cache(maxsize=1024)
 def expanded_level(level: float, n_clusters: int) -> float:
     """The level at which percentiles of n resampled clusters reach `level`: the expanded percentile interval.
 
@@ -223,6 +233,8 @@ def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: F
 def finite_variance(replicates: Floats) -> Floats:
     """Variance of every column, ignoring draws without a value; 0 if there are none."""
     known = np.isfinite(replicates)
+    if len(replicates) and known.all():
+        return ((replicates - replicates.sum(axis=0) / len(replicates)) ** 2).sum(axis=0) / len(replicates)
     n = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, replicates, 0.0).sum(axis=0) / n
     return (np.where(known, replicates - mean, 0.0) ** 2).sum(axis=0) / n
@@ -288,7 +300,10 @@ class Replicates:
     def of(cls, parts: Sequence[StratumStatistics]) -> "Replicates":
         """Average over strata, which are resampled independently."""
         drawn = [part.replicates for part in parts]
-        variances = np.stack([finite_variance(replicates) for replicates in drawn])
+        # A single stratum counts with all its clusters, however much it varies.
+        variances = (
+            np.stack([finite_variance(part) for part in drawn]) if len(drawn) > 1 else np.ones((1, drawn[0].shape[1]))
+        )
         counts = [part.stratum.n_clusters for part in parts]
         warning = "; ".join(filter(None, (part.stratum.warning for part in parts))) or None
         return cls(
@@ -304,6 +319,10 @@ class Replicates:
         """Return one statistic with its interval."""
         return summarise(float(self.estimate[column]), self.drawn[:, column], self.support[column], resampling, bounds)
 
+    def intervals(self, resampling: Resampling, bounds: Bounds = UNBOUNDED) -> list[Interval]:
+        """Return every statistic with its interval."""
+        return [self.interval(column, resampling, bounds) for column in range(len(self.estimate))]
+
 
 def bootstrap_sums(sums: Floats, from_sums: Statistic, resampling: Resampling = DEFAULT_RESAMPLING) -> Interval:
     """Interval of from_sums(Σ over clusters), resampling whole clusters (rows of `sums`, clusters × K)."""
@@ -316,10 +335,12 @@ def bootstrap_score(
     *,
     statistic: Statistic = mean_from_sums,
     resampling: Resampling = DEFAULT_RESAMPLING,
+    bounds: Bounds = UNBOUNDED,
 ) -> Interval:
     """Interval of a population statistic of per-row scores, resampling clusters (labels, or a `ResamplingDesign`).
 
-    `score` has one number per row, or K already weighted columns per row if the statistic takes K sums.
+    `score` has one number per row, or K already weighted columns per row if the statistic takes K sums. `bounds` are
+    those of the statistic.
     """
     values = as_floats(score, "score")
     design = as_design(cluster)
@@ -328,7 +349,7 @@ def bootstrap_score(
         StratumStatistics.of(stratum, columns[stratum.rows], statistic, resampling, stream)
         for stream, stratum in enumerate(design.strata(len(values)))
     ]
-    return Replicates.of(parts).interval(0, resampling)
+    return Replicates.of(parts).interval(0, resampling, bounds)
 
 
 def as_design(cluster: npt.ArrayLike | ResamplingDesign | None) -> ResamplingDesign:
@@ -352,6 +373,8 @@ def summarise(
     low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level)
     se = float(np.std(finite, ddof=1)) if len(finite) > 1 else float("nan")
     low, high = reach_out(low, high, estimate, student_margin(se, resampling.level, n), bounds)
+    # Draws are in single precision: a share of 1 may come out a little larger.
+    low, high = max(low, bounds[0]), min(high, bounds[1])
     if n < 2:
         low = high = se = float("nan")
     return Interval(
@@ -405,6 +428,6 @@ def rate_interval(
     if len(set(values)) == 1 and values[0] in (0.0, 1.0):
         units = len(set(cluster))
         return share_interval(units if values[0] else 0, units)
-    found = mean_interval(values, cluster, resampling)
+    found = bootstrap_score(list(values), list(cluster), resampling=resampling, bounds=(0.0, 1.0)) if values else None
     # Of a rate without an interval, as in a single cluster, it is still known that it is one.
     return replace(found, low=0.0, high=1.0) if found is not None and isnan(found.low) else found

@@ -107,6 +107,12 @@ def _factorise_objects(array: npt.NDArray[Any], name: str) -> Clusters:
     return Clusters(codes=rank[first], n=len(seen), labels=np.array(order, dtype=array.dtype))
 
 
+def distinct(codes: Ints) -> Ints:
+    """Return the codes that occur, in ascending order; for integers several times as fast as `np.unique`."""
+    rising = np.sort(codes)
+    return rising[np.append(True, rising[1:] != rising[:-1])] if len(rising) else rising
+
+
 def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
     """Return the cells of two partitions: rows share a cell if they share both clusters."""
     if len(first.codes) != len(second.codes):
@@ -174,7 +180,7 @@ def share_days(cluster: Ints, day: Ints) -> bool:
     independent. With fewer than ten days, their variation cannot be estimated.
     """
     width = int(cluster.max(initial=0)) + 1
-    clusters_of_day = np.bincount(np.unique(day * width + cluster) // width)
+    clusters_of_day = np.bincount(distinct(day * width + cluster) // width)
     return int(np.count_nonzero(clusters_of_day)) >= LEAST_DAYS and int(clusters_of_day.max()) > 1
 
 

@@ -138,14 +138,13 @@ def p_value(interval: Interval, replicates: Floats, kind: IntervalKind) -> float
 
 
 def comparison_of(
-    draws: Replicates, n: int, resampling: Resampling, bounds: Bounds = UNBOUNDED, at: tuple[int, int, int] = (0, 1, 2)
+    first: Interval, second: Interval, differences: Replicates, at: int, n: int, resampling: Resampling
 ) -> Comparison:
-    """Build the `Comparison` of three statistics: those of both methods and their difference, at these columns.
+    """Build the `Comparison` of two scores, whose difference is the statistic `at` of `differences`.
 
     The p-value is below 1 − level exactly if the interval excludes zero.
     """
-    first, second = (draws.interval(column, resampling, bounds) for column in at[:2])
-    interval, replicates = draws.interval(at[2], resampling), draws.drawn[:, at[2]]
+    interval, replicates = differences.interval(at, resampling), differences.drawn[:, at]
     p = p_value(interval, replicates, resampling.interval)
     # Scores are exact only to rounding: an end that is zero but for that does not miss it.
     dust = 1e-12 * max(1.0, abs(interval.low), abs(interval.high))
@@ -229,14 +228,20 @@ def compare_pairs(
     found: dict[IndexPair, Comparison] = {}
     for common, block in _blocks(answered, pairs, limit):
         methods = sorted({column for pair in block for column in pair})
-        columns, places = table[common][:, methods], {column: place for place, column in enumerate(methods)}
+        whole = len(methods) == size and common.all()
+        columns = table if whole else table[np.flatnonzero(common)[:, None], methods]
+        places = {column: place for place, column in enumerate(methods)}
         parts = [
             StratumStatistics.of(stratum, columns[stratum.rows], statistic, resampling, stream)
             for stream, stratum in enumerate(design.take(common).strata(len(columns)))
         ]
-        for first, second in block:
-            draws = Replicates.of([part.map(_arms(places[first], places[second])) for part in parts])
-            found[first, second] = comparison_of(draws, len(columns), resampling, bounds)
+        intervals = Replicates.of(parts).intervals(resampling, bounds)
+        step = max(1, BLOCK // (8 * resampling.draws))
+        for some in (block[start : start + step] for start in range(0, len(block), step)):
+            arms = np.array([[places[first], places[second]] for first, second in some])
+            gaps = Replicates.of([part.map(_differences(arms)) for part in parts])
+            for at, (pair, (first, second)) in enumerate(zip(some, arms.tolist(), strict=True)):
+                found[pair] = comparison_of(intervals[first], intervals[second], gaps, at, len(columns), resampling)
     return {pair: found[pair] for pair in pairs if pair in found}
 
 
@@ -260,20 +265,19 @@ def compare_means(
             for stream, stratum in enumerate(as_design(cluster).strata(len(block)))
         ]
         draws, pairs = Replicates.of(parts), block.shape[1]
-        found += [
-            comparison_of(draws, len(block), resampling, bounds, at=(k, pairs + k, 2 * pairs + k)) for k in range(pairs)
-        ]
+        for k in range(pairs):
+            first, second = (draws.interval(column, resampling, bounds) for column in (k, pairs + k))
+            found.append(comparison_of(first, second, draws, 2 * pairs + k, len(block), resampling))
     return found
 
 
-def _arms(first: int, second: int) -> Callable[[Floats], Floats]:
-    """Two statistics of several, and their difference."""
+def _differences(arms: Ints) -> Callable[[Floats], Floats]:
+    """Differences of pairs of statistics, given the places of both in each row of `arms`."""
 
-    def arms(values: Floats) -> Floats:
-        a, b = values[..., first], values[..., second]
-        return np.stack([a, b, a - b], axis=-1)
+    def differences(values: Floats) -> Floats:
+        return values[..., arms[:, 0]] - values[..., arms[:, 1]]
 
-    return arms
+    return differences
 
 
 def _blocks(answered: Bools, pairs: Sequence[IndexPair], limit: int) -> Iterator[tuple[Bools, list[IndexPair]]]:

@@ -45,7 +45,7 @@ from foretell.practice.models.server import Script
 from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.trace import BeliefRevised
-from foretell.report.arena_report import ArenaReport, arena_report
+from foretell.report.arena_report import ArenaReport, arena_headline, arena_report
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, trajectory_plot
 from foretell.report.document import ReportDocument
@@ -432,7 +432,7 @@ class DemoResult(ScoreResult):
             DemoPart(
                 title="Arena",
                 scope=f" (example: {self.days} days on a simulated exchange, made-up news)",
-                sentences=(study.sentences[0],),
+                sentences=(f"{arena_headline(made.arena.view)}.",),
                 scores={name: brier for name, brier in briers.items() if isinstance(brier, Interval)},
                 metric="Brier score",
                 decimals=3,

@@ -63,7 +63,7 @@ OPERATIONS = {
     "whatif": Operation(trees.WhatIfRequest, "what_if:what_if"),
     "demo": Operation(setup.DemoRequest, "example:demo", PAGES),
     "score": Operation(scoring.ScoreRequest, "score:score", PAGES),
-    "compare": Operation(scoring.CompareRequest, "score:compare", ROWS),
+    "compare": Operation(scoring.CompareRequest, "score:compare", PAGES),
     "errors": Operation(scoring.ErrorsRequest, "score:errors", (*ROWS, ".html")),
     "plan": Operation(scoring.PlanRequest, "score:plan", (".json",)),
     "backtest": Operation(data.BacktestRequest, "run:backtest", ROWS),

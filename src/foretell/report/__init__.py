@@ -13,7 +13,7 @@ HOMES = {
         "EXCERPT_LENGTH clean compact element escaped join markdown markdown_text quoted_markdown sanitise_text "
         "shorten web_address"
     ),
-    "foretell.report.numbers": "CellValue bracket number percent plural signed value_text",
+    "foretell.report.numbers": "CellValue percent value_text",
     "foretell.report.study": (
         "RowStyle StudyChart StudyColumn StudyResult StudyRow StudyTable cell_number chart_titles column count "
         "study_from_dict table"

@@ -31,11 +31,7 @@ from foretell.report.markup import sanitise_text as sanitise_text
 from foretell.report.markup import shorten as shorten
 from foretell.report.markup import web_address as web_address
 from foretell.report.numbers import CellValue as CellValue
-from foretell.report.numbers import bracket as bracket
-from foretell.report.numbers import number as number
 from foretell.report.numbers import percent as percent
-from foretell.report.numbers import plural as plural
-from foretell.report.numbers import signed as signed
 from foretell.report.numbers import value_text as value_text
 from foretell.report.study import RowStyle as RowStyle
 from foretell.report.study import StudyChart as StudyChart

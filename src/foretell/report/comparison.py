@@ -11,7 +11,17 @@ from foretell.report.document import rich_study_table
 from foretell.report.leaderboard import SIGNS
 from foretell.report.markup import clean
 from foretell.report.numbers import CellValue, column_heading, metric_text, plural
-from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyTable, column, count, table, words
+from foretell.report.study import (
+    StudyChart,
+    StudyColumn,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    table,
+    words,
+)
 from foretell.scoring.score import PairComparison
 from foretell.scoring.scoreboard import group_title
 from foretell.scoring.table import ForecastTable
@@ -98,10 +108,8 @@ def comparison_study(
     names = " and ".join(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     known = [pair for pair in pairs if pair.verdicts]
     sentences = [text for pair in pairs for text in (pair.sentence, _correction(pair)) if text]
-    settings = {
-        "targets both answered": known[0].verdicts[0].n if len(known) == 1 else 0,
-        "level of intervals": pairs[0].level,
-    }
+    shared = {"targets both answered": known[0].verdicts[0].n} if len(known) == 1 else {}
+    settings = shared | draw_settings(pairs[0].resampling)
     if not known:
         return StudyResult(name="comparison", title=names, sentences=tuple(sentences), tables=(), settings=settings)
     one = known[0] if len(known) == 1 else None

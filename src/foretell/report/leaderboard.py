@@ -523,9 +523,8 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
     score, on = estimate(first.metric(word.name), word.decimals), plural(first.score.n, "target")
     if len(scored) == 1:
         return f"Only {clean(first.name)} was scored: {noun} {score} on {on}."
-    second = scored[1]
-    verdict = second.verdict.swapped() if first.reference and second.verdict else first.verdict
-    lead = "" if verdict is not None and verdict.second == second.name else _lead(first, noun, score, on)
+    verdict = board.lead(anchors)
+    lead = "" if verdict is not None and verdict.second == scored[1].name else _lead(first, noun, score, on)
     yardstick = "No forecaster beats this yardstick." if first.anchor else ""
     parts = (lead, clean(verdict.sentence), verdict.correction_text) if verdict is not None else (lead,)
     return " ".join(filter(None, (*parts, yardstick)))
@@ -553,7 +552,8 @@ def scope(section: LeaderboardSection, board: Scoreboard) -> str:
     forecasters = sum(not row.anchor for row in section.rows)
     kinds = any(group.get("kind", OVERALL) != OVERALL for group in board.groups())
     mean = "; mean over kinds" if kinds and section.group.get("kind") == OVERALL else ""
-    clusters = max((found.n_clusters for row in section.rows if (found := row.metric(board.metric))), default=0)
+    known = [found for row in section.rows if (found := row.metric(board.metric))]
+    clusters = max((found.n_clusters if found.n_effective is None else found.n_effective for found in known), default=0)
     few = f"; only {plural(clusters, 'cluster')}: take intervals with care" if 0 < clusters < FEW_CLUSTERS else ""
     return f"{plural(n, 'target')} of {plural(questions, 'question')}, {plural(forecasters, 'forecaster')}{mean}{few}"
 

@@ -9,6 +9,7 @@ from foretell.metrics.format import plural as plural
 from foretell.metrics.format import signed as signed
 from foretell.metrics.metric import metric_text as metric_text
 from foretell.report.markup import clean
+from foretell.scoring.scoreboard import difference_text as difference_text
 from foretell.scoring.verdict import Verdict
 
 CellValue = str | int | float | Interval | Verdict | None
@@ -67,17 +68,6 @@ def estimate(interval: Interval | None, decimals: int) -> str:
     return f"{number(interval.estimate, decimals)} {bracket(interval.low, interval.high, decimals)}".rstrip()
 
 
-def difference(verdict: Verdict | None, decimals: int, *, gain: bool = False) -> str:
-    """Format a difference with what may be said of it: +2.1**, +0.3 ≈, +0.9 ~, +9.1 ?; with `gain`, above 0 is better.
-
-    Stars mean better or worse by more than chance.
-    """
-    if verdict is None:
-        return "–"
-    value = signed(verdict.gain if gain else verdict.diff, decimals)
-    return value + verdict.mark if verdict.decided else f"{value} {verdict.symbol}"
-
-
 def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bool = False) -> str:
     """Format a cell value; `brief` leaves intervals out, `gain` shows differences so that above 0 is better.
 
@@ -90,7 +80,7 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bo
         return number(value.estimate, decimals) if brief else estimate(value, decimals)
     if isinstance(value, Verdict):
         ends = "" if brief else interval_ends(value, decimals, gain=gain)
-        return f"{difference(value, decimals, gain=gain)} {ends}".rstrip()
+        return f"{difference_text(value, decimals, gain=gain)} {ends}".rstrip()
     if isinstance(value, float):
         return number(value, decimals)
     if value is None:

@@ -590,7 +590,7 @@ def compare_entries(scored: ScoredArena, first: str, second: str) -> PairCompari
         first=first,
         second=second,
         verdicts=(*whole, *corrected(parts)),
-        level=scored.resampling.level,
+        resampling=scored.resampling,
         pilot=None,
     )
 

@@ -37,7 +37,9 @@ from foretell.metrics.clusters import (
     ResamplingStratum,
     bundle_clusters,
     cluster_warning,
+    distinct,
     effective_clusters,
+    factorise,
     share_days,
 )
 from foretell.metrics.metric import Metric
@@ -99,6 +101,8 @@ class MetricDraws:
         for k, i in enumerate(exists):
             margin = student_margin(se[k], resampling.level, counts[k])
             low[k], high[k] = reach_out(low[k], high[k], self.estimate[i], margin, self.bounds)
+        # Draws are in single precision: a share of 1 may come out a little larger.
+        low, high = np.maximum(low, self.bounds[0]), np.minimum(high, self.bounds[1])
         return {
             self.names[i]: Interval(
                 estimate=float(self.estimate[i]),
@@ -160,7 +164,7 @@ class ResampledSums:
 
     def draws_of(self, metric: Metric) -> MetricDraws:
         """Compute one metric of every forecaster, with its replicates."""
-        at = [self.columns.index(name) for name in metric.column_names]
+        at = _places(self.columns, metric.column_names)
         estimate = metric.from_sums(self.total[:, at])
         drawn = [metric.from_sums(sums[:, :, at]) for sums in self.ways]
         return MetricDraws(
@@ -170,6 +174,12 @@ class ResampledSums:
             support=self.support,
             bounds=metric.bounds,
         )
+
+
+def _places(columns: Sequence[str], names: Sequence[str]) -> slice | list[int]:
+    """Places of these columns: a slice if they are neighbours, which does not copy the sums."""
+    at = [columns.index(name) for name in names]
+    return slice(at[0], at[0] + len(at)) if at == list(range(at[0], at[0] + len(at))) else at
 
 
 # Sums by unit whose units are already there, such as the events of an arena.
@@ -348,7 +358,7 @@ def layers_of(
 def kinds_of(targets: Targets, rows: Ints | None = None) -> list[str]:
     """Return the kinds of the targets in alphabetical order, which fixes their random streams."""
     kind = targets.groups.get("kind")
-    codes = () if kind is None else np.unique(kind.codes if rows is None else kind.codes[rows])
+    codes = () if kind is None else distinct(kind.codes if rows is None else kind.codes[rows])
     return sorted(kind.names[code] for code in codes) if kind else []
 
 
@@ -365,10 +375,13 @@ def _kinds(targets: Targets, ways: Mapping[str, Labels], rows: Ints) -> Iterator
 
 def _parts(targets: Targets, by: tuple[str, ...], ways: Mapping[str, Labels], rows: Ints) -> Iterator[TargetBlock]:
     columns = [_column(targets, name) for name in by]
-    cells, cell_of = np.unique(np.column_stack([c.codes[rows] for c in columns]), axis=0, return_inverse=True)
-    for i, cell in enumerate(cells):
-        group = {name: c.names[code] or "(none)" for name, c, code in zip(by, columns, cell, strict=True)}
-        yield _block(targets, group, rows[cell_of == i], ways, 0)
+    cell = np.zeros(len(rows), np.int64)
+    for column in columns:
+        cell = factorise(cell * len(column.names) + column.codes[rows], "group").codes
+    order = np.argsort(cell, kind="stable")
+    for mine in np.split(rows[order], np.flatnonzero(np.diff(cell[order])) + 1):
+        group = {name: c.names[c.codes[mine[0]]] or "(none)" for name, c in zip(by, columns, strict=True)}
+        yield _block(targets, group, mine, ways, 0)
 
 
 def cluster_columns(targets: Targets, cluster: tuple[str, ...], rows: Ints) -> dict[str, Labels]:
@@ -386,7 +399,7 @@ def _shared_days(targets: Targets, cluster: Ints, rows: Ints) -> str | None:
     """Find the column of days on which targets of several clusters resolve, or were asked; None if there is none."""
     for name in ("resolved_on", "due"):
         days = targets.groups.get(name)
-        if days is None or not all(days.names[code] for code in np.unique(days.codes[rows])):
+        if days is None or not all(days.names[code] for code in distinct(days.codes[rows])):
             continue
         if share_days(cluster, days.codes[rows]):
             return name
@@ -418,7 +431,7 @@ def _block(
         rows=rows,
         stratum=resampling_design(ways, rows).strata(len(rows))[0],
         ways=tuple(ways),
-        questions=len(np.unique(targets.askings[rows])),
+        questions=len(distinct(targets.askings[rows])),
         stream=stream,
     )
 
@@ -429,7 +442,7 @@ def resampling_design(ways: Mapping[str, Labels], rows: Ints, stratum: Labels | 
     return ResamplingDesign(
         cluster=labels[0],
         crossed=labels[1] if len(labels) > 1 else None,
-        stratum=None if stratum is None else stratum.ranks[stratum.codes[rows]],
+        stratum=None if stratum is None else np.asarray(stratum.names)[stratum.codes[rows]],
     )
 
 

@@ -17,6 +17,7 @@ from foretell.data.untrusted import rows_as_csv
 from foretell.forecasters.combine.aggregate import PANEL
 from foretell.metrics.bootstrap import Interval
 from foretell.questions.as_of import instant
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
@@ -492,7 +493,7 @@ def _plain(value: Interval | Verdict | None) -> dict[str, Any] | None:
         return {"estimate": value.estimate, "low": value.low, "high": value.high}
     sides = {"own": value.first_score.estimate, "other": value.second_score.estimate}
     numbers = {"estimate": value.diff, "low": value.low, "high": value.high, "n": value.n}
-    return {**numbers, **sides, "says": value.says, "sentence": value.sentence}
+    return plain_data({**numbers, **sides, "says": value.says, "sentence": value.sentence})
 
 
 _KEEP = """

@@ -288,8 +288,8 @@ class PairComparison:
     second: str
     verdicts: tuple[Verdict, ...]
     """The verdict on everything both answered, then those by group; empty if they share no target."""
-    level: float
-    """Level of the intervals."""
+    resampling: Resampling
+    """How the intervals were resampled."""
     pilot: PilotStudy | None
     """Spread of their Brier differences, for planning the next comparison; None if they never differ."""
     mcnemar: McNemarTest | None = None
@@ -367,7 +367,7 @@ def compare_pair(
         first=first,
         second=second,
         verdicts=(*verdicts[:1], *corrected(verdicts[1:])),
-        level=scoring.resampling.level,
+        resampling=scoring.resampling,
         pilot=pilot_of(table, first, second),
         mcnemar=_mcnemar(table.only(first, second), scoring.metric),
     )

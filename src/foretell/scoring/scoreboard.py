@@ -3,11 +3,13 @@
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from foretell.data.untrusted import for_terminal
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.metric import METRICS
+from foretell.metrics.format import bracket, number, signed
+from foretell.metrics.metric import METRICS, metric_text
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import MissingExtra
 from foretell.scoring.table import ANCHORS, OVERALL
@@ -137,8 +139,8 @@ class Scoreboard:
                 one = row.score
                 counts = {"n": one.n, "questions": one.questions, "completion": one.completion}
                 line = {**section.group, "forecaster": one.forecaster, **counts}
-                for name, number in one.metrics.items():
-                    line |= {name: number.estimate, f"{name}_low": number.low, f"{name}_high": number.high}
+                for name, value in one.metrics.items():
+                    line |= {name: value.estimate, f"{name}_low": value.low, f"{name}_high": value.high}
                 found.append(line)
         return found
 
@@ -146,19 +148,53 @@ class Scoreboard:
         """Return the rows as a pandas data frame."""
         return rows_as_frame(self.rows())
 
+    def lead(self, anchors: Collection[str] = ANCHORS) -> Verdict | None:
+        """Return the verdict on the first two rows of the board or, if they were not compared, on the first alone."""
+        rows = (
+            [row for row in self.sections(anchors)[0].rows if row.metric(self.metric) is not None]
+            if self.scores
+            else []
+        )
+        if len(rows) < 2:
+            return None
+        return rows[1].verdict.swapped() if rows[0].reference and rows[1].verdict else rows[0].verdict
+
     def __str__(self) -> str:
-        return rows_as_text(self._brief())
+        return "\n\n".join(filter(None, [rows_as_text(self._brief()), *self._remarks()]))
 
     def _repr_html_(self) -> str:
-        return rows_as_html(self._brief())
+        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
+        return rows_as_html(self._brief()) + remarks
+
+    def _remarks(self) -> list[str]:
+        """Return the verdict on the leader, the notes, and a warning if there are few clusters."""
+        lead = self.lead()
+        said = () if lead is None else (lead.sentence, lead.correction_text, lead.warning and f"Note: {lead.warning}.")
+        return [text for text in (*said, *self.notes) if text]
 
     def _brief(self) -> list[dict[str, Any]]:
         """Return the rows for a first, short table, with an interval only for the board's own metric."""
-        ends = (f"{self.metric}_low", f"{self.metric}_high")
-        return [
-            {key: value for key, value in row.items() if not key.endswith(("_low", "_high")) or key in ends}
-            for row in self.rows()
-        ]
+        lines: list[dict[str, Any]] = []
+        for section in self.sections():
+            for row in section.rows:
+                line: dict[str, Any] = {**section.group, "forecaster": row.name, "n": row.score.n}
+                for name, value in row.score.metrics.items():
+                    decimals = metric_text(name).decimals
+                    ends = bracket(value.low, value.high, decimals) if name == self.metric else ""
+                    line[name] = f"{number(value.estimate, decimals)} {ends}".rstrip()
+                if row.verdict is not None:
+                    line[f"minus {self.reference}"] = difference_text(row.verdict, metric_text(self.metric).decimals)
+                lines.append(line)
+        return lines
+
+
+def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False) -> str:
+    """Format a difference with what may be said of it: +2.1**, +0.3 ≈, +0.9 ~, +9.1 ?; with `gain`, above 0 is better.
+
+    Stars mean better or worse by more than chance.
+    """
+    value = signed(verdict.gain if gain else verdict.diff, decimals)
+    return value + verdict.mark if verdict.decided else f"{value} {verdict.symbol}"
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, benjamini_hochberg, compare_pairs, holm, stars
-from foretell.metrics.format import number, p_text, plural, signed
+from foretell.metrics.format import number, p_text, plural
 from foretell.metrics.metric import Metric, metric_text
 from foretell.metrics.power import questions_needed
 from foretell.scoring.engine import cluster_columns, kinds_of, resampling_design
@@ -173,14 +173,6 @@ class Verdict:
         return max(shown, math.ceil(-math.log10(self.matters)) + 1) if 0 < self.matters < 1 else shown
 
     @property
-    def interval_text(self) -> str:
-        """The interval of the difference in words; empty without one."""
-        if math.isnan(self.low):
-            return ""
-        low, high = signed(self.low, self.decimals), signed(self.high, self.decimals)
-        return f"{100 * self.level:g} % interval {low} to {high}"
-
-    @property
     def correction_text(self) -> str:
         """A sentence if it could be chance after correction for the number of comparisons, else nothing."""
         if not self.decided or self.survives:
@@ -225,38 +217,41 @@ class Verdict:
         return total - self.n_effective if total < MOST_NEEDED else None
 
     def _sentence(self) -> str:
-        scope = f"on the {plural(self.n, 'target')} both answered"
         if self.says == "too few to tell":
-            independent = f" are worth {plural(self.n_effective, f'independent {self.unit}')}"
-            few = f"the {plural(self.n, 'target')} both answered{independent}, and {LEAST_CLUSTERS} are the least"
-            return f"Too few to tell {self.first} from {self.second}: {few}{self._wanted('at least')}."
+            shared = f"they share {plural(self.n_effective, f'independent {self.unit}')}"
+            return f"Too few to tell {self.first} from {self.second}: {shared}{self._wanted('at least', 'more')}."
+        scope = f"on the {plural(self.n, 'event' if self.unit == 'event' else 'target')} both answered"
         if self._same:
             return f"{self.first} and {self.second} score the same {scope}."
-        by = f"{number(abs(self.diff), self.decimals)} {self._noun}"
-        interval = f"({self.interval_text}{f', {p_text(self.p)}' if self.decided else ''})"
+        by = f"{number(abs(self.diff), self.decimals)} {self._noun} {self._numbers()}"
         if self.decided:
-            says = f"{self.first} is {self.says} than {self.second}"
-            return f"{says} by {by} {interval} {scope}, which is more than chance."
+            return f"{self.first} is {self.says} than {self.second} by {by} {scope}, which is more than chance."
+        side = "ahead of" if self.gain >= 0 else "behind"
         if self.says == "could be chance":
-            side = "ahead of" if self.gain >= 0 else "behind"
-            tell = self._wanted("about")
-            return f"{self.first} is {by} {side} {self.second} {interval} {scope}, which could be chance{tell}."
+            chance = f"which could be chance{self._wanted('about', f'more independent {self.unit}s')}"
+            return f"{self.first} is {side} {self.second} by {by} {scope}, {chance}."
         least = f"{self.matters:g}{' point' if self._noun.startswith('points') else ''}"
-        return (
-            f"{self.first} and {self.second} do not differ by an amount that matters: "
-            f"{signed(self.diff, self.decimals)} {interval} {scope}, within {least}."
-        )
+        differ = f"{self.first} and {self.second} do not differ by an amount that matters ({least})"
+        return f"{differ}: the first is {side} by {by} {scope}."
+
+    def _numbers(self) -> str:
+        """Both scores, the interval of the amount stated, and p."""
+        places = self.decimals
+        scores = " and ".join(number(score.estimate, places) for score in (self.first_score, self.second_score))
+        stated = self.gain_interval if self.gain >= 0 else self.gain_interval.times(-1)
+        ends = f"{number(stated.low, places)} to {number(stated.high, places)}"
+        interval = f"{100 * self.level:g} % interval {ends}"
+        return f"({scores}; {interval}{f', {p_text(self.p)}' if self.decided else ''})"
 
     @property
     def _noun(self) -> str:
         noun = METRIC_NOUNS.get(self.metric) or metric_text(self.metric).label
         return f"points of {noun}" if self.metric in ("bi", "abi") else f"in {noun}"
 
-    def _wanted(self, about: str) -> str:
+    def _wanted(self, about: str, more: str) -> str:
         if self.needed is None or self.needed <= 0:
             return ""
-        more = f"{self.needed:,} more independent {self.unit}{'s' * (self.needed != 1)}"
-        return f"; {about} {more} {'is' if self.needed == 1 else 'are'} needed"
+        return f"; {about} {self.needed:,} {more} {'is' if self.needed == 1 else 'are'} needed"
 
 
 def corrected(verdicts: Sequence[Verdict], correction: Correction = "holm") -> tuple[Verdict, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.questions.errors import InputError
-from foretell.report.numbers import bracket, plural, signed
+from foretell.report.numbers import plural, value_text
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import ConfigName, parse_configs, study_configs, with_scope
@@ -30,6 +30,7 @@ from foretell.studies.scores import (
 
 Factors = Mapping[str, Mapping[str, str]]
 """Level of every applicable factor, by configuration."""
+UNNAMED = "does not say what it is made of"
 MOST_FACTORS = 8
 """Maximum number of factors that are crossed in pairs."""
 NOTES = (
@@ -59,8 +60,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     sentence = "No two configurations differ in one factor alone."
     if single:
         name, best = max(single.items(), key=lambda item: item[1].mean.diff)
-        gain = f"{signed(best.mean.diff, 1)} {bracket(best.mean.low, best.mean.high, 1)} BI"
-        sentence = f"The largest single change: {name}, {gain}."
+        sentence = f"The largest single change: {name}, {value_text(best.mean, 1)} BI."
     result = StudyResult(
         name="buildup",
         title="Which part brings what",
@@ -69,7 +69,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         charts=(gains_chart("factors", "One factor at a time", single, "difference in BI"),) if single else (),
         notes=NOTES,
     )
-    return with_scope(result, data, configs)
+    return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - known.keys(), UNNAMED))
 
 
 def factors_of(data: StudyData, configs: Mapping[str, Examples]) -> dict[str, dict[str, str]]:

@@ -12,7 +12,7 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, mean_interval
 from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
 from foretell.report.charts.calibration import conservatism_plot
-from foretell.report.numbers import bracket, number, plural, signed
+from foretell.report.numbers import number, plural, signed, value_text
 from foretell.report.study import (
     CellValue,
     RowStyle,
@@ -262,10 +262,7 @@ def _overview(configs: Mapping[str, Examples], data: StudyData) -> tuple[StudyTa
 def _sentence(honest: Mapping[str, PairedGains], configs: int) -> str:
     best = max(honest, key=lambda name: honest[name].mean.diff)
     shown = [name for name in dict.fromkeys(("default", "paper", best)) if name in honest]
-    parts = [
-        f"{name} {signed(honest[name].mean.diff, 2)} {bracket(honest[name].mean.low, honest[name].mean.high, 2)}"
-        for name in shown
-    ]
+    parts = [f"{name} {value_text(honest[name].mean, 2)}" for name in shown]
     return (
         f"Past only, mean gain in BI over the logit mean of {plural(configs, 'configuration')}: {', '.join(parts)}. "
         f"With {shown[0]} {honest[shown[0]]}."
@@ -411,8 +408,8 @@ def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResul
     if slopes:
         middle = float(np.median([one.estimate for one in slopes.values()]))
         sentence = (
-            f"Of {plural(len(slopes), 'forecaster')}, {over} are clearly overconfident and {under} clearly hedge; the "
-            f"median slope is {number(middle, 2)}."
+            f"Of {plural(len(slopes), 'forecaster')}, {over} are overconfident (the interval of the slope lies below "
+            f"1) and {under} hedge (it lies above 1); the median slope is {number(middle, 2)}."
         )
     title = "Slope of the recalibration line"
     result = StudyResult(
@@ -488,9 +485,13 @@ def conservatism_study(inputs: DataInputs, options: TableOptions) -> StudyResult
             _divergence_table(list(configs), matrix),
         ),
         charts=tuple(charts),
-        notes=CONSERVATISM_NOTES,
+        notes=(*CONSERVATISM_NOTES, *_without_price([name for name in configs if name not in hedging])),
     )
     return with_scope(result, data, configs)
+
+
+def _without_price(names: list[str]) -> list[str]:
+    return [f"Not beside the market, having answered no question with a price: {', '.join(names)}."] if names else []
 
 
 def _hedging(examples: Examples, how: Resampling) -> tuple[CellValue, ...]:
@@ -528,6 +529,6 @@ def _conservatism_sentence(board: StudyTable, matrix: Floats) -> str:
         return f"No question has a price; {apart}."
     hedge, bold = sum(one.high < 0 for one in gaps), sum(one.low > 0 for one in gaps)
     return (
-        f"Of {plural(len(gaps), 'forecaster')}, {hedge} stay clearly closer to 0.5 than the market and {bold} go "
-        f"clearly farther; {apart}."
+        f"Of {plural(len(gaps), 'forecaster')}, {hedge} stay closer to 0.5 than the market (the interval of the "
+        f"difference lies below 0) and {bold} go farther (it lies above 0); {apart}."
     )

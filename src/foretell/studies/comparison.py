@@ -1,4 +1,4 @@
-"""Studies of who is better: base models side by side, and two forecasters head to head."""
+"""Study: which base model is best? Base models side by side, with and without hindsight."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -219,7 +219,7 @@ def with_scope(
         notes.append(f"Left out: {'; '.join(f'{name}, which {reason}' for name, reason in reasons.items())}.")
     settings = {
         **draw_settings(data.resampling),
-        "clusters": "question; two-way: question × resolution day",
+        "clusters": "question, and the days that questions share",
         "configurations": list(configs),
     }
     tables = (*result.tables, *_completion_table(configs))

@@ -12,7 +12,8 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import holm, mcnemar
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_paired, holm, mcnemar
 from foretell.metrics.decisions import (
     DEFAULT_THRESHOLD,
     best_threshold,
@@ -26,6 +27,7 @@ from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
 from foretell.scoring.table import options_of_tasks
+from foretell.scoring.verdict import Verdict
 from foretell.studies.buildup import factors_of, levels_of
 from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, StudyData
@@ -260,7 +262,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         replace(column("Imp.", "accuracy above that of the base on common tasks, in per cent of it"), brief=True),
         replace(column("Soft", "value of the options weighed by their probabilities"), brief=True),
         replace(column("Hard", "value of the most probable option"), brief=True),
-        replace(column("BS", "Brier score over options × 100"), brief=True, low_is_better=True),
+        replace(column("BS", "Brier score over options × 100"), brief=True),
         replace(column("Conf.", "highest probability"), brief=True),
         column("Var", "variance of the hard score between trials of a task × 100", 2),
         column("Cost", "dollars per task and trial", 3),
@@ -274,6 +276,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
     return _result(
         tables=(board, *layout.crossed(accuracy)),
         accuracy=accuracy,
+        verdict=_lead(accuracy, {name: one["right"] for name, one in values.items()}, tasks.cluster, data),
         of=plural(len(tasks), "task"),
         notes=NOTES,
     )
@@ -367,6 +370,9 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
     return _result(
         tables=(board, *layout.crossed(accuracy)),
         accuracy=accuracy,
+        verdict=_lead(
+            accuracy, {name: 100 * one for name, one in judged.items()}, some.rows.cluster, data, some.weight
+        ),
         of=plural(int(judged_on.sum()), "claim"),
         notes=(*CLAIM_NOTES, *apart),
     )
@@ -396,10 +402,31 @@ def _share(right: Floats, weight: Floats) -> float | None:
 # Both.
 
 
+def _lead(
+    accuracy: Mapping[str, Interval],
+    right: Mapping[str, Floats],
+    cluster: Strings,
+    data: StudyData,
+    weight: Floats | None = None,
+) -> Verdict | None:
+    """Return the verdict on the most accurate method against the next one; None if there is none to compare with."""
+    if len(accuracy) < 2:
+        return None
+    best, other = sorted(accuracy, key=lambda name: -accuracy[name].estimate)[:2]
+    common = np.isfinite(right[best]) & np.isfinite(right[other])
+    if not common.any():
+        return None
+    design = ResamplingDesign(cluster=cluster[common], weight=None if weight is None else weight[common])
+    how, bounds = data.resampling, (0.0, 100.0)
+    found = compare_paired(right[best][common], right[other][common], design, resampling=how, bounds=bounds)
+    return Verdict.of(found, (best, other), "accuracy in points", level=how.level, matters=1.0)
+
+
 def _result(
     *,
     tables: tuple[StudyTable, ...],
     accuracy: Mapping[str, Interval],
+    verdict: Verdict | None,
     of: str,
     notes: tuple[str, ...],
 ) -> StudyResult:
@@ -409,7 +436,10 @@ def _result(
     return StudyResult(
         name="decisions",
         title="Who decides best",
-        sentences=(f"{best} decides best of {among}: right on {number(share.estimate, 1)} % of {of}.",),
+        sentences=(
+            f"{best} is right most often of {among}: on {number(share.estimate, 1)} % of {of}.",
+            *([verdict.sentence] if verdict else []),
+        ),
         tables=tables,
         charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
         notes=notes,

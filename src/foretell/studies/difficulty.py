@@ -8,14 +8,18 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_paired
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, target_difficulty
+from foretell.metrics.metric import METRICS
 from foretell.metrics.scores import brier_index
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, StudyResult, column, count, forest_chart, table, words
+from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.verdict import Verdict, corrected
 from foretell.studies.configurations import UNLINKED, linked_configs, shown_configs, study_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
-from foretell.studies.scores import known_mean, raw_brier, weighted_means
+from foretell.studies.scores import known_mean, raw_brier, study_design, weighted_means
 
 HARDEST = 15
 NOTES = (
@@ -26,6 +30,7 @@ NOTES = (
 )
 BOARD = (
     column("adjusted Brier", "Brier score minus difficulty plus a constant", 3),
+    column("Δ best", "minus the best, on the targets both answered: how difficult they are cancels out", 3),
     column("adjusted BI", "100·(1 − √adjusted Brier)"),
     column("Brier", "as it is, on what was answered", 3),
     count("n", "targets answered"),
@@ -53,20 +58,21 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
             "no difficulty is known", hint="it takes prices, or questions that several forecasters answered"
         )
     ranked = dict(sorted(adjusted.items(), key=lambda item: item[1].estimate))
+    best, *others = ranked
+    verdicts = _against_best(best, {name: configs[name] for name in ranked}, difficulty, data.resampling)
     board: dict[str, tuple[CellValue, ...]] = {}
     for name, one in ranked.items():
         score = raw_brier(data.tables[name])
         plain = float(weighted_means(score[None], some.weight)[0]), int(np.isfinite(score).sum())
-        board[name] = (one, brier_index(max(0.0, one.estimate)), *plain)
-    (best, first), *others = ranked.items()
-    apart = sum(one.low > first.high for _, one in others)
+        board[name] = (one, verdicts.get(name), brier_index(max(0.0, one.estimate)), *plain)
+    beaten = sum(one.says == "worse" and one.survives for one in verdicts.values())
     label = "adjusted Brier score, lower is better"
     result = StudyResult(
         name="difficulty",
         title="Scores without the difficulty of the questions",
         sentences=(
-            f"With difficulty taken out {best} is best, adjusted Brier {number(first.estimate, 3)}; the "
-            f"intervals of {apart} of {plural(len(others), 'other')} lie wholly above its own.",
+            f"With difficulty taken out {best} is best, adjusted Brier {number(ranked[best].estimate, 3)}; corrected "
+            f"for their number, {beaten} of {plural(len(others), 'other')} are worse by more than chance.",
         ),
         tables=(
             table("Adjusted for difficulty", "Forecaster", BOARD, board),
@@ -101,6 +107,22 @@ def _adjusted(examples: Examples, difficulty: Floats, how: Resampling) -> Interv
     constant = difficulty_anchor(difficulty[exists], examples.weight[exists])
     values = adjusted_brier(score[known], difficulty[known], constant)
     return known_mean(values, examples.rows.cluster[known], how, examples.weight[known])
+
+
+def _against_best(
+    best: str, configs: Mapping[str, Examples], difficulty: Floats, how: Resampling
+) -> dict[str, Verdict]:
+    """Return the verdicts on all others against the best, corrected for their number."""
+    metric, some, mine = METRICS["adjusted_brier"], configs[best], raw_brier(configs[best]) - difficulty
+    found: list[Verdict] = []
+    for name in (name for name in configs if name != best):
+        score = raw_brier(configs[name]) - difficulty
+        common = np.isfinite(score) & np.isfinite(mine)
+        if common.any():
+            design = study_design(some.take(common), OVERALL)
+            compared = compare_paired(score[common], mine[common], design, resampling=how, bounds=metric.bounds)
+            found.append(Verdict.of(compared, (name, best), metric, level=how.level))
+    return {one.first: one for one in corrected(found)}
 
 
 def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellValue, ...]]]:

@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from foretell.forecasters.combine.rows import Examples, Strings
+from foretell.forecasters.combine.rows import UNKNOWN_DAY, Examples, Strings
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import (
     Interval,
@@ -101,17 +101,19 @@ def _index(score: Floats, examples: Examples, group: str, resampling: Resampling
     if isnan(index_of(score, examples, group)):
         return None
     answered = _of_group(examples, group) & np.isfinite(score)
-    design = _design(examples.take(answered), group)
-    return bootstrap_score(score[answered], design, statistic=brier_index_from_sums, resampling=resampling)
+    design = study_design(examples.take(answered), group)
+    metric = METRICS["bi"]
+    return bootstrap_score(
+        score[answered], design, statistic=metric.from_sums, resampling=resampling, bounds=metric.bounds
+    )
 
 
-def _design(examples: Examples, group: str, *, weighted: bool = True) -> ResamplingDesign:
+def study_design(examples: Examples, group: str, *, weighted: bool = True) -> ResamplingDesign:
     """Return the resampling design that a board has: clusters, the days that they share, and kinds as strata."""
     rows = examples.rows
     cluster = factorise(rows.cluster).codes
-    days = [
-        np.datetime_as_string(column, "D") for column in (examples.known_on, rows.due) if not np.isnat(column).any()
-    ]
+    dated = [days for days in (examples.known_on, rows.due) if not (np.isnat(days) | (days == UNKNOWN_DAY)).any()]
+    days = [np.datetime_as_string(column, "D") for column in dated]
     return ResamplingDesign(
         cluster=rows.cluster,
         crossed=next((day for day in days if share_days(cluster, factorise(day).codes)), None),
@@ -177,7 +179,7 @@ def paired_verdict(
     common = _of_group(examples, group) & np.isfinite(first) & np.isfinite(second)
     if not common.any():
         return None
-    metric, design = METRICS["bi"], _design(examples.take(common), group)
+    metric, design = METRICS["bi"], study_design(examples.take(common), group)
     found = compare_paired(
         first[common], second[common], design, statistic=metric.from_sums, resampling=how, bounds=metric.bounds
     )
@@ -206,7 +208,7 @@ def mean_gain(
         return None
     weight = examples.weight[member, None] * both[member]
     a, b = (np.hstack([np.nan_to_num(scores[member]) * weight, weight]) for scores in (a, b))
-    design = _design(examples.take(member), group, weighted=False)
+    design = study_design(examples.take(member), group, weighted=False)
     found = compare_paired(a, b, design, statistic=mean_index, resampling=how).times(times)
     return None if isnan(found.diff) else Verdict.of(found, CHANGE, "bi", level=how.level)
 
@@ -227,7 +229,7 @@ def mean_index(sums: Floats) -> Floats:
 def rule_score_table(
     title: str, scores: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
 ) -> StudyTable:
-    """Table of rules: index and difference by kind, then overall with both intervals of the difference."""
+    """Table of rules: index and verdict against the reference, by kind and overall."""
     kinds = [group for group in groups if group != OVERALL]
     columns = [
         one

@@ -10,7 +10,6 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import (
     McNemarMatrix,
     compare_pairs,
@@ -24,13 +23,13 @@ from foretell.report.charts.calibration import unit_histogram
 from foretell.report.charts.groups import distance_heatmap, verdict_heatmap
 from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
 from foretell.report.charts.svg import Chart, empty
-from foretell.report.document import value_text
-from foretell.report.numbers import bracket, number, plural, signed
+from foretell.report.numbers import bracket, number, plural, signed, value_text
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
+from foretell.scoring.scoreboard import OVERALL
 from foretell.scoring.verdict import Verdict, corrected
 from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
-from foretell.studies.scores import known_mean, mean_of_runs, run_accuracy, weighted_means
+from foretell.studies.scores import known_mean, mean_of_runs, run_accuracy, study_design, weighted_means
 
 # How much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.
 #
@@ -215,7 +214,8 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     side = clear_answers(called_true(p[order]))
     agree = 100 * consensus_matrix(side)
     accuracy = 100 * weighted_means(right[order], weight)
-    design = ResamplingDesign(cluster=next(iter(tables.values())).rows.cluster, weight=weight)
+    # By target and not by kind, as McNemar's test counts.
+    design = replace(study_design(next(iter(tables.values())), OVERALL), stratum=None)
     points, how = 100 * right[order].T, data.resampling
     compared = compare_pairs(points, list(combinations(range(len(names)), 2)), design, resampling=how)
     verdicts = corrected(
@@ -242,11 +242,10 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         lambda i, j: None if np.isnan(agree[i, j]) else float(agree[i, j]),
     )
     board = _against_best(names, tests, accuracy, verdicts)
-    left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
     result = StudyResult(
         name="consensus",
         title="Who is right where others are wrong",
-        sentences=(_consensus_sentence(names, tests, accuracy),),
+        sentences=(_consensus_sentence(names, accuracy, verdicts),),
         tables=(board, replace(mcnemar, caption=test_caption), agreement),
         charts=(
             StudyChart(
@@ -260,9 +259,11 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
                 chart=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
             ),
         ),
-        notes=(*CONSENSUS_NOTES, *left),
+        notes=CONSENSUS_NOTES,
     )
-    return with_scope(result, data, tables)
+    return with_scope(
+        result, data, tables, left_out=dict.fromkeys(tables.keys() - set(names), f"is not among the best {MOST}")
+    )
 
 
 def _against_best(
@@ -320,10 +321,12 @@ def _p(value: float) -> str:
     return number(float(value), 3) if value >= 0.001 else "<0.001"
 
 
-def _consensus_sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
-    beaten = int(np.sum((holm(tests.p[0, 1:]) < 0.05) & (tests.diff[0, 1:] > 0)))
+def _consensus_sentence(names: Sequence[str], accuracy: Floats, verdicts: Sequence[Verdict]) -> str:
+    # The first is the first of its pairs.
+    beaten = sum(one.first == names[0] and one.says == "better" and one.survives for one in verdicts)
     best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
-    return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."
+    others = plural(len(names) - 1, "other method")
+    return f"{best}; corrected for the number of pairs, by more than chance than {beaten} of {others}."
 
 
 # Study: where to cut a probability into True and False? Chosen on some rows, judged on others.
@@ -401,11 +404,10 @@ def _threshold_sentence(grid: StudyTable) -> str:
     harmed = sum(gain.says == "worse" for gain in gains.values())
     best = max(gains, key=lambda name: gains[name].diff)
     apart = f", and harms {plural(harmed, 'method')}" if harmed else ""
-    gap, at_half = gains[best], grid.numbers("at 0.5").get(best, nan)
+    at_half = grid.numbers("at 0.5").get(best, nan)
     return (
-        f"A tuned threshold helps {clear} of {plural(len(gains), 'method')} clearly{apart}; at best it is worth "
-        f"{signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)} for {best} (accuracy in points, {number(at_half, 1)} "
-        "at one half)."
+        f"A tuned threshold helps {clear} of {plural(len(gains), 'method')} by more than chance{apart}; at best it is "
+        f"worth {value_text(gains[best], 1)} for {best} (accuracy in points, {number(at_half, 1)} at one half)."
     )
 
 
@@ -428,7 +430,8 @@ def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
     """
     data = inputs.data(options)
     costs = data.costs
-    tables = {name: one for name, one in study_configs(data).items() if name in costs}
+    configs = study_configs(data)
+    tables = {name: one for name, one in configs.items() if name in costs}
     if not tables:
         raise InputError(
             "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
@@ -480,4 +483,6 @@ def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
         charts=charts,
         notes=FRONTIER_NOTES,
     )
-    return with_scope(result, data, tables)
+    left_out = dict.fromkeys(configs.keys() - tables.keys(), "has no known cost")
+    left_out |= dict.fromkeys(tables.keys() - right.keys(), "answered no target that counts")
+    return with_scope(result, data, tables, left_out=left_out)

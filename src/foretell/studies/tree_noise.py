@@ -17,11 +17,12 @@ from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
 from foretell.metrics.comparison import compare_paired
+from foretell.metrics.metric import mean_metric
 from foretell.metrics.scores import right_side
 from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
-from foretell.report.numbers import bracket, number, plural
+from foretell.report.numbers import number, plural, value_text
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
 from foretell.request import setting
 from foretell.scoring.verdict import Verdict
@@ -194,10 +195,15 @@ def _effects_table(title: str, found: NoiseEffects, what: str, noise: str, how: 
     return table(title, "Rule", (column("without"), *RATIO_COLUMNS), rows, styles={"linear": "reference"})
 
 
+SPOILT, SQUARED_ERROR = (
+    mean_metric(name, lambda rows: rows.p, "low", meaning=name) for name in ("% of answers spoilt", "squared error")
+)
+
+
 def _logic_minus_linear(found: NoiseEffects, noise: str, ratio: float, how: Resampling) -> Verdict:
     logic, linear = (np.array([100 * one.spoilt for one in found[rule, noise, ratio]]) for rule in ("logic", "linear"))
     compared = compare_paired(logic, linear, resampling=how)
-    return Verdict.of(compared, ("logic", "linear"), "% of answers spoilt", level=how.level, unit="world")
+    return Verdict.of(compared, ("logic", "linear"), SPOILT, level=how.level, unit="world")
 
 
 def _gaps_table(found: NoiseEffects, how: Resampling) -> StudyTable:
@@ -217,11 +223,11 @@ def _curves(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
 
 def _sentence(found: NoiseEffects, how: Resampling) -> str:
     gaps = {noise: _logic_minus_linear(found, noise, AT, how) for noise in DISTURBANCES}
-    more = sum(gap.says == "better" for gap in gaps.values())
-    parts = [f"{noise} {number(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}" for noise, gap in gaps.items()]
+    more = sum(gap.says == "worse" for gap in gaps.values())
+    parts = [f"{noise} {value_text(gap, 1)}" for noise, gap in gaps.items()]
     return (
-        f"At a noise ratio of {AT:g} the logic rule is spoilt clearly more than the linear one by {more} of "
-        f"{plural(len(DISTURBANCES), 'kind')} of noise (points of % spoilt): {'; '.join(parts)}."
+        f"At a noise ratio of {AT:g} the logic rule is spoilt more than the linear one, by more than chance, by {more} "
+        f"of {plural(len(DISTURBANCES), 'kind')} of noise (points of % spoilt): {'; '.join(parts)}."
     )
 
 
@@ -486,7 +492,7 @@ def spending_table(options: SimulationOptions, how: Resampling) -> tuple[StudyTa
         errors = [spent(world, RepeatedGrounder(), rng) for world, rng in _worlds(rule, options)]
         equal, smart = (10_000 * np.concatenate(some) for some in zip(*errors, strict=True))
         found = compare_paired(equal, smart, cluster, resampling=how)
-        gains[rule] = Verdict.of(found, ("equal", "smart"), "squared error", level=how.level, unit="world")
+        gains[rule] = Verdict.of(found, ("equal", "smart"), SQUARED_ERROR, level=how.level, unit="world")
         rows[f"{rule} worlds"] = (float(equal.mean()), float(smart.mean()), gains[rule])
     columns = (
         column("equal", "mean squared error of the root, ×10,000", 2),
@@ -510,5 +516,5 @@ def _coverage_sentence(grid: StudyTable) -> str:
 
 
 def _spending_sentence(gains: Mapping[str, Verdict]) -> str:
-    parts = [f"{kind} {number(one.diff, 2)} {bracket(one.low, one.high, 2)}" for kind, one in gains.items()]
+    parts = [f"{kind} {value_text(one, 2)}" for kind, one in gains.items()]
     return f"Smart spending of the same trials takes this much off the squared error (×10,000): {', '.join(parts)}."

@@ -12,9 +12,10 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.report.charts.groups import score_by_group
-from foretell.report.numbers import bracket, plural, signed
+from foretell.report.numbers import plural, signed, value_text
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.verdict import corrected
 from foretell.studies.configurations import (
     CROWD,
     MODEL_FREE,
@@ -199,8 +200,8 @@ def _sentence(
     means = np.mean([[numbers[name] for numbers in by_k] for name in by_k[-1]], axis=0)
     steps = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(means).tolist(), 2))
     return (
-        f"{most} trials instead of one are worth {signed(gain.diff, 1)} BI {bracket(gain.low, gain.high, 1)} on "
-        f"average over {plural(len(configs), 'configuration')} (logit mean): {steps}."
+        f"{most} trials instead of one are worth {value_text(gain, 1)} BI on average over "
+        f"{plural(len(longest), 'configuration')} (logit mean): {steps}."
     )
 
 
@@ -286,11 +287,9 @@ def _aggregation_sentence(gains: Mapping[str, PairedGains], configs: int) -> str
     best, one = max(((rule, one) for rule, one in gains.items() if "·" not in rule), key=lambda pair: pair[1].mean.diff)
     flattered, honest = gains["shrink · in-sample"].mean, gains["shrink · past only"]
     return (
-        f"Of the rules that learn nothing, {best}, is best: {signed(one.mean.diff, 2)} BI "
-        f"{bracket(one.mean.low, one.mean.high, 2)} over the logit mean on average over "
-        f"{plural(configs, 'configuration')}. Shrinkage to the price or base rate looks like "
-        f"{signed(flattered.diff, 2)} in-sample and is {signed(honest.mean.diff, 2)} "
-        f"{bracket(honest.mean.low, honest.mean.high, 2)} past only; {honest}."
+        f"Of the rules that learn nothing, {best}, is best: {value_text(one.mean, 2)} BI over the logit mean on "
+        f"average over {plural(configs, 'configuration')}. Shrinkage to the price or base rate looks like "
+        f"{signed(flattered.diff, 2)} in-sample and is {value_text(honest.mean, 2)} past only; {honest}."
     )
 
 
@@ -341,17 +340,15 @@ def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     board = "Ensembles, weights from the past alone"
     fitted = {name: method.fit(members) for name, method in methods.items()}
     weights = {member: [100 * one.weights[i] for one in fitted.values()] for i, member in enumerate(names)}
-    gains = [
-        f"{one.name} {signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}"
-        for one in found
-        if one.name in methods and (gap := one.verdicts.get(OVERALL)) is not None
-    ]
+    gains = corrected([gap for one in found if one.name in methods and (gap := one.verdicts.get(OVERALL)) is not None])
+    better = sum(gap.says == "better" and gap.survives for gap in gains)
+    each = "; ".join(f"{gap.first} {value_text(gap, 1)}" for gap in gains)
     result = StudyResult(
         name="ensemble",
         title="What an ensemble brings",
         sentences=(
-            f"Ensembles of {plural(len(names), 'forecaster')} against {BEST}, in BI: {'; '.join(gains)}.",
-            f"{len(methods)} ensembles were tried on the same rounds: one that just clears zero proves nothing.",
+            f"Ensembles of {plural(len(names), 'forecaster')} against {BEST}, in BI: {each}.",
+            f"Better by more than chance, corrected for the number of ensembles tried: {better} of {len(gains)}.",
         ),
         tables=(
             rule_score_table(board, found, groups_of(members), styles={BEST: "reference"}),

@@ -1,4 +1,4 @@
-"""Studies of chance: where the spread of scores comes from, and whether intervals cover as often as they claim."""
+"""Study: where does the spread of scores come from? Variance components and effects of methods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

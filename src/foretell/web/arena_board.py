@@ -20,7 +20,7 @@ from foretell.report.charts.rulers import ShownAnswer, interval_ruler, probabili
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
 from foretell.report.document import study_parts
 from foretell.report.markup import Markup, element
-from foretell.report.numbers import bracket, difference, dollars, interval_ends, number
+from foretell.report.numbers import bracket, difference_text, dollars, interval_ends, number
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
 from foretell.scoring.arena_table import ArenaEntry
 from foretell.scoring.arena_view import ArenaLeaderboard
@@ -105,7 +105,7 @@ def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
         return BoardCell(text="the yardstick" if line.entry.name == CROWD else "–")
     tone = {"better": "good", "worse": "bad"}.get(found.says, "")
     detail = f"{found.says} {interval_ends(found, 4, gain=True)}".rstrip()
-    return BoardCell(text=difference(found, 4, gain=True), detail=detail, mark=tone, sort_key=f"{found.gain:.6g}")
+    return BoardCell(text=difference_text(found, 4, gain=True), detail=detail, mark=tone, sort_key=f"{found.gain:.6g}")
 
 
 def _plain(value: Callable[[ArenaLeaderboardRow], tuple[float, str]]) -> CellOf:

@@ -21,7 +21,7 @@ from fastapi import Query
 from foretell.arena.score_data import read_arena_table
 from foretell.data.files import write_atomically
 from foretell.metrics.arrays import Bools
-from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_finding, arena_headline, arena_report
 from foretell.report.study import draw_settings
@@ -35,8 +35,7 @@ from foretell.web.rendering import TEMPLATES, link_to, render
 
 CACHED_BOARDS = 24
 """Maximum number of boards kept in memory."""
-BOARD_DRAWS = 500
-BOARD_SETTINGS: Mapping[str, Any] = draw_settings(Resampling(draws=BOARD_DRAWS))
+BOARD_SETTINGS: Mapping[str, Any] = draw_settings(DEFAULT_RESAMPLING)
 PATIENCE = 0.3
 """Seconds that a visitor waits for a new board before an older or partial one is shown."""
 LARGE = 100_000
@@ -184,7 +183,7 @@ class LeaderboardCache:
 
         It is not cached, because the sums of 200 entries on 20,000 events take more than a gigabyte.
         """
-        return arena_report(self._chosen(arena, filters), by=("category",), draws=BOARD_DRAWS)
+        return arena_report(self._chosen(arena, filters), by=("category",))
 
     def board(self, arena: str, filters: ArenaFilters) -> ArenaLeaderboard:
         """Return the numbers of the filtered board."""
@@ -200,7 +199,7 @@ class LeaderboardCache:
             chosen = self._chosen(arena, ArenaFilters())
             rows = [place for place, entry in enumerate(chosen.entries) if entry.name in names]
             alone = replace(chosen, entries=tuple(chosen.entries[place] for place in rows), p=chosen.p[rows])
-            report = arena_report(alone, draws=BOARD_DRAWS)
+            report = arena_report(alone)
             ranking = self._once(arena, ("ranking",), lambda: first_view(chosen))
             ranks = {line.entry.name: line.rank for line in ranking.lines}
             lines = tuple(replace(line, rank=ranks.get(line.entry.name, line.rank)) for line in report.view.lines)

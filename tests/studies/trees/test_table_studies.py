@@ -5,10 +5,10 @@ import pytest
 from tests.studies.made_trials import made
 from tests.studies.trees.test_runs import QUICK, table
 
-from foretell.metrics import Comparison
 from foretell.operations import study as run_study
 from foretell.questions import InputError
 from foretell.report import cell_number as num
+from foretell.scoring import Verdict
 from foretell.studies import ForecastCost, StudyData, read_cost_table, run_accuracy
 
 
@@ -16,7 +16,7 @@ def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
     tables = {"sound": made(size=120), "shifted": made(size=120, shift=1.5, method_seed=2)}
     found = run_study("threshold", StudyData(tables=tables, resampling=QUICK))
     values = {entry.name: entry.values for entry in found.tables[0].rows}
-    gains = {name: gain for name, (_, _, _, gain, _, _) in values.items() if isinstance(gain, Comparison)}
+    gains = {name: gain for name, (_, _, _, gain, _, _) in values.items() if isinstance(gain, Verdict)}
     assert gains["shifted"].diff > 3
     assert abs(gains["sound"].diff) < 3
     chosen, at_half, held_out, _, in_sample, n = map(num, values["shifted"])
@@ -51,7 +51,11 @@ def test_mcnemar_and_agreement_by_hand():
     assert other.values[2] == "0.125"
     agreement = found.table("Agreement, % of targets").rows[0].values
     assert agreement == (None, pytest.approx(30.0)), "the same side on 2 right and 1 wrong of 10"
-    assert "clearly more often than 0 of 1 other method" in found.text
+    verdict = other.values[3]
+    assert isinstance(verdict, Verdict)
+    assert (verdict.first, verdict.second, verdict.diff, verdict.n_clusters) == ("b", "a", pytest.approx(-50.0), 7)
+    assert verdict.says == "too few to tell"
+    assert "by more than chance than 0 of 1 other method" in found.text
     with pytest.raises(InputError, match="at least two"):
         run_study("consensus", StudyData(tables={"a": tables["a"]}, resampling=QUICK))
 
@@ -70,6 +74,9 @@ def test_single_runs_and_who_lies_on_the_frontier():
     assert best["dear"] == (pytest.approx(100.0), "yes", "yes")
     assert best["cheap"] == (pytest.approx(625.0), "yes", "")
     assert best["worse"][1:] == ("", "")
+    free = {name: cost for name, cost in costs.items() if name != "worse"}
+    without = run_study("frontier", StudyData(tables=tables, costs=free, resampling=QUICK))
+    assert "Left out: worse, which has no known cost." in without.notes
     with pytest.raises(InputError, match="no forecaster has a cost"):
         run_study("frontier", StudyData(tables=tables, resampling=QUICK))
 

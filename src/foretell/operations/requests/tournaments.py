@@ -356,7 +356,7 @@ class ArenaScoreRequest(ArenaRequest):
     """Rank all entries on resolved events, next to the market, the base rate and 0.5."""
 
     by: Columns = setting((), "Also score by category, platform or lead_time.", metavar="COLUMNS")
-    draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 
 

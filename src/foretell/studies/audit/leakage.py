@@ -33,7 +33,6 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed
-from foretell.report.numbers import signed
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.long_tables import Row, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair
@@ -116,13 +115,11 @@ class LeakageEstimate:
         """The estimate in a few sentences."""
         sentences: list[str] = []
         if self.lead is not None:
-            lead = _better(self.lead.brier)
-            sentences.append(f"On {self.n} targets the fenced run is better than closed-book by {lead} of Brier score.")
+            sentences.append(self.lead.brier.sentence)
         if self.lead is not None and self.future is not None and self.bound is not None:
             sentences += self._bound_sentences(self.lead, self.future, self.bound)
         if self.untouched is not None and self.exposure.touched:
-            gap = self.untouched.brier
-            sentences.append(f"On the {gap.n} targets whose questions saw none, the lead is {_better(gap)}.")
+            sentences.append(f"Where no leak was seen: {self.untouched.brier.sentence}")
         return " ".join(sentences)
 
     def _bound_sentences(self, lead: ArmDifference, future: ArmDifference, bound: LeakBound) -> list[str]:
@@ -136,12 +133,6 @@ class LeakageEstimate:
         if -lead.brier.high > bound.brier:
             return [most, "The lead is larger than that, even at the low end of its interval."]
         return [most, f"That could be {min(1.0, bound.share_of_lead):.0%} of the lead: this audit does not clear it."]
-
-
-def _better(gap: Verdict) -> str:
-    """A difference of losses written as a lead, with its interval."""
-    lead = signed(-gap.diff, 4)
-    return f"{lead} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]" if isfinite(gap.low) else f"{lead} (no interval)"
 
 
 def _worth(lead: ArmDifference, future: ArmDifference) -> float:
