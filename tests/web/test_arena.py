@@ -80,7 +80,9 @@ def test_comparing_two_entries(arena: str, site: Any, page: Any):
     page.locator("#first").select_option("sharp")
     page.locator("#second").select_option("shy")
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator(".lead")).to_contain_text("sharp beats shy by 0.100 in Brier score", use_inner_text=True)
+    expect(page.locator(".lead")).to_contain_text(
+        "sharp is better than shy by 0.1000 in Brier score", use_inner_text=True
+    )
     assert page.locator("tbody tr").count() > 5
 
 
