@@ -383,10 +383,11 @@ class CompareResult(Result):
 
     def to_dict(self) -> Any:
         """The comparison of two forecasters, or a list of comparisons."""
+        notes = {"notes": list(self.table.notes)}
         if len(self.pairs) == 1:
-            return self.pairs[0].to_dict()
+            return self.pairs[0].to_dict() | notes
         pairs = [pair.to_dict() for pair in self.pairs]
-        return {"reference": self.reference, "correction": self.correction, "pairs": pairs}
+        return {"reference": self.reference, "correction": self.correction, "pairs": pairs, **notes}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each pair and group; p-values are corrected for the number of pairs within each group."""
@@ -406,7 +407,7 @@ class CompareResult(Result):
 
     def print(self, console: Console) -> None:
         """The verdicts, and a table with a row for each pair and group."""
-        print_comparison(self.pairs, console)
+        print_comparison(self.pairs, console, self.table.notes)
 
 
 def compare(request: CompareRequest, settings: Settings | None = None) -> CompareResult:
@@ -458,6 +459,8 @@ class ErrorsResult(Result):
     analysis: ErrorAnalysis
     difficulty: Mapping[tuple[str, str], float]
     """(question, target) → difficulty for all forecasters."""
+    notes: tuple[str, ...] = ()
+    """How the table was read, and what was left out."""
 
     def to_dict(self) -> Any:
         """Scores by group, the hardest and easiest targets, and the worst bins."""
@@ -535,6 +538,7 @@ def errors(request: ErrorsRequest) -> ErrorsResult:
             (targets.question.names[q], targets.target.names[t]): float(hard)
             for q, t, hard in zip(targets.question.codes, targets.target.codes, gamma, strict=True)
         },
+        notes=plain.notes,
     )
 
 

@@ -39,8 +39,8 @@ COMPARISON_ADVICE = (
 )
 
 
-def print_comparison(pairs: Sequence[PairComparison], console: "Console") -> None:
-    """Print the verdict on every pair, and a table with a row for each pair and group."""
+def print_comparison(pairs: Sequence[PairComparison], console: "Console", notes: Sequence[str] = ()) -> None:
+    """Print the verdict on every pair, a table with a row for each pair and group, and the notes."""
     from rich.text import Text
 
     for pair in pairs:
@@ -52,7 +52,7 @@ def print_comparison(pairs: Sequence[PairComparison], console: "Console") -> Non
     console.print()
     console.print(rich_study_table(comparison_table(pairs), console.width))
     console.print()
-    for note in comparison_notes(pairs):
+    for note in (*comparison_notes(pairs), *notes):
         console.print(Text(clean(note), style="dim"))
 
 
@@ -119,7 +119,7 @@ def comparison_study(
         sentences=tuple(sentences),
         tables=(comparison_table(known), *([_disagreements(forecasts, one, texts or {})] if one else ())),
         charts=tuple(_pair_charts(forecasts, one) if one else [_forest(known)]),
-        notes=tuple(comparison_notes(known)),
+        notes=(*comparison_notes(known), *forecasts.notes),
         settings=settings,
         how_to_read=COMPARISON_ADVICE,
     )

@@ -127,6 +127,9 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
                 error.path = name
                 raise
             yield replace(table, name=name)
+    elif callable(rows := getattr(source, "to_dicts", None)):  # Polars, which DuckDB reads only beside PyArrow.
+        with open_table(rows(), name, con) as table:
+            yield table
     else:
         try:
             con.register(f"{name}_frame", source)

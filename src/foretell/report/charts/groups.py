@@ -302,7 +302,7 @@ def verdict_heatmap(names: Sequence[str], verdicts: Iterable[Verdict], *, label:
     note = f"; the first {MOST_ROWS} of {len(names)} forecasters" if len(names) > MOST_ROWS else ""
     beside = left + 18 * (2 * MIDDLE + 1)
     return figure(
-        max(left + size * wide + 8, beside + 310),
+        max(left + size * wide + 8, beside + 400),
         bottom + 40,
         f"{label}: paired differences of {size} forecasters, row minus column",
         heads,
