@@ -84,6 +84,20 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
     return math.ceil(round(float(found.root) * inflation, 6))
 
 
+def questions_about(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:
+    """About the same as `questions_needed`, without solving: ((z_{1−α/2} + z_power)·sd/gain)² + z_{1−α/2}²/2.
+
+    The last term makes up for the normal quantiles in place of Student's (Guenther 1981).
+
+    >>> questions_needed(1.0, 5.0), questions_about(1.0, 5.0)
+    (199, 199)
+    """
+    from scipy.special import ndtri
+
+    tail, power = -float(ndtri(aim.tail)), float(ndtri(aim.power))
+    return math.ceil(round(((tail + power) * sd / gain) ** 2 + tail**2 / 2, 6))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PilotStudy:
     """What a pilot run of two methods says about the next one."""

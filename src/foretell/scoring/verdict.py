@@ -18,7 +18,7 @@ from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, benjamini_hochberg, compare_pairs, holm, stars
 from foretell.metrics.format import number, p_text, plural
 from foretell.metrics.metric import Metric, metric_text
-from foretell.metrics.power import questions_needed
+from foretell.metrics.power import questions_about
 from foretell.scoring.engine import cluster_columns, kinds_of, resampling_design
 from foretell.scoring.table import ForecastTable, metric_rows
 
@@ -212,8 +212,7 @@ class Verdict:
             return None
         gain, sd, total = max(abs(self.diff), self.matters), self.se * math.sqrt(self.n_effective), LEAST_CLUSTERS
         if gain > 0 and sd > 0:
-            # Beyond some ratio the answer is above MOST_NEEDED; solving for it would only take long.
-            total = max(total, questions_needed(gain, sd) if sd < 300 * gain else MOST_NEEDED)
+            total = max(total, questions_about(gain, sd))
         return total - self.n_effective if total < MOST_NEEDED else None
 
     def _sentence(self) -> str:
@@ -226,13 +225,13 @@ class Verdict:
         by = f"{number(abs(self.diff), self.decimals)} {self._noun} {self._numbers()}"
         if self.decided:
             return f"{self.first} is {self.says} than {self.second} by {by} {scope}, which is more than chance."
-        side = "ahead of" if self.gain >= 0 else "behind"
         if self.says == "could be chance":
+            side = "ahead of" if self.gain >= 0 else "behind"
             chance = f"which could be chance{self._wanted('about', f'more independent {self.unit}s')}"
             return f"{self.first} is {side} {self.second} by {by} {scope}, {chance}."
         least = f"{self.matters:g}{' point' if self._noun.startswith('points') else ''}"
         differ = f"{self.first} and {self.second} do not differ by an amount that matters ({least})"
-        return f"{differ}: the first is {side} by {by} {scope}."
+        return f"{differ}: the first is {'ahead' if self.gain >= 0 else 'behind'} by {by} {scope}."
 
     def _numbers(self) -> str:
         """Both scores, the interval of the amount stated, and p."""
