@@ -1,4 +1,4 @@
-"""Spent, reserved and at risk: told apart in every place, and known again after a kill."""
+"""Billed, reused, unknown and reserved: told apart in every place, and known again after a kill."""
 
 import asyncio
 import json
@@ -27,7 +27,8 @@ from foretell.models import (
     TokenPrice,
     UserMessage,
 )
-from foretell.questions import EmitEvent, Failure, Forecast, InputError, Question, Target
+from foretell.models.ledger import Money
+from foretell.questions import Cost, EmitEvent, Failure, Forecast, InputError, Question, Target
 from foretell.runs import (
     BudgetSpec,
     CellQueue,
@@ -41,7 +42,7 @@ from foretell.runs import (
     Settings,
 )
 from foretell.runs.executor import HOPELESS_AFTER
-from foretell.runs.runtime import open_budget
+from foretell.runs.runtime import run_budget
 
 PRICE = TokenPrice(input=10, output=100)
 QUESTIONS = [
@@ -73,7 +74,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_what_a_killed_process_had_under_way_is_at_risk_for_the_next(tmp_path: Path):
+def test_what_a_killed_process_had_sent_is_unknown_to_the_next(tmp_path: Path):
     path = tmp_path / "journal.db"
     with BackgroundModels(latency=30.0) as fake:
         child = subprocess.Popen([sys.executable, "-c", CHILD, fake.url, str(path), SPEC.id])
@@ -82,24 +83,20 @@ def test_what_a_killed_process_had_under_way_is_at_risk_for_the_next(tmp_path: P
             while fake.stats()["arrived"] < 3:
                 assert time.monotonic() < until
                 time.sleep(0.02)
-            with closing(Journal(path)) as journal:  # It is alive: its calls are under way.
-                open_calls = journal.unsettled(SPEC.id)
-                assert (open_calls.at_risk, open_calls.lost) == (0.0, 0)
-                assert open_calls.reserved == pytest.approx(0.3, rel=0.01)
+            with closing(Journal(path)) as journal:  # It is alive: its calls are open.
+                assert journal.ledger.money(SPEC.id) == Money(reserved=pytest.approx(0.3, rel=0.01))
+                assert journal.ledger.lost_calls() == 0
         finally:
             child.kill()
             child.wait()
     with closing(Journal(path)) as journal:
-        open_calls = journal.unsettled(SPEC.id)
-        assert (open_calls.reserved, open_calls.lost) == (0.0, 3)
-        assert journal.unsettled_by_run() == {SPEC.id: open_calls}
-        assert journal.unsettled("another") != open_calls
-        with open_budget(SPEC, journal, Settings(home=tmp_path)) as budget:
-            assert budget.at_risk.dollars == pytest.approx(0.3, rel=0.01)
-            assert budget.at_risk.calls == 3
-            with pytest.raises(BudgetExceeded, match="at risk"):
-                budget.hold(0.25)
-            budget.hold(0.15)
+        assert journal.ledger.money(SPEC.id) == Money(unknown=pytest.approx(0.3, rel=0.01))
+        assert journal.ledger.lost_calls(SPEC.id) == 3
+        assert journal.ledger.money("another") == Money()
+        budget = run_budget(SPEC, journal, Settings(home=tmp_path))
+        with pytest.raises(BudgetExceeded, match=r"allows 0\.5 dollars: 0 billed, 0\.3\d* unknown, 0\.1\d* left"):
+            budget.spend(Cost(dollars=0.25))
+        budget.spend(Cost(dollars=0.15))
 
 
 class Loses:
@@ -122,13 +119,13 @@ class Loses:
         return Reply(text="yes", tokens=TokenCount(input=100, output=10))
 
 
-def test_progress_tells_the_three_apart(tmp_path: Path):
+def test_progress_tells_the_figures_apart(tmp_path: Path):
     seen: list[tuple[float, float]] = []
     told = asyncio.Event()
 
     def watch(now: RunProgress) -> None:
-        seen.append((now.reserved, now.at_risk))
-        if now.reserved > 0:
+        seen.append((now.money.reserved, now.money.unknown))
+        if now.money.reserved > 0:
             told.set()
 
     budget = Budget("run", dollars=5.0)
@@ -145,13 +142,12 @@ def test_progress_tells_the_three_apart(tmp_path: Path):
         executor.budget = budget
         progress = asyncio.run(executor.run(CELLS[:5], answer))
     assert any(reserved > 0 for reserved, _ in seen)
-    assert (progress.failed, progress.reserved) == (1, pytest.approx(0.0))
-    assert progress.at_risk == budget.at_risk.dollars > 0
-    assert seen[-1] == (progress.reserved, progress.at_risk)
-    assert "at risk" in progress.money()
+    assert (progress.failed, progress.money.reserved) == (1, pytest.approx(0.0))
+    assert progress.money.unknown == budget.unknown.dollars > 0
+    assert seen[-1] == (progress.money.reserved, progress.money.unknown)
 
 
-def test_a_run_that_goes_on_remembers_what_is_at_risk(tmp_path: Path):
+def test_a_run_that_goes_on_remembers_what_is_unknown(tmp_path: Path):
     settings, words = Settings(home=tmp_path), "Will it rain?"
     asked = {"as_of": "2026-01-01", "settings": settings, "budget": 2.0}
     model = Loses(10**6)
@@ -159,15 +155,15 @@ def test_a_run_that_goes_on_remembers_what_is_at_risk(tmp_path: Path):
         ask(words, model=model, **asked)
     runner = CliRunner(env={"FORETELL_HOME": str(tmp_path)})
     (row,) = json.loads(runner.invoke(cli, ["runs", "--json"]).stdout)["runs"]
-    assert row["at_risk"] > 0
-    assert (row["dollars"], row["reserved"], row["failed"]) == (0.0, 0.0, 1)
+    assert row["unknown"] > 0
+    assert (row["billed"], row["reused"], row["reserved"], row["failed"]) == (0.0, 0.0, 0.0, 1)
     narrow = CliRunner(env={"FORETELL_HOME": str(tmp_path), "COLUMNS": "80"}).invoke(cli, ["runs"]).stdout
     assert max(map(len, narrow.splitlines())) <= 80
-    assert f"(${row['at_risk']:.2f} at risk)" in " ".join(narrow.split())
-    assert all(name in narrow for name in (row["run"], "$ spent", "agent"))
+    assert f"(${row['unknown']:.2f} unknown)" in " ".join(narrow.split())
+    assert all(name in narrow for name in (row["run"], "$ billed", "agent"))
     assert "…" not in narrow
     shown = runner.invoke(cli, ["show", row["run"]]).stdout
-    assert "1 failed, 0 degraded: $0.0000 spent" in shown
+    assert "1 failed, 0 degraded: $0.0000 billed" in shown
 
 
 def test_a_run_that_goes_on_spends_no_more_than_it_was_allowed(tmp_path: Path):
@@ -217,7 +213,7 @@ def test_a_hopeless_run_is_given_up_by_whoever_follows_it(postgres: str):
         found = asyncio.run(follow(store, queue, journal))
         assert queue.open_cells() == []
         row = store.run("r")
-        assert store.spent("r") == 0.0
+        assert store.worth("r") == 0.0
     assert "the key is not accepted" in found.stopped
     assert (found.failed, found.degraded) == (HOPELESS_AFTER - 1, 1)
     assert row is not None

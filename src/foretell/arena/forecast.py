@@ -12,6 +12,7 @@ from foretell.arena.store import ArenaEntryRow, ArenaStore, Moment
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.forecasters.prompt.forecaster import fit
 from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.models.ledger import Money
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -115,9 +116,8 @@ class ForecastReport:
     """Forecasts that failed before and are not due for a retry yet."""
     sent: int = 0
     """Forecasts handed to workers."""
-    dollars: float = 0.0
-    at_risk: float = 0.0
-    """Dollars that lost replies may have cost, over all rounds."""
+    money: Money = field(default_factory=Money)
+    """What it cost now."""
     calls: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
     """Number of failures by reason."""
@@ -129,8 +129,7 @@ class ForecastReport:
 
     def __str__(self) -> str:
         """Format the report for people."""
-        head = f"{self.made} forecasts, {self.failed} failed, ${self.dollars:.4f} in {self.calls} calls"
-        head += f", ${self.at_risk:.4f} at risk" if self.at_risk else ""
+        head = f"{self.made} forecasts, {self.failed} failed, {self.money} in {self.calls} calls"
         for number, words in (
             (self.sent, "with workers"),
             (self.elsewhere, "at work elsewhere"),
@@ -144,10 +143,9 @@ class ForecastReport:
         return "\n".join([head, *lines])
 
     def __add__(self, other: "ForecastReport") -> "ForecastReport":
-        numbers = [one.name for one in fields(self) if one.name not in ("reasons", "at_risk")]
+        numbers = [one.name for one in fields(self) if one.name != "reasons"]
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
-        reasons = dict(Counter(self.reasons) + Counter(other.reasons))
-        return ForecastReport(**sums, reasons=reasons, at_risk=max(self.at_risk, other.at_risk))
+        return ForecastReport(**sums, reasons=dict(Counter(self.reasons) + Counter(other.reasons)))
 
 
 async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[str] = ()) -> ForecastReport:
@@ -157,13 +155,13 @@ async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[s
     chosen = [(entry, run) for entry, run in everybody if not entries or entry.name in entries]
     caught = await book.db.aside(book.said.catch_up, now)
     progress, slots = RunProgress(total=0), asyncio.Semaphore(arena.concurrency)
+    before = arena.spending()
     found = await asyncio.gather(
         *(_EntryForecaster(arena, entry, run, progress, slots).answer(now) for entry, run in chosen)
     )
     missed = await _close_out(arena, arena.clock(), everybody)
-    at_risk = sum([(await book.db.aside(arena.money, run.id)).open.at_risk for _, run in chosen])
-    report = ForecastReport(missed=missed, made=caught, dollars=progress.dollars, calls=progress.calls, at_risk=at_risk)
-    return sum(found, report)
+    money = arena.spending() - before
+    return sum(found, ForecastReport(missed=missed, made=caught, money=money, calls=progress.calls))
 
 
 OpenForecast = tuple[Moment, int]
@@ -271,7 +269,14 @@ class _EntryForecaster:
             for moment, trial in waiting:
                 cell = RunCell(run=run.id, question=questions[moment.id], trial=trial)
                 group.create_task(self._one(moment, cell, answer))
-        return ForecastReport(**self._counts, resting=resting, reasons=dict(self._reasons))
+        counts = self._counts
+        return ForecastReport(
+            made=counts["made"],
+            failed=counts["failed"],
+            elsewhere=counts["elsewhere"],
+            resting=resting,
+            reasons=dict(self._reasons),
+        )
 
     async def _send(self, waiting: Sequence[OpenForecast], questions: Mapping[int, Question]) -> int:
         """Hand cells to workers and return how many.
@@ -301,6 +306,7 @@ class _EntryForecaster:
             except (CellStopped, CellTakenOver):
                 self._counts["elsewhere"] += 1
             self._progress.done += 1
+            self._progress.money = self._arena.spending()
             self._arena.watch(self._progress)
 
     async def _answered(self, moment: Moment, cell: RunCell, answer: AnswerCell) -> None:

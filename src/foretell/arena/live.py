@@ -12,7 +12,7 @@ from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import PriceSource
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.prompt.builder import ContextBuild
-from foretell.models.journal import RunMoney
+from foretell.models.ledger import Money
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
 from foretell.runs.claims import ClaimTable
@@ -96,8 +96,10 @@ class LiveArena:
     """Services that API keys are available for; recorded with every run."""
     concurrency: int = 50
     watch: Callable[[RunProgress], None] = lambda progress: None
-    money: Callable[[str], RunMoney] = lambda run: RunMoney()
-    """Returns what a run has cost, given its id."""
+    money: Callable[[str], Money] = lambda account: Money()
+    """Returns what a run, or the whole arena, has cost, given the id of its account."""
+    spending: Callable[[], Money] = Money
+    """Returns what this process has spent on the arena."""
     retries: RetrySchedule = field(default_factory=RetrySchedule)
     claims: ClaimTable = field(init=False)
 
@@ -108,6 +110,11 @@ class LiveArena:
     def name(self) -> str:
         """The arena's name."""
         return self.spec.name
+
+    @property
+    def account(self) -> str:
+        """The arena's account in the ledger, around those of its entries."""
+        return self.spec.account
 
     def open(self) -> None:
         """Record the arena and its entries; doing so again has no effect."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -123,8 +124,12 @@ class ArenaSpec:
     context: ContextSpec = field(default_factory=ContextSpec)
     collect: CollectSpec = field(default_factory=CollectSpec)
     resolve: ResolveSpec = field(default_factory=ResolveSpec)
+    budget: float | None = None
+    """Limit in dollars on all entries and contexts together, for the whole time; None for none."""
 
     def __post_init__(self) -> None:
+        if self.budget is not None and not 0 < self.budget < inf:
+            raise ValueError(f"budget = {self.budget:g} is not an amount of dollars")
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
             raise ValueError(f"name = {self.name!r}: use small letters, digits, - and _")
         if not self.platforms:
@@ -146,9 +151,15 @@ class ArenaSpec:
         """The run of each entry, by the entry's name."""
         return {name: entry.run(self.name) for name, entry in self.entries.items()}
 
+    @property
+    def account(self) -> str:
+        """The id of the arena's account in the ledger."""
+        return f"arena {self.name}"
+
     def to_json(self) -> str:
         """Return the spec as canonical JSON."""
-        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        fields = {name: value for name, value in asdict(self).items() if name != "budget" or value is not None}
+        return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
 def arena_of(run: RunSpec) -> str | None:

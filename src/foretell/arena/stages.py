@@ -18,6 +18,7 @@ from foretell.data.http import SourceError
 from foretell.data.markets.listing import ACTIVE_STATUSES, ListedEvent, ListingFilter
 from foretell.data.payload import MalformedPayload
 from foretell.forecasters.forecaster import CannotForecast
+from foretell.models.ledger import Money
 from foretell.questions.as_of import AsOf
 from foretell.questions.clock_jump import TOLERANCE
 from foretell.questions.question import Question, Target
@@ -319,7 +320,7 @@ class ContextReport:
 
     made: int = 0
     sources: int = 0
-    dollars: float = 0.0
+    money: Money = field(default_factory=Money)
     missed: dict[str, int] = field(default_factory=dict[str, int])
     """Number of missed moments by reason."""
     over: int = 0
@@ -336,7 +337,7 @@ class ContextReport:
 
     def __str__(self) -> str:
         """Format the report for people."""
-        head = f"{self.made} contexts made with {self.sources} sources, ${self.dollars:.4f}"
+        head = f"{self.made} contexts made with {self.sources} sources, {self.money}"
         head += f"; {self.over} over" if self.over else ""
         head += f"; {self.elsewhere} at work elsewhere" if self.elsewhere else ""
         lines = [f"  missed: {n} × {reason}" for reason, n in self.missed.items()]
@@ -347,6 +348,7 @@ async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
     """For every due moment, store the question and then its context; mark it as missed if it is too late."""
     report, moments, slots = ContextReport(), arena.book.moments, asyncio.Semaphore(AT_ONCE)
     progress, met, down = RunProgress(total=0), set[int](), dict[str, SourceError]()
+    before = arena.spending()
 
     async def one(moment: Moment) -> None:
         async with slots, arena.claims.claim(f"moment {arena.name}", str(moment.id)) as mine:
@@ -354,7 +356,8 @@ async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
                 await _MomentWork(arena, moment, report, down).do()
             else:
                 report.elsewhere += 1
-        progress.done, progress.dollars = progress.done + 1, report.dollars
+        report.money = arena.spending() - before
+        progress.done, progress.money = progress.done + 1, report.money
         arena.watch(progress)
 
     def is_due(moment: Moment) -> bool:
@@ -426,7 +429,6 @@ class _MomentWork:
         self._arena.retries.forget(self._moment.id)
         self._report.made += 1
         self._report.sources += len(built.context.sources)
-        self._report.dollars += built.usage.dollars
 
     async def _too_late(self, closes: datetime) -> bool:
         """Return whether nobody could answer in time any more.

@@ -11,11 +11,11 @@ from foretell.arena.forecast import MISSED_PREFIX
 from foretell.arena.live import LiveArena
 from foretell.arena.select import slot
 from foretell.arena.store import ArenaStore, Moment
+from foretell.models.ledger import Money
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Snapshot
-from foretell.runs.executor import RunProgress
 from foretell.runs.store import CELL_COLUMNS, stored_answer
 
 # Everything about one event of an arena: prices, moments, forecasts, results.
@@ -147,7 +147,7 @@ _FAILED = """
 select count(*), coalesce(sum(case when failure like ? then 1 else 0 end), 0) from cell
 where run = ? and failure is not null"""
 _CONTEXTS = """
-select count(*), coalesce(sum(dollars), 0.0) from context where digest in (
+select count(*) from context where digest in (
     select context from moment where arena = ? and context is not null)"""
 
 
@@ -162,12 +162,8 @@ class EntryStatus:
     """Number of failures whose only cause is a passed deadline."""
     open: int
     """Number of forecasts that could be made now."""
-    dollars: float
-    """Dollars spent on all replies, including those that led to no forecast."""
-    reserved: float
-    """Dollars reserved for calls in flight."""
-    at_risk: float
-    """Dollars that lost replies may have cost."""
+    money: Money
+    """What all replies cost, including those that led to no forecast."""
     seconds: float
     """Seconds spent on forecasts, summed."""
 
@@ -192,7 +188,8 @@ class ArenaStatus:
     troubles: Mapping[str, int]
     """Number of due moments by the problem that keeps them from being ready."""
     contexts: int
-    context_dollars: float
+    money: Money
+    """What contexts and forecasts cost together."""
     entries: Mapping[str, EntryStatus] = field(default_factory=dict[str, EntryStatus])
     collected: bool = False
     """Whether the platforms were read in the current time slot."""
@@ -204,14 +201,9 @@ class ArenaStatus:
         """Number of tasks that could be done now."""
         return self.due + sum(entry.open for entry in self.entries.values()) + (not self.collected)
 
-    @property
-    def dollars(self) -> float:
-        """Dollars spent so far."""
-        return self.context_dollars + sum(entry.dollars for entry in self.entries.values())
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        told = asdict(self) | {"waiting": self.waiting, "dollars": self.dollars, "at": self.at.isoformat()}
+        told = asdict(self) | {"waiting": self.waiting, "at": self.at.isoformat()}
         return told | {"next_due": None if self.next_due is None else self.next_due.isoformat()}
 
     def __str__(self) -> str:
@@ -221,12 +213,11 @@ class ArenaStatus:
             f"events: {_counted(self.events)}; {self.unresolved} over and not settled",
             f"moments: {_counted(self.moments)}; {self.due} due now"
             + (f", next at {self.next_due.isoformat(timespec='seconds')}" if self.next_due else ""),
-            f"contexts: {self.contexts}, ${self.context_dollars:.4f}; all together ${self.dollars:.4f}",
+            f"contexts: {self.contexts}; all together {self.money}",
         ]
         for name, entry in self.entries.items():
             told = f"{entry.forecasts} forecasts, {entry.open} open, {entry.failed} failed, {entry.missed} missed"
-            money = RunProgress(total=0, dollars=entry.dollars, reserved=entry.reserved, at_risk=entry.at_risk)
-            lines.append(f"  {name} ({entry.run}): {told}, {money.money(4)}")
+            lines.append(f"  {name} ({entry.run}): {told}, {entry.money}")
         for head, reasons in (
             ("rejected", self.rejected),
             ("missed", self.missed),
@@ -246,7 +237,7 @@ def arena_status(arena: LiveArena, now: datetime) -> ArenaStatus:
     book = arena.book
     rejected = book.db.read(_REJECTED, (book.arena,))
     ((selected, still_open, settled),) = book.db.read(_EVENTS, (book.arena,))
-    ((contexts, dollars),) = book.db.read(_CONTEXTS, (book.arena,))
+    ((contexts,),) = book.db.read(_CONTEXTS, (book.arena,))
     due = book.moments.due(now)
     # Whether the platforms were read in the stretch of time that now lies in.
     begun = slot(now, arena.spec.collect.every_hours).isoformat()
@@ -263,7 +254,7 @@ def arena_status(arena: LiveArena, now: datetime) -> ArenaStatus:
         dropped=book.moments.reasons("dropped"),
         troubles=dict(Counter(moment.reason for moment in due if moment.reason)),
         contexts=contexts,
-        context_dollars=dollars,
+        money=arena.money(arena.account),
         entries=_entries(arena, now),
         collected=bool(book.db.read(collected, (f"collect {arena.name}", begun))),
         unresolved=sum(row.closes_at <= now or row.status != "open" for row in book.selected(unsettled=True).values()),
@@ -276,8 +267,7 @@ def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
     fresh = [moment for moment in book.moments.ready() if moment.deadline is not None and moment.deadline > now]
     found: dict[str, EntryStatus] = {}
     for entry, run in arena.entries():
-        forecasts, dollars, seconds = totals.get(entry.id, (0, 0.0, 0.0))
-        money = arena.money(run.id)
+        forecasts, _, seconds = totals.get(entry.id, (0, 0.0, 0.0))
         ((failed, late),) = book.db.read(_FAILED, (f'%"error":"{MISSED_PREFIX}%', run.id))
         found[entry.name] = EntryStatus(
             run=run.id,
@@ -285,9 +275,7 @@ def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
             failed=failed - int(late),
             missed=int(late),
             open=sum((moment.id, entry.id, trial) not in said for moment in fresh for trial in range(run.trials)),
-            dollars=max(dollars, money.spent),
-            reserved=money.open.reserved,
-            at_risk=money.open.at_risk,
+            money=arena.money(run.id),
             seconds=seconds,
         )
     return found

@@ -333,7 +333,7 @@ class ForecastNumbers:
 def _forecast_row(which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> SqlRow:
     stated = None if forecast.stated is None else pack_floats([forecast.stated[target] for target in targets])
     p = pack_floats([forecast.p[target] for target in targets])
-    return (*which, p, stated, at.isoformat(), forecast.usage.dollars, forecast.usage.seconds)
+    return (*which, p, stated, at.isoformat(), forecast.usage.worth, forecast.usage.seconds)
 
 
 # Entries, events, contexts and outcomes.
@@ -520,7 +520,7 @@ class ArenaStore:
     def keep_context(self, built: ContextBuild, now: datetime) -> None:
         """Store a context under its digest, with the story of how it was built."""
         story = {name: value for name, value in built.to_dict().items() if name != "context"}
-        row = (built.context.digest, now.isoformat(), built.usage.dollars, json.dumps(story), built.context.to_json())
+        row = (built.context.digest, now.isoformat(), built.usage.worth, json.dumps(story), built.context.to_json())
         keep = "insert into context (digest, at, dollars, story, body) values (?, ?, ?, ?, ?) on conflict do nothing"
         self.db.write(keep, row)
 

@@ -58,7 +58,7 @@ def progress_bar(what: str) -> Reporting:
 
 @contextmanager
 def run_progress() -> Reporting:
-    """Show cells done, failures, money (spent, reserved, at risk), calls, replies on their way and time left."""
+    """Show cells done, failures, money in its four figures, calls, replies on their way and time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
     from foretell.models.waiting import waiting_text
@@ -70,7 +70,7 @@ def run_progress() -> Reporting:
         def watch(now: "RunProgress") -> None:
             failed = f"{now.failed} failed" if not now.degraded else f"{now.failed} failed, {now.degraded} degraded"
             waiting = waiting_text()
-            counts = {"failed": failed, "money": now.money(), "calls": now.calls}
+            counts = {"failed": failed, "money": now.money.text(2), "calls": now.calls}
             counts["waiting"] = f" · {waiting}" if waiting else ""
             bars.update(task, total=now.total, completed=now.done, **counts)
 
@@ -106,7 +106,7 @@ class LiveView:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.calls = 0
-        self.dollars = 0.0
+        self.billed = self.reused = 0.0
         self.withheld = 0
 
     def count(self, event: "TraceEvent") -> None:
@@ -118,15 +118,18 @@ class LiveView:
                 self.withheld += 1
             case ModelCalled():
                 self.calls += 1
-                self.dollars += event.dollars or 0.0
+                self.billed += 0.0 if event.reused else event.dollars or 0.0
+                self.reused += (event.dollars or 0.0) if event.reused else 0.0
             case _:
                 pass
 
     def spent(self) -> str:
         """Return calls, dollars and withheld texts, and what is being waited for, as text."""
+        from foretell.models.ledger import Money
         from foretell.models.waiting import waiting_text
 
-        parts = (f"{self.calls} calls", f"${self.dollars:.4f}", f"{self.withheld} withheld", waiting_text())
+        money = str(Money(billed=self.billed, reused=self.reused))
+        parts = (f"{self.calls} calls", money, f"{self.withheld} withheld", waiting_text())
         return " · ".join(filter(None, parts))
 
 

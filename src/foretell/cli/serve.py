@@ -229,7 +229,7 @@ async def _worker(request: WorkerRequest) -> None:
     echo(f"up to {request.concurrency} cells at once; Ctrl-C to finish and leave", err=True)
     capacity = WorkerCapacity(here=request.concurrency, everywhere=request.total_concurrency)
     done = await run_worker(settings, capacity, signals, idle=request.idle)
-    echo(f"{done.done} cells, {done.failed} failed, ${done.dollars:.4f} in {done.calls} calls")
+    echo(f"{done.done} cells, {done.failed} failed, {done.money} in {done.calls} calls")
 
 
 async def _arena_run(request: ArenaRunRequest) -> None:

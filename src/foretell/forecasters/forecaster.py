@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import count
 from math import fsum
 from string import Template
 from time import monotonic
@@ -62,6 +63,8 @@ class Models:
     model: Model | None = None
     """Answers requests to any of the models, behind the journal, limits and budget."""
     prices: PriceList | None = None
+    samples: dict[str, set[int]] = field(default_factory=dict[str, set[int]], repr=False, compare=False)
+    """By request: which samples this trial has taken."""
 
     def name(self, role: ModelRole) -> str:
         """The name of the model that has a role."""
@@ -153,10 +156,17 @@ class Context:
         return self.tools(question, self)
 
     def model(self, role: ModelRole = "agent") -> Model:
-        """The model interface that emits a trace event under this role for every reply."""
-        if self.models.model is None:
+        """The model interface that emits a trace event under this role for every reply.
+
+        The same request again within a trial is another sample, with a reply and a bill of its own. Only what tools ask
+        about a text, such as whether it leaks, is asked once.
+        """
+        model = self.models.model
+        if model is None:
             raise CannotForecast(NO_MODEL)
-        return TracedModel(self.models.model, self.emit, role, self.models.prices)
+        if role not in ASKED_ONCE:
+            model = SampledModel(model, self.models.samples)
+        return TracedModel(model, self.emit, role, self.models.prices)
 
     def request(
         self,
@@ -170,7 +180,7 @@ class Context:
     ) -> Request:
         """A request to the model of a role, seeded by trial and call number; `call=None` leaves the seed out.
 
-        The slot distinguishes requests with the same text: each is sent and paid for once.
+        The slot distinguishes requests with the same text in the journal.
         """
         chosen = settings or self.models.settings(role)
         if self.seed is not None and call is not None:
@@ -179,7 +189,10 @@ class Context:
         return Request(model=name, messages=tuple(messages), settings=chosen, schema=schema, slot=slot)
 
     async def ask(self, text: str, *, role: ModelRole = "agent", slot: str = "") -> Reply:
-        """Send a text to a model and return its reply, for forecasters that need no more than that."""
+        """Send a text to a model and return its reply, for forecasters that need no more than that.
+
+        The same text again is another sample: five calls give five replies, and five bills.
+        """
         place = f"{slot}/trial {self.trial}" if slot else f"trial {self.trial}"
         return await self.model(role).complete(self.request(role, (UserMessage(text=text),), slot=place))
 
@@ -298,11 +311,13 @@ class EventLog(Generic[Key]):
         called = self._calls()
         return Cost(
             # Calls end in any order, and plain sums of floats remember it.
-            dollars=round(fsum(event.dollars or 0.0 for event in called), 12),
+            dollars=round(fsum(event.dollars or 0.0 for event in called if not event.reused), 12),
+            reused=round(fsum(event.dollars or 0.0 for event in called if event.reused), 12),
             input_tokens=sum(event.input_tokens for event in called),
             output_tokens=sum(event.output_tokens for event in called),
             calls=len(called),
             unpriced=sum(event.dollars is None for event in called),
+            uncounted=sum(event.uncounted for event in called),
         )
 
     def models(self) -> tuple[str, ...]:
@@ -323,14 +338,42 @@ class UsageMeter:
     def __call__(self, event: TraceEvent) -> None:
         """Count the event, then pass it on."""
         if isinstance(event, ModelCalled):
+            dollars = event.dollars or 0.0
             self.usage += Cost(
-                dollars=event.dollars or 0.0,
+                dollars=0.0 if event.reused else dollars,
+                reused=dollars if event.reused else 0.0,
                 input_tokens=event.input_tokens,
                 output_tokens=event.output_tokens,
                 calls=1,
                 unpriced=int(event.dollars is None),
+                uncounted=int(event.uncounted),
             )
         self._emit(event)
+
+
+ASKED_ONCE: frozenset[ModelRole] = frozenset({"filter", "summariser", "auditor"})
+"""Roles whose question has one answer: the same request again is the same request."""
+
+
+class SampledModel:
+    """Gives each of several identical requests of a trial a slot of its own, so that each is a sample."""
+
+    def __init__(self, inner: Model, taken: dict[str, set[int]]) -> None:
+        self._inner = inner
+        self._taken = taken
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply of the first sample that is free. A request that failed leaves its sample to the next."""
+        taken = self._taken.setdefault(request_key(request), set[int]())
+        sample = next(number for number in count(1) if number not in taken)
+        taken.add(sample)
+        sampled = request if sample == 1 else replace(request, slot=f"{request.slot}/sample {sample}")
+        try:
+            reply = await self._inner.complete(sampled)
+        except BaseException:
+            taken.discard(sample)
+            raise
+        return reply if sampled is request or reply.key else replace(reply, key=request_key(sampled))
 
 
 class TracedModel:
@@ -353,10 +396,16 @@ class TracedModel:
                     key=one.key or request_key(request),
                     input_tokens=one.tokens.input,
                     output_tokens=one.tokens.output,
-                    dollars=self._prices.charged(request, one) if self._prices else None,
+                    dollars=one.charged if one.charged is not None else self._price(request, one),
+                    reused=one.reused,
+                    uncounted=one.tokens.estimated,
                 )
             )
         return reply
+
+    def _price(self, request: Request, reply: Reply) -> float | None:
+        """The price of a reply that no budget paid for."""
+        return self._prices.charged(request, reply) if self._prices else None
 
 
 # Forecasters by name: what the registry holds under `forecasters`, called with options.

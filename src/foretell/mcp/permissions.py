@@ -134,9 +134,9 @@ class ServerPermissions:
         if wanted is not None and wanted not in self.models:
             raise InputError(f"{wanted[:200]!r} is not on offer", hint=f"models are {', '.join(self.models)}")
         chosen = wanted or self.models[0]
-        allowed, spent = self.budget.dollars or 0.0, self.budget.spent.dollars
-        if spent >= allowed and not ModelName.read(chosen).free:
-            raise InputError(f"the budget of this server is spent: ${spent:.4f} of ${allowed:.2f}")
+        allowed, money = self.budget.dollars or 0.0, self.budget.money
+        if money.used >= allowed and not ModelName.read(chosen).free:
+            raise InputError(f"the budget of this server, ${allowed:.2f}, is used up: {money}")
         return chosen
 
     def check_research(self, request: Research) -> Research:
@@ -293,7 +293,7 @@ class ServerPermissions:
         return wanted or self.search[0]
 
     def spending(self) -> dict[str, float] | None:
-        """Return the amount spent so far and the limit, in dollars; None if the server may not spend."""
+        """Return what the server has cost so far and the limit, in dollars; None if it may not spend."""
         if self.budget is None:
             return None
-        return {"spent": round(self.budget.spent.dollars, 6), "allowed": self.budget.dollars or 0.0}
+        return self.budget.money.to_dict() | {"allowed": self.budget.dollars or 0.0}

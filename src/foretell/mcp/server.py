@@ -14,6 +14,7 @@ from foretell.data.http import SourceError
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.mcp.permissions import ALLOW_SPENDING, ServerPermissions
 from foretell.mcp.tools import TOOLS, McpTool, available_tools
+from foretell.models.ledger import Money
 from foretell.models.model import ModelError
 from foretell.questions.errors import InputError
 from foretell.request import errors_name_fields
@@ -139,8 +140,8 @@ async def _report_progress(permissions: ServerPermissions, context: Any) -> Asyn
         while True:
             await asyncio.sleep(PROGRESS_SECONDS)
             passed = time.monotonic() - began
-            spent = permissions.budget.spent.dollars if permissions.budget is not None else 0.0
-            await context.session.report_progress(passed, message=f"{passed:.0f} s, ${spent:.4f} spent by this server")
+            money = permissions.budget.money if permissions.budget is not None else Money()
+            await context.session.report_progress(passed, message=f"{passed:.0f} s, {money} by this server")
 
     if context is None:
         yield

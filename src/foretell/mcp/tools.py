@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
+from foretell.models.journal import Journal
 from foretell.operations.requests.asking import NO_CHOICE
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import AsOf, instant
@@ -144,8 +145,8 @@ def _pay(permissions: ServerPermissions, engine: str) -> None:
         return
     if permissions.budget is None:
         raise InputError(f"{engine} sends bills and spending is off", hint="start with --allow-spending DOLLARS")
-    cost = Cost(dollars=QUERY_DOLLARS)
-    permissions.budget.spend(cost)
+    with closing(Journal(permissions.settings.journal)) as journal:
+        permissions.budget.spend(Cost(dollars=QUERY_DOLLARS), journal.ledger)
 
 
 def _result(one: AdmittedSource, characters: int) -> dict[str, Any]:

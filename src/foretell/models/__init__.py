@@ -3,7 +3,7 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.models.budget": "Budget BudgetedModel SharedBudget estimate_tokens",
+    "foretell.models.budget": "Budget BudgetedModel estimate_tokens",
     "foretell.models.canonical": "content_key pack_reply quick_json request_key unpack_reply",
     "foretell.models.check": "unknown_models",
     "foretell.models.facts": "ModelFacts facts_of forget_facts known_facts use_facts_from",

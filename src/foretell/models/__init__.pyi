@@ -3,7 +3,6 @@
 
 from foretell.models.budget import Budget as Budget
 from foretell.models.budget import BudgetedModel as BudgetedModel
-from foretell.models.budget import SharedBudget as SharedBudget
 from foretell.models.budget import estimate_tokens as estimate_tokens
 from foretell.models.canonical import content_key as content_key
 from foretell.models.canonical import pack_reply as pack_reply

@@ -1,84 +1,60 @@
-"""Budgets: hard limits on dollars that are never overspent and that pay for everything they can pay for.
+"""Budgets: limits in dollars that are never exceeded and that pay for everything they can pay for.
 
-Before a call is sent, the most it can cost is reserved, and its reply is capped at what the reservation pays for. If
-there is no room, the call waits until other calls return. A call with nothing to wait for takes what is left; its input
-is then priced at the share measured so far instead of the cautious estimate, so that a sufficient budget is not refused
-for costs that will not occur. A lost reply may still have been billed, so it is booked at its estimate, as money at
-risk.
+A budget is an account of the ledger together with what this process spent from it. Before a call is sent, the most it
+can cost is reserved, and its reply is capped at what the reservation pays for. If there is no room, the call waits
+until other calls return. A call with nothing to wait for takes what is left; its input is then priced at the share
+measured so far instead of the cautious estimate, so that a sufficient budget is not refused for costs that will not
+occur. Replies in the journal are free: they are looked up before anything is reserved.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil, inf
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from math import inf
+from secrets import token_hex
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from foretell.models.canonical import quick_json, request_key
-from foretell.models.database.interface import Statements
 from foretell.models.facts import facts_of
+from foretell.models.ledger import Account, CallEstimate, CallRequest, Grant, Ledger, Money, charged_reply
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
+    Message,
     Model,
+    NotInJournal,
     Reply,
     ReplyLost,
     ReplyTooLong,
     Request,
+    ReservationReleased,
     TokenCount,
     ToolResult,
+    ToolSpec,
 )
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList, TokenPrice, tier_factor
-from foretell.models.waiting import StandingStill
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
 if TYPE_CHECKING:
-    from foretell.models.journal import Journal, JournalReadingModel
+    from foretell.models.journal import Journal
 
-T = TypeVar("T")
 BYTES_PER_TOKEN = 3.5
-"""A cautious ratio for English text. The true count is booked when the reply arrives."""
+"""A cautious ratio for English words. The true count is booked when the reply arrives."""
+TOOLS_TOKENS = 400
+"""Tokens of the instructions that providers add to a request with tools."""
 DEFAULT_OUTPUT_TOKENS = 16_384
 """Longest reply, reasoning included, when the request sets no limit and the budget has room."""
-LEAST_OUTPUT_TOKENS = 16
-"""No call is made for a shorter reply unless replies this short were seen. OpenAI accepts no lower limit."""
-LOOK_ELSEWHERE = 1.0
-"""Seconds between checks whether calls of other processes have returned."""
-
-
-class CallEstimate(NamedTuple):
-    """The most a call can cost, as a function of the reply's length."""
-
-    input: int
-    output: int
-    """Maximum output tokens if the budget has room."""
-    price: TokenPrice | None = None
-    factor: float = 1.0
-    """Price multiplier of the service tier."""
-
-    def dollars(self, output: float | None = None) -> float:
-        """The cost with a reply of this many tokens, or of the longest reply if no number is given."""
-        if self.price is None:
-            return 0.0
-        return self.price.most(self.input, int(self.output if output is None else output)) * self.factor
-
-    def longest(self, dollars: float, reading: float = 1.0) -> int:
-        """Tokens of the longest reply this amount pays for, if the input costs this share of its estimate."""
-        most = self.dollars(0)
-        read = ceil(reading * self.input - 1e-9) * most / self.input if self.input else 0.0
-        per_token = (self.dollars(1_000_000) - most) / 1_000_000
-        free = inf if read <= dollars else 0.0
-        affordable = (dollars - read) / per_token if per_token > 0 else free
-        # The tiny extra is what floats lose in additions.
-        return int(min(affordable + 1e-6, self.output))
+T = TypeVar("T")
+_WORDS = bytes(range(ord("a"), ord("z") + 1)) + bytes(range(ord("A"), ord("Z") + 1)) + b" "
 
 
 class Budget:
-    """A hard limit in dollars, or no limit. A question's budget is nested in its run's budget.
+    """Counts what calls cost in this process, and keeps to the limits of its account and of those around it.
 
-    A reply that has been paid for is always returned; it is the next call that is refused.
+    A question's budget lies within its run's, a run's within that of its grid, arena or tournament. A reply that has
+    been paid for is always returned; it is the next call that is refused.
     """
 
     def __init__(
@@ -87,265 +63,284 @@ class Budget:
         *,
         dollars: float | None = None,
         within: "Budget | None" = None,
+        id: str = "",
         run: str = "",
-        counted: Collection[str] = (),
+        ledger: Ledger | None = None,
     ) -> None:
-        """`run` is the id of the run that pays; the journal records it with every call paid from this budget.
+        """Processes with the same `id` share one account. Without an id and a limit, costs are counted here alone.
 
-        With `run`, the budget starts with what that run has already paid. A budget without it starts with the payments
-        of the `counted` runs. Stored replies of those runs are not booked again, neither here nor in an enclosing
-        budget.
+        `run` is the id of the run that pays; the journal records it with every reply. A run's account has its id.
         """
         self.name = name
-        self._counted = {run, *counted} - {""}
+        self.id: str = id or run or (f"{name} {token_hex(8)}" if dollars is not None else "")
         self.run: str = run or (within.run if within else "")
         self.dollars = dollars
         self.within = within
         self._chain: tuple[Budget, ...] = (self, *(within._chain if within else ()))
-        self.spent = Cost()
-        self.at_risk = Cost()
-        """Lost replies that may have been billed, at their estimates."""
-        self.checks = Cost()
-        """The part of the spending that went into probing models."""
+        self.billed = Cost()
+        """Replies that were paid for in this process."""
+        self.reused = Cost()
+        """Replies that this process took from the journal, at what they cost when they came."""
+        self.unknown = Cost()
+        """Lost replies of this process that may have been billed, at their reservations."""
         self.reserved = 0.0
-        """Dollars set aside for calls in flight."""
-        self._under_way = 0
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
-        self._reading: float | None = None
-        """The largest share of its estimate that input has cost so far; None before the first reply."""
-        self._least = LEAST_OUTPUT_TOKENS
-        """Tokens of the shortest reply worth asking for."""
+        """Dollars reserved for open calls of this process."""
+        self._ledger = ledger
+        self._opened: Ledger | None = None
 
     @property
     def limited(self) -> bool:
-        """Whether this budget or an enclosing one has a limit. A limit needs known prices."""
+        """Whether this budget or one around it has a limit. A limit needs known prices."""
         return any(budget.dollars is not None for budget in self._chain)
 
-    def spend(self, cost: Cost) -> None:
+    @property
+    def money(self) -> Money:
+        """What this process has spent."""
+        return Money(
+            billed=self.billed.dollars,
+            reused=self.reused.dollars,
+            unknown=self.unknown.dollars,
+            reserved=max(0.0, round(self.reserved, 9)),
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of this budget; one in memory if it was given none."""
+        holder = next((budget for budget in self._chain if budget._ledger is not None), self._chain[-1])
+        if holder._ledger is None:
+            holder._ledger = Ledger.in_memory()
+        return holder._ledger
+
+    def use(self, ledger: Ledger) -> None:
+        """Keep the accounts in this ledger, unless the budget has one."""
+        if all(budget._ledger is None for budget in self._chain):
+            self._chain[-1]._ledger = ledger
+
+    def open(self, ledger: Ledger | None = None) -> str:
+        """Open the account, and those around it, in a ledger. Returns the id of the innermost one."""
+        ledger = ledger or self.ledger
+        if not any(budget.id for budget in self._chain):
+            self._chain[-1].id = f"{self._chain[-1].name} {token_hex(8)}"
+        accounts = [budget for budget in self._chain if budget.id]
+        for place in reversed(range(len(accounts))):
+            budget = accounts[place]
+            if budget._opened is not ledger:
+                around = accounts[place + 1].id if place + 1 < len(accounts) else ""
+                ledger.open(Account(budget.id, budget.name, budget.dollars, around))
+                budget._opened = ledger
+        return accounts[0].id
+
+    def spend(self, cost: Cost, ledger: Ledger | None = None) -> None:
         """Book a cost that does not depend on tokens, or raise `BudgetExceeded`."""
-        self.hold(cost.dollars)
-        self.release(cost.dollars, cost)
-
-    async def reserve(
-        self, estimate: CallEstimate, is_paid: Callable[[], Awaitable[bool]] | None = None
-    ) -> "Reservation":
-        """Reserve money for one call as soon as there is room, or raise `BudgetExceeded` if there will never be any.
-
-        A call that `is_paid`, because its reply is stored, needs no room.
-        """
-        most = estimate.dollars()
-        output, dollars = estimate.output, most
-        while short := [budget for budget in self._chain if budget._lacks(most)]:
-            if is_paid is not None and await is_paid():
-                dollars = 0.0
-                break
-            busy = next((budget for budget in short if budget._under_way), None)
-            if busy is not None:
-                await busy._next_landing()
-            elif any(budget._busy_elsewhere() for budget in short):
-                with StandingStill():
-                    await asyncio.sleep(LOOK_ELSEWHERE)
-            else:
-                output, dollars = self._what_is_left(estimate, short)
-                break
-        self.hold(dollars)
+        ledger = ledger or self.ledger
+        if problem := ledger.spend(self.open(ledger), cost.dollars):
+            raise BudgetExceeded(problem)
         for budget in self._chain:
-            budget._under_way += 1
-        return Reservation(budget=self, dollars=dollars, estimate=estimate, output=output)
+            budget.billed += cost
 
-    def _what_is_left(self, estimate: CallEstimate, short: "Sequence[Budget]") -> tuple[int, float]:
-        """The tokens and dollars for a call when no other call is in flight."""
-        tightest = min(short, key=lambda budget: budget._room(0.0))
-        room, outermost = tightest._room(0.0), self._chain[-1]
-        output = estimate.longest(room, 1.0 if outermost._reading is None else outermost._reading)
-        least = min(outermost._least, estimate.output)
-        if output < least:
-            raise BudgetExceeded(tightest._shortage(estimate.dollars(least)))
-        return output, min(room, estimate.dollars(output))
-
-    def learn(self, reading: float, written: int) -> None:
-        """Learn from a complete reply: the share of its estimate that the input cost, and its length in tokens."""
-        outermost = self._chain[-1]
-        outermost._reading = max(outermost._reading or 0.0, reading)
-        outermost._least = max(1, min(outermost._least, written))
-
-    async def _next_landing(self) -> None:
-        """Wait until a call in flight returns. Every call has its own time limit."""
-        loop = asyncio.get_running_loop()
-        landing: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((loop, landing))
-        with StandingStill():
-            await landing
-
-    def landed(self) -> None:
-        """A call has returned: wake everyone who waits for this budget or an enclosing one."""
-        for budget in self._chain:
-            budget._under_way -= 1
-            budget._make_room()
-            waiting, budget._waiting = budget._waiting, []
-            for loop, landing in waiting:
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(_wake, landing)
-
-    def _make_room(self) -> None:
-        """Return money that others could use."""
-
-    def _busy_elsewhere(self) -> bool:
-        """Whether other processes have calls in flight that this budget pays for."""
-        return False
+    async def reserve(self, request: Request, estimate: CallEstimate) -> "Reservation":
+        """Reserve money for one call as soon as there is room, or raise `BudgetExceeded` if there will never be any."""
+        ledger = self.ledger
+        account = next((budget.id for budget in self._chain if budget.id), "")
+        if not account or any(budget._opened is not ledger for budget in self._chain if budget.id):
+            account = await ledger.database.aside(self.open)
+        asked = CallRequest(account, request_key(request), request.model, estimate, request.settings.tier == "batch")
+        grant = await ledger.reserve_soon(asked)
+        if isinstance(grant, Grant):
+            self.hold(grant.dollars)
+            return Reservation(budget=self, request=request, grant=grant, estimate=estimate)
+        if grant.unpriced:
+            hint = f"state it with --model-price {request.model}=0.5/2 (0 if it is free), or set no budget"
+            raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
+        raise BudgetExceeded(grant.message)
 
     def hold(self, dollars: float) -> None:
-        """Hold money here and in every enclosing budget, or raise `BudgetExceeded`."""
-        for budget in self._chain:
-            if budget._lacks(dollars):
-                raise BudgetExceeded(budget._shortage(dollars))
+        """Count an open call of this process; a negative amount ends it."""
         for budget in self._chain:
             budget.reserved += dollars
 
-    def release(self, dollars: float, actual: Cost, *, at_risk: bool = False, paid_by: str = "") -> None:
-        """Replace the amount held by what the call cost, or may have cost. `paid_by` is the run that paid earlier."""
-        known = False
+    def book(self, how: Literal["billed", "reused", "unknown"], cost: Cost) -> None:
+        """Count what a call of this process cost, here and in every budget around."""
         for budget in self._chain:
-            budget.reserved -= dollars
-            known = known or paid_by in budget._counted
-            if at_risk:
-                budget.at_risk += actual
-            else:
-                # The dollars of a stored reply are among those that the budget began with; the call is counted.
-                budget.spent += replace(actual, dollars=0.0) if known else actual
-
-    def _room(self, wanted: float) -> float:
-        """Dollars left. `wanted` is the amount somebody asks for."""
-        used = self.spent.dollars + self.at_risk.dollars + self.reserved
-        return inf if self.dollars is None else self.dollars - used
-
-    def _lacks(self, wanted: float) -> bool:
-        # Amounts are added and taken away again: leave room for what floats lose in that.
-        return wanted > self._room(wanted) + 1e-9 * (self.dollars or 0.0)
-
-    def _shortage(self, wanted: float) -> str:
-        return self._shortage_text(self.dollars or 0.0, wanted)
-
-    def _shortage_text(self, allowed: float, wanted: float, by_others: float = 0.0) -> str:
-        message = f"the budget of the {self.name} allows {allowed:,} dollars; {round(self.spent.dollars, 6):,} spent"
-        others = "by earlier or other processes"
-        for what, amount in ((others, by_others), ("reserved", self.reserved), ("at risk", self.at_risk.dollars)):
-            message += f", {round(amount, 6):,} {what}" if round(amount, 6) else ""
-        return f"{message}, {round(wanted, 6):,} more wanted"
-
-
-def _wake(landing: "asyncio.Future[None]") -> None:
-    if not landing.done():
-        landing.set_result(None)
+            setattr(budget, how, getattr(budget, how) + cost)
 
 
 @dataclass(kw_only=True)
 class Reservation:
-    """Money reserved for one call, settled once. Every attempt whose reply was lost is booked at its estimate."""
+    """Money reserved for one call, settled once. Every attempt whose reply was lost stays booked as unknown."""
 
     budget: Budget
-    dollars: float
+    request: Request
+    grant: Grant
     estimate: CallEstimate
-    output: int
-    """Maximum output tokens."""
-    under_way: bool = True
-    """False while the call waits for money again."""
-    paid_by: str = ""
-    """The run that paid for the reply earlier, if the reply came from the journal."""
+    ended: bool = False
+    """Whether the ledger knows how the call ended."""
 
     @property
     def run(self) -> str:
         """Id of the run that pays; empty if there is none."""
         return self.budget.run
 
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that holds it."""
+        return self.budget.ledger
+
     async def lose(self) -> int:
         """Book an attempt that may have been billed and reserve money for the next, or raise `BudgetExceeded`.
 
         Returns the maximum output tokens of the next attempt.
         """
-        return await self._renew(self._maximum(), self.estimate._replace(output=self.output))
+        await self.end(lost=True)
+        return await self._renew(self.estimate._replace(output=self.grant.output))
 
     async def reprice(self, factor: float) -> int:
         """Reserve again because the price multiplier has changed. Returns the maximum output tokens."""
         if factor <= self.estimate.factor:
-            return self.output
-        return await self._renew(None, self.estimate._replace(output=self.output, factor=factor))
+            return self.grant.output
+        await self.end()
+        return await self._renew(self.estimate._replace(output=self.grant.output, factor=factor))
 
-    async def _renew(self, lost: Cost | None, estimate: CallEstimate) -> int:
-        self.budget.release(self.dollars, lost or Cost(), at_risk=lost is not None)
-        self.dollars, self.under_way = 0.0, False
-        self.budget.landed()
-        again = await self.budget.reserve(estimate)
-        self.estimate, self.dollars, self.output, self.under_way = estimate, again.dollars, again.output, True
-        return again.output
+    async def renew(self) -> int:
+        """Reserve again after the reservation was released elsewhere. Returns the maximum output tokens."""
+        await self.end()
+        return await self._renew(self.estimate._replace(output=self.grant.output))
 
-    def settle(self, actual: Cost | None) -> None:
-        """End the reservation with the call's cost, or with None if its reply was lost and may have been billed."""
-        lost = actual is None and self.under_way
-        cost = self._maximum() if lost else actual or Cost()
-        self.budget.release(self.dollars, cost, at_risk=lost, paid_by=self.paid_by)
-        if self.under_way:
-            self.budget.landed()
+    async def _renew(self, estimate: CallEstimate) -> int:
+        again = await self.budget.reserve(self.request, estimate)
+        self.grant, self.estimate, self.ended = again.grant, again.estimate, False
+        return self.grant.output
 
-    def found(self, paid_by: str) -> None:
-        """The reply is stored: a run paid for it earlier."""
-        self.paid_by = paid_by
+    async def end(self, *, billed: float | None = None, lost: bool = False) -> None:
+        """End the call in the ledger: billed, lost, or certainly not billed."""
+        if not self.ended:
+            self._count_end(lost=lost)
+            await self.ledger.database.aside(self._end, self.grant, billed, lost)
+            self.ledger.call_ended()
 
-    def _maximum(self) -> Cost:
-        return Cost(calls=1, input_tokens=self.estimate.input, output_tokens=self.output, dollars=self.dollars)
+    def end_later(self, *, lost: bool) -> None:
+        """End the call without waiting, because the caller was cancelled."""
+        if not self.ended:
+            self._count_end(lost=lost)
+            grant, ledger = self.grant, self.ledger
+
+            def work() -> None:
+                self._end(grant, None, lost)
+                ledger.call_ended()
+
+            ledger.database.later(work)
+
+    def ended_with_reply(self) -> None:
+        """The journal has billed the call together with its reply."""
+        self._count_end(lost=False)
+
+    def _end(self, grant: Grant, billed: float | None, lost: bool) -> None:
+        if lost:
+            self.ledger.lose(grant)
+        elif billed is None:
+            self.ledger.release(grant)
+        else:
+            self.ledger.bill(grant, billed)
+
+    def _count_end(self, *, lost: bool) -> None:
+        self.ended = True
+        self.budget.hold(-self.grant.dollars)
+        if lost:
+            tokens = {"input_tokens": self.estimate.input, "output_tokens": self.grant.output}
+            self.budget.book("unknown", Cost(calls=1, **tokens, dollars=self.grant.dollars))
 
 
 def estimate_tokens(request: Request) -> TokenCount:
-    """Estimated input tokens of a request and the maximum of its output tokens."""
-    size = 0
-    for message in request.messages:
-        # Most texts are known to be ASCII without looking at them again.
-        size += len(message.text) if message.text.isascii() else len(message.text.encode(errors="replace"))
-        if isinstance(message, AssistantMessage):
-            size += len(message.sealed) + sum(len(call.arguments) + len(call.name) for call in message.calls)
-        elif isinstance(message, ToolResult):
-            size += len(message.name)
-    size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)
-    size += len(quick_json(request.schema)) if request.schema else 0
+    """The most input tokens a request can have, by its kinds of characters, and the maximum of its output tokens."""
+    size = sum([_remembered(message, _message_tokens) for message in request.messages])
+    if request.tools:
+        size += TOOLS_TOKENS + sum([_remembered(tool, _tool_tokens) for tool in request.tools])
+    if request.schema:
+        size += _text_tokens(quick_json(request.schema).decode())
     longest = facts_of(ModelName.read(request.model).name).max_output or DEFAULT_OUTPUT_TOKENS
     output = request.settings.max_tokens or min(longest, DEFAULT_OUTPUT_TOKENS)
-    return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=output)
+    return TokenCount(input=int(size) + 1, output=output)
 
 
-class _PaidCall:
-    """A request as it is sent, and its reply once it has arrived."""
+def _remembered(value: T, tokens: Callable[[T], float]) -> float:
+    """The tokens of a message or tool, counted once: a conversation grows, but its earlier messages stay the same."""
+    known = vars(value)
+    if _TOKENS not in known:
+        known[_TOKENS] = tokens(value)
+    return known[_TOKENS]
 
-    __slots__ = ("reply", "request")
-    reply: Reply
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+def _message_tokens(message: Message) -> float:
+    size = _text_tokens(message.text)
+    if isinstance(message, AssistantMessage):
+        size += _text_tokens(message.sealed)
+        size += sum(_text_tokens(call.arguments + call.name) for call in message.calls)
+    return size + _text_tokens(message.name) if isinstance(message, ToolResult) else size
+
+
+def _tool_tokens(tool: ToolSpec) -> float:
+    return _text_tokens(tool.description + tool.parameters_json)
+
+
+def _text_tokens(text: str) -> float:
+    """The most tokens of a text.
+
+    English words have at least `BYTES_PER_TOKEN` bytes per token. Digits and punctuation may be tokens of their own,
+    and other scripts have a token for every two bytes at the most.
+    """
+    whole = text.encode(errors="replace")
+    rest = whole.translate(None, _WORDS)
+    plain = len(rest) if text.isascii() else len(rest.translate(None, _HIGH))
+    return (len(whole) - len(rest)) / BYTES_PER_TOKEN + plain + (len(rest) - plain) / 2
+
+
+_TOKENS = "_tokens"
+_HIGH = bytes(range(128, 256))
 
 
 class BudgetedModel:
-    """Books every reply, stored or new, and refuses calls that the budget has no room for.
+    """Answers from the journal for free, and pays for everything else from a budget."""
 
-    It wraps the journal, so that a replay exceeds the budget at the same call as the recorded run.
-    """
-
-    def __init__(
-        self, inner: Model, prices: PriceList, budget: Budget, kept: "JournalReadingModel | None" = None
-    ) -> None:
-        """`kept` knows which replies are stored."""
+    def __init__(self, inner: Model, prices: PriceList, budget: Budget, journal: "Journal | None" = None) -> None:
         self._inner = inner
-        self._kept = kept
+        self._journal = journal
         self._prices = prices
         self._budget = budget
+        if journal is not None:
+            budget.use(journal.ledger)
 
     async def complete(self, request: Request) -> Reply:
         """The reply, or `BudgetExceeded` before anything is sent."""
-        request_key(request)  # Remembered by the copy that is paid for, and by the one that the caller has.
-        with self._paying(request, await self._reserve(request)) as call:
-            call.reply = await self._inner.complete(call.request)
-        reply = call.reply
-        return reply if reply.cap is None or self._kept is None else await self._uncut(request, reply, self._kept)
+        reply = await self._one(request)
+        if reply.cap is None or self._journal is None:
+            return reply
+        return await self._uncut(request, reply, self._journal)
 
-    async def _uncut(self, request: Request, reply: Reply, kept: "JournalReadingModel") -> Reply:
+    async def _one(self, request: Request) -> Reply:
+        if self._journal is None:
+            return await self._paid(request)
+        new = False
+
+        async def pay() -> Reply:
+            nonlocal new
+            new = True
+            return await self._paid(request)
+
+        journal, key, run = self._journal, request_key(request), self._budget.run
+        try:
+            reply = await journal.reply(request, pay, run)
+        except BudgetExceeded as error:
+            await journal.database.aside(journal.keep_refusal, key, run, str(error))
+            raise
+        except NotInJournal:
+            if why := await journal.database.aside(journal.refusal, key, run):
+                raise BudgetExceeded(why) from None
+            raise
+        if not new:
+            self._budget.book("reused", cost_of(replace(reply, reused=False)))
+        return reply
+
+    async def _uncut(self, request: Request, reply: Reply, journal: "Journal") -> Reply:
         """Ask again, now that there is more money, for a reply that a budget had cut off.
 
         Each run uses its own slot for this, so that a replay of one run never reads what another run with a larger
@@ -354,74 +349,80 @@ class BudgetedModel:
         cut_off: tuple[Reply, ...] = ()
         while reply.cap is not None:
             again = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {self._budget.run}")
-            stored = await kept.has(again)
-            if not stored and kept.mode == "replay":
+            stored = await journal.has(again)
+            if not stored and journal.mode == "replay":
+                break
+            if not stored and not await self._pays_for_more(again, reply.cap):
                 break
             try:
-                reservation = await self._reserve(again)
+                longer = await self._one(again)
             except BudgetExceeded:
-                if stored:
-                    raise
-                break
-            if not stored and self._longest(again, reservation) <= reply.cap:
-                reservation.settle(Cost())
                 break
             cut_off += (reply,)
-            with self._paying(again, reservation) as call:
-                call.reply = await self._inner.complete(call.request)
-            reply = replace(call.reply, key=request_key(again))
+            reply = replace(longer, key=request_key(again))
         return replace(reply, cut_off=cut_off) if cut_off else reply
 
+    async def _pays_for_more(self, request: Request, cap: int) -> bool:
+        """Whether there is money for a longer reply than the one that was cut off."""
+        try:
+            reservation = await self._reserve(request)
+        except BudgetExceeded:
+            return False
+        longest = request.settings.max_tokens or facts_of(ModelName.read(request.model).name).max_output or inf
+        longest = reservation.grant.output if reservation.grant.limited else longest
+        await reservation.end()
+        return longest > cap
+
     async def _reserve(self, request: Request) -> Reservation:
-        """Reserve money for a request. Stored replies need none, except in a replay, which pays like the first run."""
-        price = self._prices.of(request.model)
-        if price is None and self._budget.limited:
-            hint = "choose a model whose price is known, state its price, or set no budget"
-            raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
         tokens = estimate_tokens(request)
         factor = tier_factor(request.model, request.settings.tier)
+        price = self._prices.of(request.model)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
-        has = self._kept.has if self._kept is not None and self._kept.mode == "live" else None
-        return await self._budget.reserve(estimate, None if has is None else lambda: has(request))
+        return await self._budget.reserve(request, estimate)
 
-    def _longest(self, request: Request, reservation: Reservation) -> float:
-        """Maximum output tokens of a request."""
-        if self._budget.limited:
-            return reservation.output
-        return request.settings.max_tokens or facts_of(ModelName.read(request.model).name).max_output or inf
-
-    @contextmanager
-    def _paying(self, request: Request, reservation: Reservation) -> Generator["_PaidCall"]:
-        """Send a request inside this block after money was reserved; its cost is booked at the end."""
-        cap, estimate = request.cap, reservation.estimate
-        if self._budget.limited:
-            cap = reservation.output if cap is None else min(cap, reservation.output)
-        call = _PaidCall(request.paid_from(reservation, cap))
+    async def _paid(self, request: Request) -> Reply:
+        """Reserve, send and settle."""
+        reservation = await self._reserve(request)
         try:
-            yield call
-        except BaseException as error:
-            # Out of time or cut off on the way: the provider may have finished its work.
-            lost = isinstance(error, ReplyLost | ReplyTooLong | asyncio.CancelledError) or isinstance(
-                error.__cause__, ReplyLost
-            )
-            reservation.settle(None if lost else Cost())
+            while True:
+                cap = reservation.grant.output if reservation.grant.limited else None
+                try:
+                    paid = request.paid_from(reservation, cap)
+                    reply = charged_reply(await self._inner.complete(paid), paid, self._prices)
+                    break
+                except ReservationReleased:
+                    # This process was away for so long that others took it for dead: it needs money again.
+                    await reservation.renew()
+        except asyncio.CancelledError:
+            # Cut off on the way: the provider may have finished its work.
+            reservation.end_later(lost=True)
             raise
-        reply = call.reply
-        cost = sum((self._cost(call.request, one) for one in reply.cut_off), self._cost(call.request, reply))
-        counted = reply.finish != "length" and not reply.tokens.estimated
-        if self._budget.limited and estimate.price is not None and counted:
-            self._budget.learn(_reading_share(estimate.price, estimate, reply), reply.tokens.output)
-        reservation.settle(cost)
+        except BaseException as error:
+            lost = isinstance(error, ReplyLost | ReplyTooLong) or isinstance(error.__cause__, ReplyLost)
+            reservation.end_later(lost=lost)
+            raise
+        estimate = reservation.estimate
+        if estimate.price is not None and reply.finish != "length" and not reply.tokens.estimated:
+            share = _reading_share(estimate.price, estimate, reply)
+            self._budget.ledger.learn(request.model, share, reply.tokens.output)
+        await reservation.end(billed=reply.charged or 0.0)
+        self._budget.ledger.call_ended()
+        self._budget.book("billed", cost_of(reply))
+        return reply
 
-    def _cost(self, request: Request, reply: Reply) -> Cost:
-        dollars = self._prices.charged(request, reply)
-        return Cost(
-            calls=1,
-            input_tokens=reply.tokens.input,
-            output_tokens=reply.tokens.output,
-            dollars=dollars or 0.0,
-            unpriced=int(dollars is None),
-        )
+
+def cost_of(reply: Reply) -> Cost:
+    """The cost of a reply: billed, or reused if another run paid for it."""
+    dollars = reply.charged or 0.0
+    return Cost(
+        calls=1,
+        input_tokens=reply.tokens.input,
+        output_tokens=reply.tokens.output,
+        dollars=0.0 if reply.reused else dollars,
+        reused=dollars if reply.reused else 0.0,
+        unpriced=int(reply.charged is None),
+        uncounted=int(reply.tokens.estimated),
+    )
 
 
 def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> float:
@@ -429,81 +430,3 @@ def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> f
     estimated = estimate.dollars(0)
     read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * estimate.factor
     return read / estimated if estimated else 1.0
-
-
-# The budget of a run that many processes work at: each draws a little at a time, all together never more than it.
-
-DRAW_SHARE = 0.02
-"""Share of the whole budget that a process draws at once, so that not every call queries the database."""
-_READ_ALLOWANCES = "SELECT owner, dollars FROM allowance WHERE run = ?"
-_SET_ALLOWANCE = """
-INSERT INTO allowance VALUES (?, ?, ?) ON CONFLICT (run, owner) DO UPDATE SET dollars = excluded.dollars"""
-_NOBODY = 0
-"""Owner id for amounts used by processes that have ended."""
-
-
-class SharedBudget(Budget):
-    """A budget shared by several processes: each draws a part in advance and draws more when that is used up.
-
-    When a process was killed, what it had drawn and not used becomes free when the next process opens the budget. In a
-    database shared by several machines this cannot be known, because a process that seems dead may return: there, the
-    money stays drawn.
-    """
-
-    def __init__(
-        self, name: str, journal: "Journal", run: str, *, dollars: float, within: Budget | None = None
-    ) -> None:
-        super().__init__(name, dollars=0.0, within=within, run=run)
-        self._journal = journal
-        self._owner = journal.database.life.id
-        self._whole = dollars
-        if not journal.database.shared:
-            self._together(self._settle_gone)
-
-    def _together(self, work: Callable[[Statements], T]) -> T:
-        return self._journal.database.together(work, alone=f"budget/{self.run}")
-
-    def _settle_gone(self, statements: Statements) -> None:
-        drawn = dict[int, float](statements.read(_READ_ALLOWANCES, (self.run,)))
-        if gone := self._journal.database.life.gone(drawn.keys() - {_NOBODY}):
-            most = sum(drawn[owner] for owner in gone) + drawn.get(_NOBODY, 0.0)
-            used = min(most, self._journal.used_by_gone(self.run))
-            statements.write(_SET_ALLOWANCE, (self.run, _NOBODY, used))
-            for owner in gone:
-                statements.write("DELETE FROM allowance WHERE run = ? AND owner = ?", (self.run, owner))
-
-    def _room(self, wanted: float) -> float:
-        short = wanted - super()._room(wanted)
-        if short > 0:
-            self.dollars = (self.dollars or 0.0) + self._draw(max(short, DRAW_SHARE * self._whole))
-        return super()._room(wanted)
-
-    def _make_room(self) -> None:
-        spare = super()._room(0.0)
-        kept = DRAW_SHARE * self._whole if self._under_way else 0.0
-        if spare > 2 * kept:
-            self.dollars = (self.dollars or 0.0) + self._draw(kept - spare)
-
-    def _busy_elsewhere(self) -> bool:
-        return self._journal.unsettled(self.run).reserved > 0
-
-    def give_back(self) -> None:
-        """Return what was drawn and not spent."""
-        used = self.spent.dollars + self.at_risk.dollars
-        if self.dollars:
-            self._draw(used - self.dollars)
-            self.dollars = used
-
-    def _draw(self, wanted: float) -> float:
-        def draw(statements: Statements) -> float:
-            drawn = dict[int, float](statements.read(_READ_ALLOWANCES, (self.run,)))
-            got = min(wanted, max(0.0, self._whole - sum(drawn.values())))
-            statements.write(_SET_ALLOWANCE, (self.run, self._owner, drawn.get(self._owner, 0.0) + got))
-            return got
-
-        return self._together(draw)
-
-    def _shortage(self, wanted: float) -> str:
-        drawn = sum(dollars for _, dollars in self._journal.database.read(_READ_ALLOWANCES, (self.run,)))
-        others = drawn - (self.dollars or 0.0)
-        return self._shortage_text(self._whole, wanted, by_others=others)

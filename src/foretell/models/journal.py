@@ -10,16 +10,18 @@ import json
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
+from foretell.models.canonical import canonical_json, content_key, pack_reply, request_key, unpack_reply
 from foretell.models.database import is_database_url, open_database
-from foretell.models.database.interface import Database, SqlRow
+from foretell.models.database.interface import Database, SqlRow, Statements
+from foretell.models.ledger import ACCOUNTS_OF_RUNS, LEDGER_TABLES, Ledger, charged_reply
 from foretell.models.model import (
+    LosableReservation,
     Model,
     NotInJournal,
     Reply,
@@ -27,6 +29,7 @@ from foretell.models.model import (
     ReplyTooLong,
     Request,
     RequestInFlight,
+    ReservationReleased,
     TokenCount,
 )
 from foretell.models.prices import PriceList
@@ -75,15 +78,16 @@ JOURNAL_TABLES = (
     INSERT INTO allowance SELECT run, 0, dollars FROM drawn;
     DROP TABLE drawn;
     """,
+    # The ledger, which says for every run and what is around it what was billed and what may have been.
+    LEDGER_TABLES + ACCOUNTS_OF_RUNS,
 )
 """Migrations of the journal's tables. Existing entries never change."""
 CHECK_SLOT = "check of the model"
 """The slot of requests that probe a model."""
 _NOBODY = 0
 _INTEND = """
-INSERT INTO sent (key, sends, owner, run, dollars) VALUES (?, 1, ?, ?, ?)
-ON CONFLICT (key) DO UPDATE
-SET sends = sent.sends + 1, owner = excluded.owner, run = excluded.run, dollars = excluded.dollars
+INSERT INTO sent (key, sends, owner, run) VALUES (?, 1, ?, ?)
+ON CONFLICT (key) DO UPDATE SET sends = sent.sends + 1, owner = excluded.owner, run = excluded.run
 WHERE sent.owner IS NULL OR sent.owner = ?"""
 _ENTRY = "kept.key, kind, model, slot, input, output, cached, kept.dollars, answer, checksum"
 _FIND = f"SELECT {_ENTRY} FROM kept WHERE key = ?"
@@ -98,11 +102,12 @@ WHERE NOT EXISTS (SELECT 1 FROM sent WHERE key = ? AND owner IS NOT NULL AND own
 _COST_BY_MODEL = """
 SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
+
 _UNCERTAIN = """
-SELECT run, dollars, unsure, owner FROM (
-    SELECT sent.run, sent.dollars, sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END AS unsure,
+SELECT unsure, owner FROM (
+    SELECT sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END AS unsure,
         CASE WHEN kept.key IS NULL THEN owner END AS owner
-    FROM sent LEFT JOIN kept ON kept.key = sent.key {where}
+    FROM sent LEFT JOIN kept ON kept.key = sent.key
 ) AS found WHERE unsure > 0"""
 
 
@@ -144,8 +149,10 @@ class JournalRequest(NamedTuple):
     slot: str = ""
     run: str = ""
     """Id of the run that pays."""
-    dollars: float | None = None
-    """The most one attempt can cost."""
+    reservation: LosableReservation | None = None
+    """The money for it."""
+    batch: bool = False
+    """Whether it is sent later, in a batch."""
 
     def __str__(self) -> str:
         """For error messages: never includes the request's text, which may be long."""
@@ -153,30 +160,11 @@ class JournalRequest(NamedTuple):
 
 
 class JournalEntry(NamedTuple):
-    """A stored answer: the bytes and, for a model, their cost."""
+    """An answer: the bytes and, for a model, their cost."""
 
     body: bytes
     tokens: TokenCount = TokenCount()
     dollars: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnsettledCalls:
-    """Calls without a known price: those in flight, and those with a lost reply that may have been billed."""
-
-    reserved: float = 0.0
-    """The most that calls in flight can cost, in all processes."""
-    at_risk: float = 0.0
-    """The most that lost calls may have cost."""
-    lost: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunMoney:
-    """What a run has cost and may still cost, in dollars."""
-
-    spent: float = 0.0
-    open: UnsettledCalls = UnsettledCalls()
 
 
 class Recording:
@@ -251,6 +239,8 @@ class Journal:
         self._db = open_database(path, "journal", durable=durable and mode == "live")
         self.path = self._db.place
         self._open()
+        self.ledger = Ledger(self._db)
+        """What the requests cost."""
 
     def _open(self) -> None:
         try:
@@ -273,16 +263,20 @@ class Journal:
 
     def find(self, key: str) -> bytes | None:
         """The stored answer, if there is one."""
+        entry = self._entry(key)
+        return None if entry is None else entry[8]
+
+    def _entry(self, key: str) -> SqlRow | None:
         rows = self._db.read(_FIND, (bytes.fromhex(key),))
         return self._checked(rows[0]) if rows else None
 
-    def _checked(self, row: SqlRow) -> bytes:
-        """The answer of an entry after verifying its checksum."""
+    def _checked(self, row: SqlRow) -> SqlRow:
+        """An entry after verifying its checksum."""
         if fault := entry_fault(row):
             name = " ".join(str(part) for part in (*row[1:3], f"({bytes(row[0]).hex()[:12]})") if part)
             hint = "foretell doctor --repair sets it aside; it is then asked, and paid, again"
             raise DamagedReply(f"the stored answer {name} is not used: {fault}", path=self.path, hint=hint)
-        return row[8]
+        return row
 
     def intend(self, asked: JournalRequest) -> bool:
         """Record that a request is about to be sent. If nothing more is recorded, it counts as possibly paid.
@@ -290,23 +284,45 @@ class Journal:
         Returns False if another process is sending it: then it must not be sent.
         """
         key, me = bytes.fromhex(asked.key), self._db.life.id
-        return bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, _NOBODY))) or self._take_over(
-            asked, key, me
-        )
+        ours = self._db.write(_INTEND, (key, me, asked.run or None, _NOBODY)) or self._take_over(asked, key, me)
+        money = self._reservation(asked)
+        if ours and money is not None and not asked.batch and not self.ledger.sending(money.grant.call):
+            self.withdraw(asked)
+            raise ReservationReleased(f"the money for {asked} was released")
+        return bool(ours)
+
+    def _reservation(self, asked: JournalRequest) -> LosableReservation | None:
+        """The reservation of a request, if it is in the ledger of this journal."""
+        money = asked.reservation
+        return money if money is not None and money.ledger is self.ledger else None
+
+    def posting(self, keys: Sequence[str]) -> None:
+        """Record that a batch of these requests is about to be submitted."""
+        self.ledger.sending_batch(keys)
 
     def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
         """Whether we may send a request that another process had started."""
         ((owner, stored, *_),) = self._db.read(_LOOK, (key,))
         if stored is not None or owner is None or self._held(asked, owner, by_us=1):
             return False
-        return owner == me or bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, owner)))
+        return owner == me or bool(self._db.write(_INTEND, (key, me, asked.run or None, owner)))
 
     def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
         """Store an answer and return what is stored: the first answer, if another process was quicker."""
         tokens, dollars = answer.tokens, None if answer.dollars is None else float(answer.dollars)
         row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
         row = (*row, tokens.input, tokens.output, tokens.cached, dollars, answer.body)
-        added = self._db.write(_STORE, (*row, entry_checksum(row), row[0], self._db.life.id))
+        money = self._reservation(asked)
+
+        def store(statements: Statements) -> int:
+            if money is not None:
+                self.ledger.bill_in(statements, money.grant, dollars or 0.0)
+            return statements.write(_STORE, (*row, entry_checksum(row), row[0], self._db.life.id))
+
+        # Billed and stored together; without money, a statement is a transaction of its own.
+        added = store(self._db) if money is None else self._db.joined(store)
+        if money is not None:
+            money.ended_with_reply()
         stored = answer.body if added else self.find(asked.key)
         if stored is None:
             raise RequestInFlight(f"another process took over {asked}")
@@ -314,11 +330,15 @@ class Journal:
 
     def give_up(self, asked: JournalRequest, *, billed: bool) -> None:
         """The attempt ended without an answer. If it was certainly not billed, it no longer counts as possibly paid."""
-        key, me = bytes.fromhex(asked.key), self._db.life.id
+        key, me, money = bytes.fromhex(asked.key), self._db.life.id, self._reservation(asked)
+        if money is not None:
+            (self.ledger.lose if billed else self.ledger.waiting)(money.grant)
         self._db.write(_GIVE_UP, (0 if billed else 1, key, me))
 
     def withdraw(self, asked: JournalRequest) -> None:
         """Record that nothing was sent after all."""
+        if (money := self._reservation(asked)) is not None:
+            self.ledger.waiting(money.grant)
         self._db.write(_WITHDRAW, (bytes.fromhex(asked.key), self._db.life.id))
 
     def sets_out(self, key: str) -> None:
@@ -342,7 +362,7 @@ class Journal:
                 recording.answer = JournalEntry(body=await produce())
             return recording.stored
 
-        return await self.share(asked, record, read=bytes)
+        return await self.share(asked, record, read=lambda entry: bytes(entry[8]))
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for JSON values. They are returned as parsed JSON the first time as well."""
@@ -353,9 +373,9 @@ class Journal:
         return json.loads(await self.once(key, kind, written))
 
     async def share(
-        self, asked: JournalRequest, produce: Callable[[], Awaitable[T]], *, read: Callable[[bytes], T]
+        self, asked: JournalRequest, produce: Callable[[], Awaitable[T]], *, read: Callable[[SqlRow], T]
     ) -> T:
-        """The stored answer as parsed by `read`, that of an identical request in flight, or the result of `produce`."""
+        """The stored entry as parsed by `read`, that of an identical request in flight, or the result of `produce`."""
         flight = (asyncio.get_running_loop(), asked.key)
         while (stored := await self._found(asked, flight)) is None:
             ahead = self._flying.get(flight)
@@ -381,10 +401,32 @@ class Journal:
                 return ahead.result()
         return read(stored)
 
-    async def _found(self, asked: JournalRequest, flight: _InFlight) -> bytes | None:
-        """The stored answer. If another process is asking for it, wait for its answer or until it gives up or dies."""
+    async def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], run: str = "") -> Reply:
+        """The stored reply, or the one that `ask` brings. `run` is the run that wants it."""
+        asked = journal_request(request)
+
+        def read(entry: SqlRow) -> Reply:
+            other = bool(run) and self.payer(asked.key) != run
+            return replace(unpack_reply(entry[8]), charged=entry[7], reused=other)
+
+        return await self.share(asked, ask, read=read)
+
+    def keep_refusal(self, key: str, run: str, why: str) -> None:
+        """Record that a run had no money for a request, so that a replay of the run ends in the same way."""
+        self.keep(JournalRequest(key=_refusal_key(key, run), kind="refusal"), JournalEntry(body=why.encode()))
+
+    def refusal(self, key: str, run: str) -> str:
+        """Why a run had no money for a request; empty if that is not recorded."""
+        return (self.find(_refusal_key(key, run)) or b"").decode()
+
+    async def has(self, request: Request) -> bool:
+        """Whether the reply is stored."""
+        return await self._db.aside(self.find, request_key(request)) is not None
+
+    async def _found(self, asked: JournalRequest, flight: _InFlight) -> SqlRow | None:
+        """The stored entry. If another process is asking for it, wait for its answer or until it gives up or dies."""
         if self.mode == "replay":
-            return await self._db.aside(self.find, asked.key)
+            return await self._db.aside(self._entry, asked.key)
         pause = _FIRST_POLL
         while True:
             stored, held = await self._db.aside(self._look, asked)
@@ -393,8 +435,8 @@ class Journal:
             await asyncio.sleep(pause)
             pause = min(_LONGEST_POLL, 1.5 * pause)
 
-    def _look(self, asked: JournalRequest) -> tuple[bytes | None, bool]:
-        """The stored answer, and whether some process is asking for it."""
+    def _look(self, asked: JournalRequest) -> tuple[SqlRow | None, bool]:
+        """The stored entry, and whether some process is asking for it."""
         key = (bytes.fromhex(asked.key),)
         # Most are new, and that is known at half the price of reading what there is.
         rows = self._db.read(_LOOK, key) if self._db.read(_SENT, key) else ()
@@ -427,59 +469,15 @@ class Journal:
 
     def maybe_paid(self) -> int:
         """Attempts with unknown outcome (crashed, timed out, cut off), without those in flight."""
-        return sum(calls.lost for calls in self._unsettled(self._db.read(_UNCERTAIN.format(where=""))).values())
-
-    def unsettled(self, run: str) -> UnsettledCalls:
-        """What a run's calls may have cost beyond its stored replies, in all processes."""
-        rows = self._db.read(_UNCERTAIN.format(where="WHERE sent.run = ?"), (run,))
-        return self._unsettled(rows).get(run, UnsettledCalls())
-
-    def paid(self, run: str) -> float:
-        """Dollars that a run paid for stored replies, even if it was killed before it could report them."""
-        query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
-        return float(self._db.read(query, (run,))[0][0])
-
-    def money(self, run: str) -> RunMoney:
-        """What a run has paid, and its calls without a known price."""
-        return RunMoney(spent=self.paid(run), open=self.unsettled(run))
-
-    def used_by_gone(self, run: str) -> float:
-        """Dollars that ended processes paid for a run, and what their lost replies may have cost."""
-        query = """
-            SELECT sent.owner, sum(kept.dollars) FROM sent JOIN kept ON kept.key = sent.key
-            WHERE sent.run = ? GROUP BY sent.owner"""
-        paid = {owner: float(dollars or 0.0) for owner, dollars in self._db.read(query, (run,))}
-        living = paid.keys() - self._db.life.gone(paid.keys() - {None}) - {None}
-        return sum(dollars for owner, dollars in paid.items() if owner not in living) + self.unsettled(run).at_risk
+        rows = self._db.read(_UNCERTAIN)
+        owners = {owner for _, owner in rows if owner is not None}
+        alive = owners - self._db.life.gone(owners) if owners else owners
+        return sum(unsure - (owner in alive) for unsure, owner in rows)
 
     def payer(self, key: str) -> str:
         """The run that last sent a request; empty if there is none."""
         rows = self._db.read("SELECT run FROM sent WHERE key = ?", (bytes.fromhex(key),))
         return str(rows[0][0] or "") if rows else ""
-
-    def paid_for_checks(self) -> dict[str, float]:
-        """Dollars spent on probing models, by run."""
-        query = """
-            SELECT sent.run, sum(kept.dollars) FROM kept JOIN sent ON kept.key = sent.key
-            WHERE kept.slot = ? AND sent.run IS NOT NULL GROUP BY sent.run"""
-        return {run: float(dollars or 0.0) for run, dollars in self._db.read(query, (CHECK_SLOT,))}
-
-    def unsettled_by_run(self) -> dict[str, UnsettledCalls]:
-        """Unsettled calls by run, for every run that has some."""
-        return self._unsettled(self._db.read(_UNCERTAIN.format(where="WHERE sent.run IS NOT NULL")))
-
-    def _unsettled(self, rows: Sequence[SqlRow]) -> dict[str, UnsettledCalls]:
-        owners = {owner for _, _, _, owner in rows if owner is not None}
-        alive = owners - self._db.life.gone(owners) if owners else owners
-        found: dict[str, UnsettledCalls] = {}
-        for run, dollars, unsure, owner in rows:
-            under_way, before, each = owner in alive, found.get(run or "", UnsettledCalls()), dollars or 0.0
-            found[run or ""] = UnsettledCalls(
-                reserved=before.reserved + under_way * each,
-                at_risk=before.at_risk + (unsure - under_way) * each,
-                lost=before.lost + unsure - under_way,
-            )
-        return found
 
     def sends(self) -> int:
         """Number of requests sent, answered or not."""
@@ -497,16 +495,20 @@ class Journal:
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
 
 
+def _refusal_key(key: str, run: str) -> str:
+    return content_key(["refusal", run, key])
+
+
 def journal_request(request: Request) -> JournalRequest:
     """The journal's identification of a request, with the run that pays."""
-    for payer in request.reservations:
-        if payer.run:
-            return JournalRequest(request_key(request), "model", request.model, request.slot, payer.run, payer.dollars)
-    return JournalRequest(request_key(request), "model", request.model, request.slot)
+    asked = JournalRequest(request_key(request), "model", request.model, request.slot)
+    for reservation in request.reservations:
+        return asked._replace(run=reservation.run, reservation=reservation, batch=request.settings.tier == "batch")
+    return asked
 
 
 class JournalReadingModel:
-    """Answers from the journal if possible, without waiting for a turn. Identical requests in flight are sent once."""
+    """Answers from the journal if possible. Identical requests in flight are sent once."""
 
     def __init__(self, inner: Model, journal: Journal) -> None:
         self._inner = inner
@@ -514,25 +516,7 @@ class JournalReadingModel:
 
     async def complete(self, request: Request) -> Reply:
         """The stored reply, or a new one."""
-        asked = journal_request(request)
-
-        def read(stored: bytes) -> Reply:
-            if self._journal.mode == "live":
-                paid_by = self._journal.payer(asked.key)
-                for reservation in request.reservations:
-                    reservation.found(paid_by)
-            return unpack_reply(stored)
-
-        return await self._journal.share(asked, lambda: self._inner.complete(request), read=read)
-
-    @property
-    def mode(self) -> JournalMode:
-        """Whether new requests are sent."""
-        return self._journal.mode
-
-    async def has(self, request: Request) -> bool:
-        """Whether the reply is stored."""
-        return await self._journal.database.aside(self._journal.find, request_key(request)) is not None
+        return await self._journal.reply(request, lambda: self._inner.complete(request))
 
 
 class JournalWritingModel:
@@ -551,6 +535,8 @@ class JournalWritingModel:
                 reply = await self._wire.complete(request)
             if reply.finish == "length" and request.cap is not None and request.cap != request.settings.max_tokens:
                 reply = replace(reply, cap=request.cap)
-            dollars = self._prices.charged(request, reply)
-            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
-        return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)
+            reply = charged_reply(reply, request, self._prices)
+            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=reply.charged)
+        if recording.stored is recording.answer.body:
+            return reply
+        return replace(unpack_reply(recording.stored), charged=reply.charged)

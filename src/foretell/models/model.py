@@ -12,6 +12,7 @@ from foretell.questions.quick_init import quick_init
 
 if TYPE_CHECKING:
     from foretell.models.journal import Journal
+    from foretell.models.ledger import Grant, Ledger
     from foretell.models.names import ModelName
     from foretell.models.prices import TokenPrice
 
@@ -108,18 +109,23 @@ class ModelSettings:
 class LosableReservation(Protocol):
     """Money reserved for a call."""
 
+    ended: bool
+    """Whether the ledger knows how the call ended."""
+    grant: "Grant"
+    """What the ledger has reserved: the most one attempt can cost."""
+
     @property
     def run(self) -> str:
         """Id of the run that pays; empty if there is none."""
         ...
 
     @property
-    def dollars(self) -> float:
-        """The amount reserved: the most one attempt can cost."""
+    def ledger(self) -> "Ledger":
+        """The ledger that holds it."""
         ...
 
-    def found(self, paid_by: str) -> None:
-        """The reply is stored: a run paid for it earlier."""
+    def ended_with_reply(self) -> None:
+        """The journal has billed the call together with its reply."""
         ...
 
     async def lose(self) -> int:
@@ -217,6 +223,10 @@ class Reply:
     """Its journal key, if not that of the original request."""
     cut_off: tuple["Reply", ...] = field(default=(), compare=False)
     """Earlier replies to the same request that a smaller budget cut off. They were paid for too."""
+    charged: float | None = field(default=None, compare=False)
+    """What the ledger charged for it, now or when it was stored; None if its price is not known."""
+    reused: bool = field(default=False, compare=False)
+    """Whether it came from the journal and another run had paid for it."""
 
     def as_message(self) -> AssistantMessage:
         """The turn to append to the conversation."""
@@ -286,6 +296,10 @@ class ReplyLost(ModelBusy):
 
 class NotInJournal(InputError):
     """A replay asks for something that the recorded run never asked."""
+
+
+class ReservationReleased(Exception):
+    """The money for a request was released while this process was away: nothing may be sent for it."""
 
 
 class RequestInFlight(Exception):

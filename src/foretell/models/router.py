@@ -43,7 +43,7 @@ def open_provider(
 class ModelRouter:
     """One model for all names: checks the journal, finds the provider, waits for a turn and sends.
 
-    From the outside in: journal lookup, limits, journal entry, wire. `within` adds a budget. Use it as an async context
+    From the outside in: journal lookup, budget (with `within`), limits, journal entry, wire. Use it as an async context
     manager, so that connections are closed.
     """
 
@@ -67,9 +67,8 @@ class ModelRouter:
         self._wires: dict[str, ProviderClient] = {}
         self._places: dict[str, Model] = {}
         self._by_name: dict[str, Model] = {}
-        dispatch = _Dispatch(self._model)
-        self._kept = JournalReadingModel(dispatch, journal) if journal else None
-        self._front: Model = self._kept or dispatch
+        self._dispatch = _Dispatch(self._model)
+        self._front: Model = JournalReadingModel(self._dispatch, journal) if journal else self._dispatch
 
     async def __aenter__(self) -> "ModelRouter":
         """Nothing is opened yet."""
@@ -106,8 +105,8 @@ class ModelRouter:
         return facts(name.name)
 
     def within(self, budget: Budget) -> Model:
-        """The same router with a budget around it."""
-        return BudgetedModel(self, self.prices, budget, self._kept)
+        """The same router, paying from a budget for what is not in the journal."""
+        return BudgetedModel(self._dispatch, self.prices, budget, self._journal)
 
     def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
         """The stored reply or a new one."""

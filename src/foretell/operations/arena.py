@@ -19,7 +19,8 @@ from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, Co
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
 from foretell.models.database.interface import SqlRow
-from foretell.models.journal import Journal, RunMoney
+from foretell.models.journal import Journal
+from foretell.models.ledger import Money
 from foretell.operations.requests.tournaments import (
     ArenaCollectRequest,
     ArenaContextRequest,
@@ -39,7 +40,7 @@ from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import AnswerCell
 from foretell.runs.outcomes import past_of, rates_of
 from foretell.runs.runner import WatchProgress, asks_models, check_options, open_answers
-from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced
+from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced, run_budget
 from foretell.runs.services import open_markets, open_services
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
@@ -108,7 +109,9 @@ class SearchedContexts:
         summaries: dict[str, Any] = {}
         assert self.engine is not None
         if runtime is not None:
-            budget = Budget("context", dollars=spec.budget.question, within=runtime.budget)
+            limit, run = spec.budget.question, runtime.spec.id
+            account = "" if limit is None else f"{run}/{question.id} {question.due.isoformat()}"
+            budget = Budget("context", dollars=limit, within=runtime.budget, id=account)
             router = runtime.router
             summaries |= {"models": runtime.models, "model": router.within(budget), "prices": router.prices}
         settings = ContextBuildSettings(queries=spec.queries, per_query=spec.per_query, compared=spec.compared)
@@ -168,8 +171,8 @@ ALL_PARTS = ArenaParts(markets=True, contexts=True, forecasts=True)
 @asynccontextmanager
 async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -> AsyncGenerator[LiveArena]:
     """Open an arena; errors in its file or missing keys are raised now."""
-    # The budget of an entry holds for all processes and for the whole time.
-    settings = replace(settings, shared_budget=True)
+    budget = Budget("arena", dollars=spec.budget, within=settings.budget, id=spec.account)
+    settings = replace(settings, budget=budget)
     clock = clock_of(settings)
     async with AsyncExitStack() as stack:
         store = RunStore(settings.store)
@@ -184,20 +187,21 @@ async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -
             concurrency=opening.concurrency,
             watch=opening.watch,
             money=_money_reader(settings),
+            spending=lambda: budget.money,
         )
         arena = await _with_parts(bare, settings, opening, stack)
         await store.aside(arena.open)
         yield arena
 
 
-def _money_reader(settings: Settings) -> Callable[[str], RunMoney]:
-    """Reads from the journal what a run has cost."""
+def _money_reader(settings: Settings) -> Callable[[str], Money]:
+    """Reads from the ledger what an account has cost."""
 
-    def read(run: str) -> RunMoney:
+    def read(account: str) -> Money:
         if settings.database is None and not Path(settings.journal).is_file():
-            return RunMoney()
+            return Money()
         with closing(Journal(settings.journal)) as journal:
-            return journal.money(run)
+            return journal.ledger.money(account)
 
     return read
 
@@ -214,6 +218,9 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         check_entries(arena.spec, settings.budget)
     journal = Journal(settings.journal)
     stack.callback(journal.close)
+    # Workers know the budget of the whole arena by the accounts around that of an entry.
+    for run in arena.spec.runs.values():
+        run_budget(run, journal, settings).open()
     if opening.contexts:
         builder = await stack.enter_async_context(open_context_builder(arena.spec, settings, journal))
         arena = replace(arena, builder=builder)

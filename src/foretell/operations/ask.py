@@ -23,6 +23,7 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
+from foretell.models.ledger import Money
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.trees import TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
@@ -120,8 +121,8 @@ class AskResult(Result):
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
     """What a reader should know before relying on the number: failed trials, nothing researched, …"""
-    at_risk: float = 0.0
-    """Dollars that lost replies may have cost, beside what is known to be spent."""
+    paid: Money | None = None
+    """What asking cost; None for an answer that was stored before."""
     basis: Basis = "model"
     """What the answer is based on."""
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
@@ -157,9 +158,9 @@ class AskResult(Result):
         return self.forecast.usage
 
     @property
-    def cost(self) -> float:
-        """Dollars."""
-        return self.forecast.usage.dollars
+    def money(self) -> Money:
+        """What was billed for it now, and what its other replies cost when they came."""
+        return answer_money(self.usage, self.paid)
 
     @property
     def quantiles(self) -> Mapping[str, float] | None:
@@ -208,7 +209,7 @@ class AskResult(Result):
             "ranges": {target: list(ends) for target, ends in self.ranges.items()},
             "matches": [one.as_row() for one in self.matches],
             "reading": None if self.reading is None else self.reading.as_row(),
-            "at_risk": round(self.at_risk, 9),
+            **self.money.to_dict(),
             "warnings": list(self.cautions),
             "notes": list(self.notes),
         }
@@ -233,8 +234,7 @@ class AskResult(Result):
         for one in self.similar:
             line = one.text.splitlines()[0][:90]
             console.print(Text(f"  {'yes' if one.outcome else 'no':3}  {one.known_on}  {line}"))
-        risk = f", ${self.at_risk:.4f} at risk" if self.at_risk else ""
-        steps = f"{cost_text(self.usage)}{risk}. Every step: foretell show {self.run} {self.question.id}"
+        steps = f"{cost_text(self.usage, self.money)}. Every step: foretell show {self.run} {self.question.id}"
         console.print(Text(CHOOSE_MODEL if self.run is None else steps, style="dim"))
 
     def _range(self, target: Target | None) -> str:
@@ -270,11 +270,18 @@ def match_line(match: MarketMatch) -> str:
     return "\n        ".join((first, text, match.url))
 
 
-def cost_text(usage: Cost) -> str:
+def answer_money(usage: Cost, paid: Money | None) -> Money:
+    """The money of an answer: what was billed for it now, and what its other replies cost when they came."""
+    if paid is None:
+        return Money(reused=usage.worth)
+    return replace(paid, reused=max(0.0, round(usage.worth - paid.billed, 9)))
+
+
+def cost_text(usage: Cost, money: Money) -> str:
     """The cost of an answer in one line."""
-    unknown = f" and {usage.unpriced} calls of unknown price" if usage.unpriced else ""
-    tokens = usage.input_tokens + usage.output_tokens
-    return f"{usage.calls} model calls, {tokens:,} tokens, ${usage.dollars:.4f} spent{unknown}"
+    unpriced = f" and {usage.unpriced} calls of unknown price" if usage.unpriced else ""
+    counted = f"; {usage.uncounted} without a credible token count are charged at the most" if usage.uncounted else ""
+    return f"{usage.calls} model calls, {usage.tokens:,} tokens, {money}{unpriced}{counted}"
 
 
 def typed_question(request: AskRequest | TreeRequest) -> Question:
@@ -433,8 +440,7 @@ async def answer_question(
     done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
-    notes = (f"finding out how its model can be asked cost ${done.checks:.4f} more",) if done.checks else ()
-    return replace(answer, at_risk=done.at_risk, notes=(*answer.notes, *notes, *done.unread))
+    return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread))
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:

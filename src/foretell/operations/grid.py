@@ -1,7 +1,7 @@
 """Experiments as files: estimate the cost of a grid, carry out its runs, and show the effect of each factor."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -14,7 +14,8 @@ from rich.console import Console
 
 from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
-from foretell.models.journal import Journal, RunMoney
+from foretell.models.journal import Journal
+from foretell.models.ledger import Money
 from foretell.operations.requests.runs import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
@@ -37,8 +38,9 @@ from foretell.runs.runner import (
     has_panel,
     prepare_run,
 )
-from foretell.runs.runtime import paid_before
+from foretell.runs.runtime import run_budget
 from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import StoredScores
 from foretell.studies.inputs import load_study
@@ -56,7 +58,8 @@ class PlannedRun:
     factors: Mapping[str, str]
     cells: int
     done: int
-    spent: float
+    money: Money
+    """What it has cost so far."""
     per_cell: float | None
     """Dollars; None if no price is known."""
     basis: str
@@ -87,9 +90,20 @@ class GridResult(Result):
         return 3 if any(one.failed or one.degraded or one.stopped for one in self.ended.values()) else 0
 
     @cached_property
+    def money(self) -> Money:
+        """What it cost this time."""
+        return sum((one.money for one in self.ended.values()), Money())
+
+    @cached_property
     def expected(self) -> float:
         """The cost of all open cells, as far as prices are known."""
         return sum(one.dollars or 0.0 for one in self.planned)
+
+    @property
+    def most(self) -> float | None:
+        """The most that can still be billed; None without a budget."""
+        used = sum(one.money.used for one in self.planned)
+        return None if self.budget is None else max(0.0, round(self.budget - used, 9))
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per run, with its factors."""
@@ -100,7 +114,7 @@ class GridResult(Result):
                 **one.factors,
                 "cells": one.cells,
                 "done": one.done,
-                "dollars_spent": round(one.spent, 9),
+                **one.money.to_dict(),
                 "dollars_to_come": None if one.dollars is None else round(one.dollars, 9),
                 "basis": one.basis,
             }
@@ -114,7 +128,9 @@ class GridResult(Result):
             "name": self.name,
             "runs": self.rows(),
             "dollars_to_come": round(self.expected, 9),
+            **self.money.to_dict(),
             "budget": self.budget,
+            "most": self.most,
             "study": None if self.study is None else self.study.to_dict(),
             "notes": list(self.notes),
         }
@@ -139,7 +155,7 @@ class GridResult(Result):
             TextColumn(head="levels", shrink=24): lambda one: one.name,
             TextColumn(head="cells", right=True): lambda one: f"{one.cells:,}",
             TextColumn(head="done", right=True): lambda one: f"{one.done:,}",
-            TextColumn(head="$ spent", right=True, drop=1): lambda one: f"{one.spent:.2f}",
+            TextColumn(head="$ billed", right=True, drop=1): lambda one: f"{one.money.billed:.2f}",
             TextColumn(head="$ to come", right=True): lambda one: "?" if one.dollars is None else f"{one.dollars:.2f}",
             TextColumn(head="basis"): lambda one: one.basis,
         }
@@ -153,7 +169,7 @@ class GridResult(Result):
         unknown = sum(one.dollars is None for one in self.planned)
         told = f"{len(self.planned)} runs, {cells:,} cells open, about ${self.expected:.2f} to come"
         told += f" and {unknown} runs whose price nobody knows" if unknown else ""
-        return f"{told}; " + (f"never more than ${self.budget:.2f}" if self.budget is not None else "no budget is set")
+        return f"{told}; " + (f"at most ${self.most:.2f}" if self.most is not None else "no budget is set")
 
 
 async def run_grid(
@@ -184,9 +200,10 @@ async def run_grid(
     tell(result.summary)
     within = settings
     if budget is not None:
-        # Earlier costs of these runs count: the budget is for the whole experiment, not for one start.
-        left = max(0.0, budget - _booked(settings, [one.run for one in planned]))
-        within = replace(settings, budget=Budget("grid", dollars=left, within=settings.budget))
+        # What these runs have cost so far counts: the budget is for the whole experiment, not for one start.
+        around = Budget("grid", dollars=budget, within=settings.budget, id=f"grid {grid.name}")
+        within = replace(settings, budget=around)
+        _open_accounts(within, [one.spec for one in prepared.values()])
     ended: dict[str, RunProgress] = {}
     complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
     for number, run in enumerate(runs, 1):
@@ -203,11 +220,11 @@ async def run_grid(
     return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
 
 
-def _booked(settings: Settings, runs: Sequence[str]) -> float:
-    """Dollars that earlier starts paid, or may have paid."""
-    with closing(RunStore(settings.store)) as store, closing(Journal(settings.journal)) as journal:
-        paid = sum(paid_before(journal, run, store.spent_on_answered(run)).dollars for run in runs)
-        return paid + sum(journal.unsettled(run).at_risk for run in runs)
+def _open_accounts(settings: Settings, runs: Iterable[RunSpec]) -> None:
+    """Put the accounts of the runs into that of their grid, where every process that works on them finds it."""
+    with closing(Journal(settings.journal)) as journal:
+        for spec in runs:
+            run_budget(spec, journal, settings).open()
 
 
 def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
@@ -258,7 +275,7 @@ def plan_grid(
                     factors=run.factors,
                     cells=len(one.questions) * one.spec.trials,
                     done=done,
-                    spent=money[one.spec.id].spent,
+                    money=money[one.spec.id],
                     per_cell=cost.dollars,
                     basis=cost.basis,
                 )
@@ -288,7 +305,7 @@ class GridCell:
     done: int
     bi: Mapping[str, float] | None
     """Brier index with low and high; None before two questions have resolved."""
-    dollars: float
+    money: Money
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +355,7 @@ class KeptGrids(Result):
                 "done": cell.done,
                 "cells": cell.cells,
                 **{f"bi_{end}" if end != "estimate" else "bi": (cell.bi or {}).get(end) for end in ENDS},
-                "dollars": round(cell.dollars, 9),
+                **cell.money.to_dict(),
             }
             for grid in self.grids
             for cell in grid.cells
@@ -370,7 +387,7 @@ class KeptGrids(Result):
                 TextColumn(head="state"): lambda one: one.state,
                 TextColumn(head="done", right=True): lambda one: f"{one.done:,} of {one.cells:,}",
                 TextColumn(head="Brier index", right=True): _index_text,
-                TextColumn(head="$ spent", right=True): lambda one: f"{one.dollars:.2f}",
+                TextColumn(head="$ billed", right=True): lambda one: f"{one.money.billed:.2f}",
                 TextColumn(head="run", drop=1): lambda one: one.run,
             }
             show_table(console, grid.cells, columns)
@@ -419,7 +436,7 @@ def _cell(
     row: RunRow | None,
     score: Mapping[str, Any],
     asked: Mapping[str, int],
-    money: Mapping[str, RunMoney],
+    money: Mapping[str, Money],
 ) -> GridCell:
     questions = asked.get(cell["run"], 0)
     return GridCell(
@@ -430,7 +447,7 @@ def _cell(
         cells=0 if row is None else questions * cells_each(row.spec),
         done=0 if row is None else row.done,
         bi=score.get("bi"),
-        dollars=0.0 if row is None else money[row.id].spent,
+        money=Money() if row is None else money[row.id],
     )
 
 

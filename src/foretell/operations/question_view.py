@@ -46,7 +46,9 @@ def cost_of_events(events: Iterable[TraceEvent]) -> Cost:
         calls=len(calls),
         input_tokens=sum(call.input_tokens for call in calls),
         output_tokens=sum(call.output_tokens for call in calls),
-        dollars=sum(call.dollars or 0.0 for call in calls),
+        dollars=sum(call.dollars or 0.0 for call in calls if not call.reused),
+        reused=sum(call.dollars or 0.0 for call in calls if call.reused),
+        uncounted=sum(call.uncounted for call in calls),
         unpriced=sum(call.dollars is None for call in calls),
     )
 
@@ -132,12 +134,12 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
     """One event. Which fields are filled depends on its kind. Live streams use the same number."""
     view = dict.fromkeys(("title", "text", "url", "published"), "")
     view |= {"id": number, "step": None, "arguments": {}, "sources": (), "p": {}, "failed": False}
-    view |= {"dollars": None, "replayed": False}
+    view |= {"dollars": None, "reused": False}
     match event:
         case kinds.ModelCalled():
             text = f"{event.model}: {event.input_tokens:,} tokens read, {event.output_tokens:,} written"
             view |= {"kind": "model", "title": event.role, "text": text}
-            view |= {"dollars": event.dollars, "replayed": event.replayed}
+            view |= {"dollars": event.dollars, "reused": event.reused}
         case kinds.ToolUsed():
             given = {name: str(value) for name, value in event.arguments.items() if name != "updated_belief"}
             view |= {"kind": "tool", "step": event.step, "title": event.tool, "text": event.result}

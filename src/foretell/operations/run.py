@@ -18,7 +18,8 @@ from rich.text import Text
 from foretell.data.corpus import Corpus
 from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
-from foretell.models.journal import Journal, RunMoney
+from foretell.models.journal import Journal
+from foretell.models.ledger import Money
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests.data import BacktestRequest
@@ -31,7 +32,7 @@ from foretell.operations.requests.runs import (
     StoredRunRequest,
 )
 from foretell.operations.result import Result
-from foretell.operations.runs import failures_by_reason, money_of, money_text, run_to_dict
+from foretell.operations.runs import failures_by_reason, money_of, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import parse_yaml, to_json
 from foretell.questions.errors import InputError
@@ -113,10 +114,7 @@ class RunResult(Result):
             "degraded": done.degraded,
             "stopped": done.stopped or None,
             "done_before": done.skipped,
-            # Calls end in any order, which changes the last bits of the sum.
-            "dollars": round(done.dollars, 9),
-            "reserved": round(done.reserved, 9),
-            "at_risk": round(done.at_risk, 9),
+            **done.money.to_dict(),
             "calls": done.calls,
             "tables": [str(path) for path in self.tables],
             "warnings": list(self.cautions),
@@ -127,7 +125,7 @@ class RunResult(Result):
         done = self.progress
         counts = f"{done.done} cells, {done.failed} failed, {done.skipped} were done before"
         counts += f", {done.degraded} degraded by a failure" if done.degraded else ""
-        head = f"run {self.run}: {counts}, {done.money(4)} in {done.calls} calls"
+        head = f"run {self.run}: {counts}, {done.money} in {done.calls} calls"
         head += f"\nStopped early: {done.stopped}" if done.stopped else ""
         written = [f"Wrote {path}" for path in self.tables]
         return "\n".join([head, *written, f"Answers and scores: foretell show {self.run}"])
@@ -405,7 +403,7 @@ class ShowResult(Result):
     """The answers of a run, or one question with every step to its answer."""
 
     run: RunRow
-    money: RunMoney
+    money: Money
     answers: tuple[Forecast | Failure, ...]
     total: int
     """Total number of answers."""
@@ -516,7 +514,7 @@ class ShowResult(Result):
         row = run_to_dict(self.run, self.money)
         counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['degraded']} degraded"
         counts += f", {row['quarantined']} quarantined" if row["quarantined"] else ""
-        lines = [*map(question_lines, scores.answers[: self.limit]), "", f"{counts}: {money_text(row)}"]
+        lines = [*map(question_lines, scores.answers[: self.limit]), "", f"{counts}: {self.money}"]
         if (index := scores.index) is not None:
             beside = {"price": scores.metric("bi", CROWD), "base rate": scores.metric("bi", BASE_RATE)}
             others = "".join(f", {name} {one.estimate:.1f}" for name, one in beside.items() if one is not None)
@@ -575,7 +573,7 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
                 f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --as-of for the newest"
             )
         money = money_of(store, settings, [id])[id]
-        made = how_made(store, row, money.spent)
+        made = how_made(store, row, money.billed)
     return ShowResult(
         run=row,
         money=money,
@@ -655,11 +653,11 @@ def replay_into(folder: Path, prepared: PreparedRun, row: RunRow, settings: Sett
 
 
 def _without_seconds(answer: str) -> str:
-    """An answer without its duration and the last bits of its cost, which vary between runs."""
+    """An answer without its duration, who paid, and the last bits of its cost, which vary between runs."""
     data = json.loads(answer)
     usage = data.get("usage", {})
     usage.pop("seconds", None)
-    usage["dollars"] = round(usage.get("dollars", 0.0), 9)
+    usage["dollars"] = round(usage.get("dollars", 0.0) + usage.pop("reused", 0.0), 9)
     return json.dumps(data, sort_keys=True)
 
 

@@ -5,7 +5,7 @@ import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -16,9 +16,9 @@ from rich.console import Console
 
 from foretell.data.http import SourceError
 from foretell.data.untrusted import UNSAFE
-from foretell.models.journal import Journal, RunMoney, UnsettledCalls
-from foretell.models.names import ModelName
-from foretell.models.prices import PriceList, read_price
+from foretell.models.journal import Journal
+from foretell.models.ledger import Money
+from foretell.models.prices import FREE_OF_CHARGE, PriceList, read_price
 from foretell.operations.requests.runs import (
     RunsRemoveRequest,
     RunsRenameRequest,
@@ -35,7 +35,7 @@ from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.report.numbers import bracket, plural
 from foretell.report.terminal import TextColumn, show_text, text_table
-from foretell.runs.executor import RunProgress, failure_kind
+from foretell.runs.executor import failure_kind
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.runner import asks_models
 from foretell.runs.settings import Settings, load_settings
@@ -51,7 +51,7 @@ class ListedRun:
     row: RunRow
     questions: int
     state: RunState
-    money: RunMoney
+    money: Money
     score: Mapping[str, Any]
     """The result of `RunScores.summary`."""
 
@@ -75,20 +75,24 @@ class ListedRun:
         }
 
 
-def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, RunMoney]:
-    """The cost of runs: their replies, and calls without a reply according to the journal."""
-    unsettled: dict[str, UnsettledCalls] = {}
-    checks: dict[str, float] = {}
+def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, Money]:
+    """The cost of runs: what they were billed according to the ledger, and what they reused."""
+    found: dict[str, Money] = {}
     if runs and (settings.database or Path(settings.journal).is_file()):
         with closing(Journal(settings.journal)) as journal:
-            unsettled, checks = journal.unsettled_by_run(), journal.paid_for_checks()
-    return {
-        run: RunMoney(spent=store.spent(run) + checks.get(run, 0.0), open=unsettled.get(run, UnsettledCalls()))
-        for run in runs
-    }
+            found = journal.ledger.money_of(runs)
+    return {run: money_of_run(store, run, found.get(run)) for run in runs}
 
 
-def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
+def money_of_run(store: RunStore, run: str, ledger: Money | None) -> Money:
+    """The cost of a run. A run without an account, whose journal is elsewhere, is known by its stored calls alone."""
+    reused = store.reused(run)
+    if ledger is not None:
+        return replace(ledger, reused=reused)
+    return Money(billed=round(store.worth(run) - reused, 9), reused=reused)
+
+
+def run_to_dict(row: RunRow, money: Money) -> dict[str, Any]:
     """A run in short."""
     return {
         "run": row.id,
@@ -103,15 +107,8 @@ def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
         "forecasts": row.done,
         "failed": row.failed,
         "degraded": row.degraded,
-        "dollars": round(money.spent, 9),
-        "reserved": round(money.open.reserved, 9),
-        "at_risk": round(money.open.at_risk, 9),
+        **money.to_dict(),
     }
-
-
-def money_text(row: Mapping[str, Any]) -> str:
-    """Money of a run in short: spent, reserved and at risk."""
-    return RunProgress(total=0, dollars=row["dollars"], reserved=row["reserved"], at_risk=row["at_risk"]).money(4)
 
 
 # The list.
@@ -147,9 +144,9 @@ class RunsResult(Result):
             show_text(console, f"{'no run fits' if self.every else NO_RUNS}\n")
         else:
             columns = [TextColumn(head="run", shrink=12), TextColumn(head="made on", drop=1), TextColumn(head="state")]
-            columns += [TextColumn(head=name, right=True) for name in ("Brier index", "$ spent")]
+            columns += [TextColumn(head=name, right=True) for name in ("Brier index", "$ billed")]
             cells = [
-                (r.row.name or r.row.id, r.row.created[:10], _state_text(r), _score_text(r), f"{r.money.spent:.2f}")
+                (r.row.name or r.row.id, r.row.created[:10], _state_text(r), _score_text(r), f"{r.money.billed:.2f}")
                 for r in self.stored
             ]
             head, *lines = text_table(columns, cells, console.width).splitlines()
@@ -169,7 +166,7 @@ def _what(run: ListedRun) -> str:
     body = run.to_dict()
     dataset = Path(body["questions"]).name if not body["questions"].startswith(TYPED_PREFIX) else "one question"
     extra = [f"{body[name]} {name}" for name in ("degraded", "quarantined") if body[name]]
-    extra += [f"${body[n]:.2f} {n.replace('_', ' ')}" for n in ("reserved", "at_risk") if body[n]]
+    extra += [f"${body[name]:.2f} {name}" for name in ("reused", "unknown", "reserved") if body[name]]
     extra += [f"#{tag}" for tag in run.row.tags]
     text = f"{dataset}: {body['forecaster']} {body['model']}".rstrip()
     return f"{text} ({', '.join(extra)})" if extra else text
@@ -219,7 +216,7 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
     with closing(RunStore(settings.store)) as store:
 
         def spent(runs: Sequence[str]) -> dict[str, float]:
-            return {run: money.spent for run, money in money_of(store, settings, runs).items()}
+            return {run: money.billed for run, money in money_of(store, settings, runs).items()}
 
         found, archived = chosen_runs(store, request, spent)
         end = None if request.limit is None else request.offset + request.limit
@@ -382,8 +379,8 @@ def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) ->
             row = find_run_row(store, start)
             if store.state(row, asked.get(row.id, 0)) == "running":
                 raise InputError(f"run {row.name or row.id} is running", hint="stop it first")
-            answers, spent = row.done + row.failed, money_of(store, settings, [row.id])[row.id].spent
-            found.append({"run": row.id, "name": row.name, "answers": answers, "dollars": spent})
+            answers, money = row.done + row.failed, money_of(store, settings, [row.id])[row.id]
+            found.append({"run": row.id, "name": row.name, "answers": answers, **money.to_dict()})
         if request.yes:
             for run in found:
                 store.remove(run["run"])
@@ -616,14 +613,14 @@ def measured_costs(store: RunStore) -> CellCosts:
             if len(timed) < MEASURED_ANSWERS:
                 some = islice(store.answers(row.id), MEASURED_ANSWERS)
                 timed += [one.usage for one in some if isinstance(one, Forecast)]
-            sums[likeness(row.spec)] = (dollars + store.spent(row.id), cells + row.done + row.failed, timed)
+            sums[likeness(row.spec)] = (dollars + store.worth(row.id), cells + row.done + row.failed, timed)
     return {
         like: CellCost(
             dollars=dollars / cells,
             seconds=sum(one.seconds for one in timed) / max(len(timed), 1),
             basis="measured",
             cells=cells,
-            answers=tuple(one.dollars for one in timed),
+            answers=tuple(one.worth for one in timed),
         )
         for like, (dollars, cells, timed) in sums.items()
     }
@@ -644,11 +641,11 @@ def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellC
     model = spec.models.get("agent", "")
     calls = _calls(spec) * (targets if spec.forecaster in ("tree", "thoughts") else 1.0)
     seconds = CALL_SECONDS * calls
-    if ModelName.read(model).free:
-        return CellCost(dollars=0.0, seconds=seconds, basis="free model")
     price = PriceList({name: read_price(written) for name, written in spec.prices.items()}).of(model)
     if price is None:
         return CellCost(dollars=None, seconds=seconds, basis="unknown")
+    if price == FREE_OF_CHARGE:
+        return CellCost(dollars=0.0, seconds=seconds, basis="free model")
     dollars = calls * (READ * price.input + WRITTEN * price.output) / 1e6
     return CellCost(dollars=dollars, seconds=seconds, basis="rough")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from foretell.forecasters.base_rates.past import Past
+from foretell.models.budget import Budget
 from foretell.models.database.liveness import SessionLiveness
 from foretell.models.journal import Journal
 from foretell.plugins import PAIR, variables_in_words
@@ -17,6 +18,7 @@ from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower, drop_ce
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.outcomes import RunOutcomes, StoredRates, rates_of
 from foretell.runs.runner import PreparedRun, WatchProgress, begin_run, check_options, has_panel, open_answers
+from foretell.runs.runtime import run_budget
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunRow, RunStore, find_run
@@ -72,7 +74,7 @@ def settings_for(settings: Settings, row: RunRow) -> Settings:
         raise InputError(f"run {row.id} was started with a key for {missing[0]}", hint=hint)
     extra = {key for name in OFFERED_CELLS if name not in row.services for one in KEYS[name] for key in one.split(PAIR)}
     keys = {name: value for name, value in settings.keys.items() if name not in extra}
-    return replace(settings, keys=keys, shared_budget=True)
+    return replace(settings, keys=keys)
 
 
 def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrency: int) -> PrepareRun:
@@ -100,7 +102,8 @@ async def run_worker(
     settings: Settings, capacity: WorkerCapacity, signals: WorkerSignals, *, idle: float | None = None
 ) -> RunProgress:
     """Answer cells until asked to leave, or after some seconds without a cell."""
-    url = shared_url(settings)
+    url, spending = shared_url(settings), Budget("worker", within=settings.budget)
+    settings = replace(settings, budget=spending)
     with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
         prepare = run_opener(settings, store, journal, capacity.here)
         worker = await asyncio.to_thread(Worker, url, store, _life(store), prepare)
@@ -110,7 +113,7 @@ async def run_worker(
         finally:
             if resting is not None:
                 resting.cancel()
-        return worker.progress
+        return replace(worker.progress, money=spending.money)
 
 
 async def _rest_when_idle(worker: Worker, signals: WorkerSignals, seconds: float) -> None:
@@ -131,6 +134,8 @@ async def run_together(
         closing(await asyncio.to_thread(CellQueue, url)) as queue,
     ):
         await store.aside(_begin, store, prepared, settings)
+        # Workers find the budgets around the run by its account.
+        await store.aside(run_budget(prepared.spec, journal, settings).open)
         following = RunFollower(queue=queue, store=store, watch=watch, journal=journal)
         followed = asyncio.create_task(_follow(prepared, following))
         lonely = None

@@ -215,7 +215,7 @@ def _with_runs(
     for run, forecasts in runs:
         spent = [one.usage for one in forecasts]
         costs[run.name] = ForecastCost(
-            dollars=float(np.mean([one.dollars for one in spent])),
+            dollars=float(np.mean([one.worth for one in spent])),
             seconds=float(np.mean([one.seconds for one in spent])),
         )
     tables = _run_tables(settings, runs, options.outcomes)
@@ -401,8 +401,9 @@ class MachineServices:
             async with open_runtime(spec, settings, journal, **resources) as runtime:
 
                 def progress(done: int, total: int) -> None:
-                    spent = runtime.budget.spent
-                    self.watch(RunProgress(total=total, done=done, dollars=spent.dollars, calls=spent.calls))
+                    budget = runtime.budget
+                    calls = budget.billed.calls + budget.reused.calls
+                    self.watch(RunProgress(total=total, done=done, money=budget.money, calls=calls))
 
                 yield StudyModels(
                     name=spec.models["agent"],

@@ -22,6 +22,7 @@ from foretell.data.http import SourceError
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
+from foretell.models.ledger import Account, Money
 from foretell.operations.ask import stated_prices
 from foretell.operations.grid import prepared_cell_cost
 from foretell.operations.requests.setup import PracticeRequest
@@ -143,8 +144,8 @@ class VisitPlan(Result):
     """Where the price comes from: measured, rough, unknown, free model or no model."""
     seconds: float
     """Roughly how long they take."""
-    limit: float | None = None
-    """The most that may be spent on this visit."""
+    most: float | None = None
+    """The most that can be billed on this visit; None without a budget."""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -152,7 +153,7 @@ class VisitPlan(Result):
             told = f"{self.tournament}: {self.questions} questions, {self.cells} trials to make, nothing to pay"
             return f"{told}; {minutes_text(self.seconds)}" if self.seconds else told
         price = "a price nobody knows" if self.dollars is None else f"about ${self.dollars:.2f} ({self.basis})"
-        limit = "no budget is set" if self.limit is None else f"never more than ${self.limit:.2f}"
+        limit = "no budget is set" if self.most is None else f"at most ${self.most:.2f}"
         told = f"{self.tournament}: {self.questions} questions, {self.cells} trials to make, {price}; {limit}"
         return f"{told}; {minutes_text(self.seconds)}"
 
@@ -170,7 +171,7 @@ def minutes_text(seconds: float) -> str:
 
 
 def plan_of(
-    prepared: PreparedRun, settings: Settings, tournament: str, *, concurrency: int, limit: float | None
+    prepared: PreparedRun, settings: Settings, tournament: str, *, concurrency: int, most: float | None
 ) -> VisitPlan:
     """Estimate price and duration of a run from similar runs on this machine, or by a rough guess."""
     spec = prepared.spec
@@ -185,59 +186,50 @@ def plan_of(
         dollars=None if cost.dollars is None and cells else cells * (cost.dollars or 0.0),
         basis=cost.basis,
         seconds=cells * cost.seconds / max(1, min(concurrency, cells)),
-        limit=limit,
+        most=most,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentMoney:
-    """What runs cost, including killed ones."""
+    """What all visits to a tournament cost, including killed ones."""
 
-    runs: tuple[str, ...] = ()
-    spent: float = 0.0
-    """Dollars for the replies that came."""
-    at_risk: float = 0.0
-    """Dollars that lost replies may have cost."""
+    account: str
+    """The tournament's account in the ledger."""
+    total: Money
 
     @classmethod
-    def of(cls, settings: Settings, runs: Iterable[str]) -> "TournamentMoney":
-        """According to the journal."""
-        runs = tuple(runs)
+    def of(cls, settings: Settings, account: str, runs: Sequence[str]) -> "TournamentMoney":
+        """According to the ledger. `runs` are the tournament's, which may have begun before it had an account."""
         if not runs or not (settings.database or Path(settings.journal).is_file()):
-            return cls(runs=runs)
+            return cls(account=account, total=Money())
         with closing(Journal(settings.journal)) as journal:
-            money = [journal.money(run) for run in runs]
-        spent, at_risk = sum(one.spent for one in money), sum(one.open.at_risk for one in money)
-        return cls(runs=runs, spent=round(spent, 9), at_risk=round(at_risk, 9))
+            journal.ledger.open(Account(account, "tournament"))
+            journal.ledger.enclose(runs, account)
+            return cls(account=account, total=journal.ledger.money(account))
 
-    @property
-    def used(self) -> float:
-        """What counts against the budget of a tournament."""
-        return self.spent + self.at_risk
-
-    def since(self, before: "TournamentMoney") -> dict[str, float]:
-        """The fields of a result: what was spent since then and in all, and what is at risk."""
-        return {"dollars": round(self.spent - before.spent, 9), "spent": self.spent, "at_risk": self.at_risk}
+    def since(self, before: "TournamentMoney", reused: float = 0.0) -> dict[str, float]:
+        """The fields of a result: what was billed since then and in all, and what is unknown and reserved."""
+        billed = round(self.total.billed - before.total.billed, 9)
+        money = replace(self.total, billed=billed, reused=reused)
+        return money.to_dict() | {"billed_in_all": round(self.total.billed, 9)}
 
 
 def visit_money_text(result: Any) -> str:
-    """What a visit cost, for people: spent now, spent in all, and apart from it what is at risk."""
-    told = f"${result.dollars:.4f} this time, ${result.spent:.4f} in all"
-    return f"{told}, ${result.at_risk:.4f} at risk" if result.at_risk else told
+    """What a visit cost, for people: billed now and in all, and what is unknown."""
+    now = Money(billed=result.billed, reused=result.reused, unknown=result.unknown, reserved=result.reserved)
+    return f"{now}; ${result.billed_in_all:.4f} billed in all"
 
 
-def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: TournamentMoney) -> Budget | None:
-    """The budget of a visit: its own limit, within what is left for the whole tournament."""
-    limit, around = request.tournament_budget, settings.budget
-    if limit is not None:
-        left = max(0.0, limit - before.used)
-        around = Budget("tournament", dollars=left, within=around, counted=before.runs)
+def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: TournamentMoney) -> Budget:
+    """The budget of a visit: its own limit, within that of the whole tournament."""
+    around = Budget("tournament", dollars=request.tournament_budget, within=settings.budget, id=before.account)
     return around if spec.budget.run is None else Budget("visit", dollars=spec.budget.run, within=around)
 
 
-def most_spent_now(request: TournamentFields, spec: RunSpec, before: TournamentMoney) -> float | None:
-    """The most that may be spent on this visit; None without a limit."""
-    limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before.used)]
+def most_billed_now(request: TournamentFields, spec: RunSpec, before: TournamentMoney) -> float | None:
+    """The most that may be billed on this visit; None without a limit."""
+    limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before.total.used)]
     return min([*limits, *([] if spec.budget.run is None else [spec.budget.run])], default=None)
 
 
@@ -506,11 +498,13 @@ class TournamentResult(Result):
     """Every question that was forecast, with the result."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()
-    dollars: float = 0.0
-    spent: float = 0.0
-    """Total spent on the tournament."""
-    at_risk: float = 0.0
-    """What lost replies may have cost besides, on all visits."""
+    billed: float = 0.0
+    reused: float = 0.0
+    unknown: float = 0.0
+    """What lost replies may have cost, on all visits."""
+    reserved: float = 0.0
+    billed_in_all: float = 0.0
+    """Billed on all visits."""
     stopped: str | None = None
     """Why open questions were left unanswered."""
     page: Path | None = None
@@ -621,7 +615,7 @@ class TournamentVisit:
                 self.stopped = self.stopped or f"{self.platform} cannot be read; the next visit sends what is forecast"
         # Link each row to its page.
         self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
-        money = self.money(state).since(before)
+        money = self.money(state).since(before, self.done.money.reused)
         page = None if self.request.dry_run else self._noted(site, state, now, listing, money)
         return self._result(
             listing,
@@ -650,8 +644,8 @@ class TournamentVisit:
         nothing = QuestionSet(name=self.slug)
         benchmark = Benchmark(questions=nothing, history=nothing)
         prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
-        limit = most_spent_now(self.request, self.spec, before)
-        plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, limit=limit)
+        most = most_billed_now(self.request, self.spec, before)
+        plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, most=most)
         return self._result(listing, **before.since(before), plan=plan)
 
     def _drop_edited(self, listing: TournamentListing, state: TournamentState) -> None:
@@ -676,13 +670,12 @@ class TournamentVisit:
 
     def money(self, state: TournamentState) -> TournamentMoney:
         """What all visits cost."""
-        return TournamentMoney.of(self.settings, state.runs)
+        return TournamentMoney.of(self.settings, f"tournament {self.folder.name}", state.runs)
 
     def _affordable(self, money: TournamentMoney) -> bool:
         limit = self.request.tournament_budget
-        if limit is not None and money.used >= limit:
-            risk = f": ${money.spent:.4f}, and ${money.at_risk:.4f} at risk" if money.at_risk else ""
-            self.stopped = f"the tournament's budget of ${limit:g} is spent{risk}"
+        if limit is not None and money.total.used >= limit:
+            self.stopped = f"the tournament's budget of ${limit:g} is used up: {money.total}"
         return not self.stopped
 
     async def forecast(
@@ -690,7 +683,7 @@ class TournamentVisit:
         spec: RunSpec,
         questions: Sequence[Question],
         state: TournamentState,
-        budget: Budget | None,
+        budget: Budget,
         cells: int,
     ) -> list[Forecast]:
         """Run the questions and put the answers into the outbox."""
@@ -816,7 +809,7 @@ class TournamentVisit:
             {
                 "at": now.isoformat(),
                 "run": self.run,
-                "dollars": money["dollars"],
+                "billed": money["billed"],
                 "rows": [asdict(row) for row in self.rows],
             }
         )
@@ -830,9 +823,10 @@ class TournamentVisit:
             rows=[TournamentRow(**row) for one in today for row in one["rows"]],
             skipped=listing.skipped,
             notes=[*self.notes, *([self.stopped] if self.stopped else [])],
-            dollars=sum(one["dollars"] for one in today),
-            spent=money["spent"],
-            at_risk=money["at_risk"],
+            # Visits of older versions called it dollars.
+            billed=sum(one["billed"] if "billed" in one else one["dollars"] for one in today),
+            billed_in_all=money["billed_in_all"],
+            unknown=money["unknown"],
             budget=self.request.tournament_budget,
             comments=self.reasons,
         )

@@ -72,7 +72,7 @@ class OwnTournament:
     state: str
     decided: int = 0
     """How many targets have resolved."""
-    dollars: float = 0.0
+    billed: float = 0.0
     runs: tuple[str, ...] = ()
     file: str = ""
 
@@ -122,7 +122,7 @@ class TournamentResults(Result):
             TextColumn(head="last visit", drop=1): lambda one: one.last[:16].replace("T", " "),
             TextColumn(head="answered", right=True): lambda one: str(one.answered),
             TextColumn(head="decided", right=True): lambda one: str(one.decided),
-            TextColumn(head="$", right=True, drop=3): lambda one: f"{one.dollars:.2f}",
+            TextColumn(head="$", right=True, drop=3): lambda one: f"{one.billed:.2f}",
             TextColumn(head="state"): lambda one: one.state,
         }
         show_table(console, self.entered, cast("Any", columns))
@@ -171,7 +171,9 @@ def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -
             continue
         try:
             body: Any = json.loads(path.read_text(encoding="utf-8"))
-            one = _round(body, settings) if platform == FORECASTBENCH else _visits(platform, name, body, settings)
+            account = f"tournament {path.parent.name}"
+            own = platform == FORECASTBENCH
+            one = _round(account, body, settings) if own else _visits(account, platform, name, body, settings)
         except (ValueError, TypeError, KeyError, AttributeError):
             one = OwnTournament(
                 platform=platform, name=name, entry="", last="", answered=0, sent=0, state=f"damaged: {path}"
@@ -181,10 +183,11 @@ def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -
     return sorted(found, key=lambda one: one.last, reverse=True)
 
 
-def _round(body: Row, settings: Settings) -> OwnTournament:
+def _round(account: str, body: Row, settings: Settings) -> OwnTournament:
     visits: list[Row] = body["visits"]
     state = "uploaded" if body["uploaded"] else "file written" if body["file"] else "begun"
     answered = visits[-1]["answered"] if visits else 0
+    money = TournamentMoney.of(settings, account, body["paid"])
     return OwnTournament(
         platform=FORECASTBENCH,
         name=body["round"],
@@ -193,16 +196,17 @@ def _round(body: Row, settings: Settings) -> OwnTournament:
         answered=answered,
         sent=answered if body["uploaded"] else 0,
         state="rehearsed" if body["rehearsal"] and body["file"] else state,
-        dollars=TournamentMoney.of(settings, body["paid"]).spent,
+        billed=money.total.billed,
         runs=tuple(body["runs"].values()),
         file=body["file"],
     )
 
 
-def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTournament:
+def _visits(account: str, platform: str, name: str, body: Row, settings: Settings) -> OwnTournament:
     visits: list[Row] = body["visits"]
     rows = {row["question"]: row for visit in visits for row in visit["rows"]}
     sent, waiting = sum(bool(row["sent"]) for row in rows.values()), len(body["outbox"])
+    money = TournamentMoney.of(settings, account, body["runs"])
     return OwnTournament(
         platform=platform,
         name=name,
@@ -211,7 +215,7 @@ def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTourn
         answered=sum(bool(row["answer"]) for row in rows.values()),
         sent=sent,
         state=f"{sent} sent" + (f", {waiting} waiting" if waiting else ""),
-        dollars=TournamentMoney.of(settings, body["runs"]).spent,
+        billed=money.total.billed,
         runs=tuple(body["runs"]),
     )
 

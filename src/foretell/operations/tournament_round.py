@@ -36,7 +36,7 @@ from foretell.operations.tournament import (
     VisitPlan,
     budget_for,
     minutes_text,
-    most_spent_now,
+    most_billed_now,
     plan_of,
     tournament_folder,
     tournament_spec,
@@ -131,10 +131,13 @@ class RoundResult(Result):
     """One row per target: the submitted number, and those of stack and agents."""
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    dollars: float = 0.0
-    spent: float = 0.0
-    at_risk: float = 0.0
-    """What lost replies may have cost besides."""
+    billed: float = 0.0
+    reused: float = 0.0
+    unknown: float = 0.0
+    """What lost replies may have cost."""
+    reserved: float = 0.0
+    billed_in_all: float = 0.0
+    """Billed on all visits."""
     plan: VisitPlan | None = None
     runs: tuple[str, ...] = ()
 
@@ -321,6 +324,8 @@ class RoundVisit:
     tell: Callable[[str], None]
     notes: list[str] = field(default_factory=list[str])
     problems: list[str] = field(default_factory=list[str])
+    reused: float = 0.0
+    """What replies that were taken from the journal cost when they came."""
 
     async def take(self) -> RoundResult:
         """Forecast, combine, check, write and upload."""
@@ -331,7 +336,7 @@ class RoundVisit:
         questions = read_pulled(cache, self.day).questions
         # Fetch the newest values for a rehearsal as well, as of the round's own day.
         benchmark = Benchmark(questions=history.only(questions), history=history, own=True)
-        agents, before = self._agents(), TournamentMoney.of(self.settings, state.paid)
+        agents, before = self._agents(), self._money(state)
         if agents is not None:
             check_run(agents, replace(self.settings, budget=budget_for(self.request, agents, self.settings, before)))
         stack = self._prepared(RunSpec(questions=self._asked(), forecaster=STACK, mode=self._mode), benchmark)
@@ -349,10 +354,13 @@ class RoundVisit:
         by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before)
         final = _together(questions, by_stack, by_agents)
         self._look_for_gaps(questions, final)
-        money = TournamentMoney.of(self.settings, state.paid).since(before)
+        money = self._money(state).since(before, self.reused)
         result = self._result(questions, by_stack, by_agents, final, **money)
         result = replace(result, runs=tuple(state.runs.values()))
         return await self._hand_in(result, list(final.values()), questions, state)
+
+    def _money(self, state: RoundState) -> TournamentMoney:
+        return TournamentMoney.of(self.settings, f"tournament {self.folder.name}", state.paid)
 
     @property
     def _mode(self) -> Any:
@@ -382,8 +390,8 @@ class RoundVisit:
         self, stack: PreparedRun, agents: PreparedRun | None, before: TournamentMoney, now: datetime
     ) -> VisitPlan:
         name, spec = f"ForecastBench {self.day}", (agents or stack).spec
-        limit = None if agents is None else most_spent_now(self.request, spec, before)
-        plan = plan_of(agents or stack, self.settings, name, concurrency=self.request.concurrency, limit=limit)
+        most = None if agents is None else most_billed_now(self.request, spec, before)
+        plan = plan_of(agents or stack, self.settings, name, concurrency=self.request.concurrency, most=most)
         left = self._seconds_left(now)
         if left is not None and plan.seconds > left:
             short = f"agents have {minutes_text(max(0.0, left))}: where time runs out the stack's answer stands"
@@ -399,7 +407,7 @@ class RoundVisit:
 
     def _refuse_unlimited(self, agents: PreparedRun | None, plan: VisitPlan) -> None:
         """Require a budget if money may be spent."""
-        if agents is None or plan.limit is not None or self.request.practice:
+        if agents is None or plan.most is not None or self.request.practice:
             return
         if all(ModelName.read(name).free for name in agents.spec.models.values()):
             return
@@ -442,6 +450,7 @@ class RoundVisit:
         try:
             done = await asyncio.wait_for(work, left if left is None else max(0.0, left))
             self.notes += [one for one in done.unread if one not in self.notes]
+            self.reused = done.money.reused
             if done.stopped:
                 self.problems.append(f"agents stopped: {done.stopped}; the stack's answers stand for the rest")
         except TimeoutError:
@@ -551,7 +560,7 @@ class RoundVisit:
         state.file, state.uploaded = file or state.file, uploaded or state.uploaded
         at = clock_of(self.settings)().isoformat(timespec="seconds")
         state.visits.append(
-            {"at": at, "answered": result.answered, "by_agents": result.by_agents, "dollars": result.dollars}
+            {"at": at, "answered": result.answered, "by_agents": result.by_agents, "billed": result.billed}
         )
         state.save()
         if self.request.summary is not None:

@@ -41,7 +41,15 @@ from foretell.forecasters.tree.tree_file import (
     write_tree,
 )
 from foretell.forecasters.tree.what_if import compare_scenarios
-from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, typed_questions, typed_run_spec
+from foretell.models.ledger import Money
+from foretell.operations.ask import (
+    UNPAID_NOTE,
+    answer_money,
+    cost_text,
+    typed_question,
+    typed_questions,
+    typed_run_spec,
+)
 from foretell.operations.requests.trees import (
     TreeCheckRequest,
     TreeExportRequest,
@@ -128,6 +136,13 @@ class TreeResult(Result):
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
+    paid: Money | None = None
+    """What growing it cost; None for a tree that was stored before."""
+
+    @property
+    def money(self) -> Money:
+        """What was billed for it now, and what its other replies cost when they came."""
+        return answer_money(self.usage, self.paid)
 
     @property
     def p(self) -> float | None:
@@ -172,6 +187,7 @@ class TreeResult(Result):
                 for one in sensitivities(self.tree)[:INPUTS_SHOWN]
             ],
             "usage": {name: getattr(self.usage, name) for name in counted},
+            **self.money.to_dict(),
             "warnings": list(self.cautions),
             "failures": list(self.failures),
             "notes": list(self.notes),
@@ -182,7 +198,7 @@ class TreeResult(Result):
         """The outline and the cost."""
         print_tree(self.tree, console)
         steps = f"Every step: foretell show {self.run} {self.forecast.question_id}"
-        show_text(console, f"{cost_text(self.usage)}. {steps}\n")
+        show_text(console, f"{cost_text(self.usage, self.money)}. {steps}\n")
 
 
 def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
@@ -222,7 +238,7 @@ async def grow(
     for notice in prepared.notices:
         tell(notice)
     output = TreeOutput(watch=watch)
-    await execute_run(prepared, settings, trees=output)
+    done = await execute_run(prepared, settings, trees=output)
     with closing(RunStore(settings.store)) as store:
         result = stored_tree(store, prepared.spec, prepared.questions[0], settings)
     write_tree(result.path, result.tree)  # Also if it was deleted since the same request was answered before.
@@ -232,7 +248,8 @@ async def grow(
         else:
             text = format_tree(TreeFile(tree=result.tree), _format_of(path), report_facts(result.path))
             write_atomically(path, text.encode())
-    return replace(result, files=(result.path, *request.out), cautions=(*result.cautions, *output.warnings))
+    files, cautions = (result.path, *request.out), (*result.cautions, *output.warnings)
+    return replace(result, files=files, cautions=cautions, paid=done.money)
 
 
 def _copy_tree(result: TreeResult, path: Path) -> None:

@@ -38,6 +38,7 @@ from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
+from foretell.models.ledger import Money
 from foretell.models.model import TokenCount
 from foretell.operations.ask import cost_text, typed_run_spec
 from foretell.operations.requests.trees import (
@@ -262,7 +263,7 @@ def _finished(
         version=done.version,
         merged=done.merged,
         failed=tuple(failed),
-        notes=(cost_text(usage),) if usage.calls else (),
+        notes=(cost_text(usage, Money(billed=usage.dollars, reused=usage.reused)),) if usage.calls else (),
     )
 
 
@@ -385,7 +386,7 @@ async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> 
             surroundings=place,
             # Another version or another trial is another estimate.
             slot=f"{work.about.slot}/{id}/grounding {work.version}.{trial}",
-            budget=LeafBudget(id),
+            budget=LeafBudget(),
         )
         found.append(await work.pool.ground(leaf, replace(context, trial=trial)))
     return found

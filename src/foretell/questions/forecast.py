@@ -103,18 +103,27 @@ class Numeric:
 class Cost:
     """The cost of a call, a forecast or a run.
 
-    >>> str(Cost(calls=1, dollars=0.5, input_tokens=10) + Cost(calls=2, dollars=0.25, unpriced=1))
-    '$0.7500 and 1 calls of unknown price, 3 calls, 10 tokens'
+    >>> str(Cost(calls=1, dollars=0.5, input_tokens=10) + Cost(calls=2, dollars=0.25, reused=0.1, unpriced=1))
+    '$0.7500 billed, $0.1000 reused and 1 calls of unknown price, 3 calls, 10 tokens'
     """
 
     dollars: float = 0.0
-    """Dollars for the calls with a known price."""
+    """Dollars billed for the calls with a known price."""
+    reused: float = 0.0
+    """What replies that another run had paid for cost when they came. They were free here."""
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
     calls: int = 0
     unpriced: int = 0
     """Calls with an unknown price: `dollars` is then a lower bound."""
+    uncounted: int = 0
+    """Replies whose tokens were not counted credibly: they are charged at the most they can have cost."""
+
+    @property
+    def worth(self) -> float:
+        """What the replies cost when they came, whoever paid for them."""
+        return self.dollars + self.reused
 
     @property
     def tokens(self) -> int:
@@ -126,17 +135,21 @@ class Cost:
         return Cost(
             # Calls end in any order, and plain sums of floats remember it.
             dollars=round(self.dollars + other.dollars, 12),
+            reused=round(self.reused + other.reused, 12),
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             seconds=self.seconds + other.seconds,
             calls=self.calls + other.calls,
             unpriced=self.unpriced + other.unpriced,
+            uncounted=self.uncounted + other.uncounted,
         )
 
     def __str__(self) -> str:
-        """For people: `$0.1200, 3 calls, 4,200 tokens`."""
-        dollars = f"${self.dollars:.4f}" + (f" and {self.unpriced} calls of unknown price" if self.unpriced else "")
-        return f"{dollars}, {self.calls} calls, {self.tokens:,} tokens"
+        """For people: `$0.1200 billed, 3 calls, 4,200 tokens`."""
+        reused = f", ${self.reused:.4f} reused" if self.reused > 5e-7 else ""
+        unpriced = f" and {self.unpriced} calls of unknown price" if self.unpriced else ""
+        counted = f" ({self.uncounted} without a credible token count, at the most)" if self.uncounted else ""
+        return f"${self.dollars:.4f} billed{reused}{unpriced}, {self.calls} calls, {self.tokens:,} tokens{counted}"
 
     @classmethod
     def side_by_side(cls, costs: Iterable["Cost"]) -> "Cost":

@@ -19,7 +19,10 @@ class ModelCalled:
     input_tokens: int = 0
     output_tokens: int = 0
     dollars: float | None = None
-    replayed: bool = False
+    reused: bool = False
+    """Whether another run had paid for it: `dollars` is then what it cost when it came."""
+    uncounted: bool = False
+    """Whether its tokens were not counted credibly, so that it is charged at the most it can have cost."""
 
 
 @quick_init

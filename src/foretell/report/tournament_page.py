@@ -57,13 +57,13 @@ class TournamentDay:
     skipped: Mapping[str, int]
     """Number of open questions that cannot be asked, by reason, at the last visit."""
     notes: Sequence[str]
-    dollars: float
-    """Dollars spent on this day."""
-    spent: float
-    """Dollars spent on the tournament so far."""
+    billed: float
+    """Dollars billed on this day."""
+    billed_in_all: float
+    """Dollars billed for the tournament so far."""
     budget: float | None
     """Budget of the tournament in dollars; None if there is none."""
-    at_risk: float = 0.0
+    unknown: float = 0.0
     """Dollars that lost replies may have cost in addition, on the tournament so far."""
     comments: bool = True
     """Whether every forecast is sent with a comment."""
@@ -85,8 +85,8 @@ class TournamentDay:
         of = f" of ${self.budget:g}" if self.budget is not None else ""
         how = "sent with their comments" if self.comments else "sent"
         counts = f"{_count(len(self.sent), 'forecast')} {how}, {len(self.failed)} failed"
-        money = f"${self.dollars:.2f} spent today, ${self.spent:.2f}{of} in all"
-        money += f", ${self.at_risk:.2f} at risk" if self.at_risk else ""
+        money = f"${self.billed:.2f} billed today, ${self.billed_in_all:.2f}{of} in all"
+        money += f", ${self.unknown:.2f} unknown" if self.unknown else ""
         return f"{counts}, in {_count(self.visits, 'visit')} as {self.account}; {money}."
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from foretell.forecasters.early_stop import PATIENCE
 from foretell.models.journal import Journal
+from foretell.models.ledger import Money
 from foretell.questions.errors import MissingExtra
 from foretell.runs.executor import HOPELESS_AFTER, RunProgress, why_hopeless
 from foretell.runs.store import CellKey, RunCell, RunStore
@@ -383,10 +384,13 @@ class RunFollower:
     store: RunStore
     watch: Callable[[RunProgress], None]
     journal: Journal | None = None
-    """Where workers record what they send: it knows what is reserved and at risk."""
+    """Where workers record what they send: its ledger knows what that costs."""
     progress: RunProgress = field(default_factory=lambda: RunProgress(total=0))
     _seen: int = -1
     _next_look: float = 0.0
+    _before: Money | None = None
+    """What the run had cost when it was first looked at."""
+    _reused: float = 0.0
     _others: tuple[int, int, int] = (0, 0, 0)
     """Forecasts, failures and degraded forecasts of the run in cells that are not followed."""
 
@@ -396,6 +400,8 @@ class RunFollower:
             return self.progress
         if self._seen < 0:
             self._seen = await self.store.aside(self.store.last_event)
+        if self._before is None and self.journal is not None:
+            self._before = await self.journal.database.aside(self.journal.ledger.money, cells[0].run)
         before = replace(self.progress)
         self._others = await self.store.aside(self._tally_of_others, cells)
         left, check = await self._enqueue(cells)
@@ -429,7 +435,7 @@ class RunFollower:
         for number, call in await self.store.aside(self.store.model_calls, run, self._seen):
             self._seen = number
             self.progress.calls += 1
-            self.progress.dollars += call.dollars or 0.0
+            self._reused += (call.dollars or 0.0) if call.reused else 0.0
         self.progress.done = before.total + found + failed
         self.progress.failed = before.failed + failed
         self.progress.degraded = before.degraded + degraded
@@ -453,7 +459,8 @@ class RunFollower:
         if self.journal is None or time.monotonic() < self._next_look:
             return
         start = time.monotonic()
-        open_calls = await self.journal.database.aside(self.journal.unsettled, run)
-        self.progress.reserved, self.progress.at_risk = open_calls.reserved, open_calls.at_risk
+        money = await self.journal.database.aside(self.journal.ledger.money, run)
+        billed = money.billed - (self._before or money).billed
+        self.progress.money = replace(money, billed=round(billed, 9), reused=self._reused)
         end = time.monotonic()
         self._next_look = end + RECHECK_SHARE * (end - start)

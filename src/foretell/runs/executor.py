@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foretell.data.untrusted import for_log
@@ -16,10 +16,11 @@ from foretell.forecasters.early_stop import EarlyStop, stopping_by
 from foretell.forecasters.forecaster import EventOrdering
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
+from foretell.models.ledger import Money
 from foretell.models.waiting import asking_for, sending_while
 from foretell.questions.clock_jump import ClockReading, jump_text
 from foretell.questions.errors import StorageError, storage_error_in
-from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.store import CellKey, RunCell, RunStore
@@ -50,14 +51,8 @@ class RunProgress:
     degraded: int = 0
     """Answered, but based on a failure."""
     skipped: int = 0
-    dollars: float = 0.0
-    """Cost of the replies received."""
-    reserved: float = 0.0
-    """Dollars reserved for calls in flight."""
-    at_risk: float = 0.0
-    """What lost replies may have cost, including those of earlier processes."""
-    checks: float = 0.0
-    """The part of the spending that went into probing models."""
+    money: Money = field(default_factory=Money)
+    """Billed and reused since it was started, and what is unknown and reserved for the run now."""
     calls: int = 0
     stopped: str = ""
     """Why the run gave up before its end."""
@@ -67,21 +62,11 @@ class RunProgress:
     """Sources of series that could not be read, and why."""
 
     def __add__(self, later: "RunProgress") -> "RunProgress":
-        """Combine two consecutive parts of a run; reserved and at-risk amounts are those of the later one."""
-        names = ("total", "done", "failed", "degraded", "skipped", "dollars", "checks", "calls")
-        sums = {name: getattr(self, name) + getattr(later, name) for name in names}
+        """Combine two consecutive parts of a run; what is unknown and reserved is that of the later one."""
+        names = ("total", "done", "failed", "degraded", "skipped", "calls")
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in names}
+        sums["money"] = replace(self.money, unknown=0.0, reserved=0.0) + later.money
         return replace(later, **sums, stopped=later.stopped or self.stopped, early=later.early or self.early)
-
-    def money(self, decimals: int = 2) -> str:
-        """What is spent, reserved and at risk, in words.
-
-        >>> RunProgress(total=1, dollars=0.5, at_risk=0.25).money()
-        '$0.50 spent, $0.25 at risk'
-        """
-        parts = {"spent": self.dollars, "reserved": self.reserved, "at risk": self.at_risk}
-        return ", ".join(
-            f"${dollars:.{decimals}f} {what}" for what, dollars in parts.items() if what == "spent" or dollars > 5e-7
-        )
 
 
 HOPELESS_AFTER = 5
@@ -152,6 +137,10 @@ class Executor:
         """Stop requests by run."""
         self.budget: Budget | None = None
         """The run's budget, for reporting."""
+        self.unknown_before = 0.0
+        """What lost replies of earlier processes may have cost."""
+        self._told = Money()
+        """What was billed and reused in the parts of the run that have ended."""
 
     async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
         """Answer and store every cell without a forecast. A failing cell never stops the others."""
@@ -160,10 +149,6 @@ class Executor:
         todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
         skipped = len(everything) - len(todo)
         progress = RunProgress(total=len(everything), done=skipped, skipped=skipped)
-        if self.budget is not None:  # What finding out how models can be asked has cost, told once.
-            progress.checks = progress.dollars = self.budget.checks.dollars
-            progress.calls = self.budget.checks.calls
-            self.budget.checks = Cost()
         self._tell(progress)
         async with self.noting(progress):
             while todo:
@@ -179,11 +164,13 @@ class Executor:
                 if todo := elsewhere:  # Another process is at them, and may die over them.
                     await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
         self._tell(progress)
+        if self.budget is not None:
+            self._told = replace(self.budget.money, unknown=0.0, reserved=0.0)
         return progress
 
     def _tell(self, progress: RunProgress) -> None:
         if self.budget is not None:
-            progress.reserved, progress.at_risk = max(0.0, self.budget.reserved), self.budget.at_risk.dollars
+            progress.money = self.budget.money - self._told + Money(unknown=self.unknown_before)
         self._watch(progress)
 
     async def _work(
@@ -279,7 +266,6 @@ class Executor:
                 self._on_event(cell.trial, event)
             if isinstance(event, ModelCalled):
                 progress.calls += 1
-                progress.dollars += event.dollars or 0.0
 
         try:
             async with self._stoppable(cell) as stop:

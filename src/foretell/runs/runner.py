@@ -40,10 +40,10 @@ from foretell.runs.runtime import (
     forecaster_name,
     forecaster_options,
     models_of_run,
-    open_budget,
     open_runtime,
     patience_of,
     refuse_unpriced,
+    run_budget,
     shown_context,
     under_rules,
     unpriced_models,
@@ -174,9 +174,8 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
         async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
-                executor.budget = stack.enter_context(
-                    open_budget(spec, journal, settings, answered=store.spent_on_answered(spec.id))
-                )
+                executor.budget = run_budget(spec, journal, settings)
+                executor.unknown_before = journal.ledger.money(spec.id).unknown
             async with (
                 SeriesOnDemand(settings) as on_demand,
                 open_answers(

@@ -1,8 +1,8 @@
 """The runtime of a run: creates the context of every trial, with models behind the journal and fenced tools."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -27,7 +27,7 @@ from foretell.forecasters.forecaster import (
 from foretell.forecasters.prompt.adapter import on_context
 from foretell.forecasters.prompt.prediction_context import PredictionContexts, QuestionOnly
 from foretell.forecasters.series.forecasters import Auto
-from foretell.models.budget import Budget, SharedBudget
+from foretell.models.budget import Budget
 from foretell.models.canonical import content_key
 from foretell.models.check import CapabilityCheck, unknown_models, with_capabilities
 from foretell.models.facts import forget_facts
@@ -41,7 +41,7 @@ from foretell.models.waiting import USUAL_SECONDS
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
@@ -200,8 +200,10 @@ class Runtime(PlainRuntime):
     trees: TreeOutput = field(default_factory=TreeOutput)
 
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
-        """The context of one trial on one question, with its own budget."""
-        budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
+        """The context of one trial on one question. The trials of a question share its budget."""
+        limit = self.spec.budget.question
+        account = "" if limit is None else f"{self.spec.id}/{question.id} {question.due.isoformat()}"
+        budget = Budget("question", dollars=limit, within=self.budget, id=account)
         return replace(
             super().context(question, trial, emit),
             models=Models(roles=self.models, model=self.router.within(budget), prices=self.router.prices),
@@ -345,11 +347,12 @@ def unpriced_models(spec: RunSpec) -> list[str]:
 
 def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
     """Refuse a dollar limit for a model with an unknown price, before anything is stored."""
-    if spec.budget.run is None and spec.budget.question is None and budget is None:
+    limited = budget is not None and budget.limited
+    if spec.budget.run is None and spec.budget.question is None and not limited:
         return
     if unpriced := unpriced_models(spec):
-        hint = f"state it (dollars per million tokens read/written): --model-price {unpriced[0]}=0.5/2"
-        hint += ", the field `model_price`"
+        hint = f"state it (dollars per million tokens read/written): --model-price {unpriced[0]}=0.5/2, or 0 if it is"
+        hint += " free, the field `model_price`"
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",
@@ -381,20 +384,20 @@ async def open_runtime(
     ):
         router.check(models.names())
         refuse_unpriced(spec, settings.budget)
-        with nullcontext(budget) if budget else open_budget(spec, journal, settings) as budget:
-            if settings.check_models and journal.mode == "live":
-                for name in unknown_models(models.names(), router.prices):
-                    await try_first(name, router, budget, settings)
-            yield Runtime(
-                spec=spec,
-                models=models,
-                router=router,
-                journal=journal,
-                services=open_services(settings, client, spec.search),
-                past=past,
-                budget=budget,
-                settings=settings,
-            )
+        budget = budget or run_budget(spec, journal, settings)
+        if settings.check_models and journal.mode == "live":
+            for name in unknown_models(models.names(), router.prices):
+                await try_first(name, router, budget, settings)
+        yield Runtime(
+            spec=spec,
+            models=models,
+            router=router,
+            journal=journal,
+            services=open_services(settings, client, spec.search),
+            past=past,
+            budget=budget,
+            settings=settings,
+        )
 
 
 FIRST_REPLY_SECONDS = 120.0
@@ -409,10 +412,7 @@ async def try_first(name: str, router: ModelRouter, budget: Budget, settings: Se
     """Probe an unknown model once, within the budget, before paying for more."""
     log.warning("%s", TRIED_FIRST.format(name))
     check = CapabilityCheck(model=router.within(budget), name=name, seconds=FIRST_REPLY_SECONDS)
-    before = budget.spent
     checks = await check.run(turns=False)
-    spent = {name: getattr(budget.spent, name) - getattr(before, name) for name in ("calls", "dollars")}
-    budget.checks += Cost(**spent)
     if check.sure:
         keep_capabilities(settings, name, check.found(router.learned(name)))
     else:
@@ -427,31 +427,6 @@ def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) 
     forget_facts()
 
 
-def paid_before(journal: Journal, run: str, answered: float = 0.0) -> Cost:
-    """What earlier processes paid for a run; `answered` is the cost of its answered cells in the store.
-
-    The journal also knows the payments for cells without an answer, but not those made before it recorded the payer.
-    """
-    return Cost(dollars=max(journal.paid(run), answered + journal.paid_for_checks().get(run, 0.0)))
-
-
-@contextmanager
-def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, answered: float = 0.0) -> Generator[Budget]:
-    """The budget of a run, in this process or shared. What earlier processes paid, or may have paid, counts.
-
-    `answered` is the cost of the cells that are not asked again.
-    """
-    if not settings.shared_budget or spec.budget.run is None:
-        budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)
-        if journal.mode == "live":
-            budget.spent += paid_before(journal, spec.id, answered)
-            before = journal.unsettled(spec.id)
-            budget.at_risk += Cost(calls=before.lost, dollars=before.at_risk)
-        yield budget
-        return
-    # What others drew counts already, and what they may have paid is a part of it.
-    budget = SharedBudget("run", journal, spec.id, dollars=spec.budget.run, within=settings.budget)
-    try:
-        yield budget
-    finally:
-        budget.give_back()
+def run_budget(spec: RunSpec, journal: Journal, settings: Settings) -> Budget:
+    """The budget of a run, shared by every process that works on it and within the one around all of them."""
+    return Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id, ledger=journal.ledger)

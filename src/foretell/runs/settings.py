@@ -53,8 +53,6 @@ class Settings:
     """Address of a PostgreSQL database with runs and journal for many machines; may contain a password."""
     limits: Mapping[str, ModelLimits] = field(default_factory=dict[str, ModelLimits], repr=False)
     """By provider: limits for all processes together."""
-    shared_budget: bool = field(default=False, repr=False)
-    """Whether several processes work on the same runs and share their budgets."""
     clock: str = field(default="", repr=False)
     """Where a simulation says what time it is, `file:PATH`; empty for this machine's clock."""
     contact: str = field(default="", repr=False)
@@ -68,7 +66,7 @@ class Settings:
     check_models: bool = field(default=False, repr=False)
     """Whether unknown models are probed with a few short requests before a run pays for them."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
-    """A budget around all runs of this process, for a server that answers for others."""
+    """The budget around all runs: of a grid, an arena, a tournament, or a server that answers for others."""
 
     def key(self, service: str) -> str:
         """The key of a service; empty if there is none."""

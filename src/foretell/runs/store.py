@@ -414,18 +414,18 @@ class RunStore:
         query = "select run, id, kind, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
         return [(row[1], stored_row("event", row, self._db.place)) for row in self._db.read(query, (run, after))]
 
-    def spent(self, run: str) -> float:
-        """The cost of a run's replies in dollars."""
-        value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
-        query = f"select coalesce(sum({value}), 0.0) from event where run = ? and kind = 'ModelCalled'"
-        return float(self._db.read(query, (run,))[0][0])
+    def worth(self, run: str) -> float:
+        """What the replies of a run cost when they came, whoever paid for them, in dollars."""
+        return self._sum_of_calls(run)
 
-    def spent_on_answered(self, run: str) -> float:
-        """The cost of the cells that have a forecast and are not asked again."""
+    def reused(self, run: str) -> float:
+        """What the replies of a run that another run had paid for cost when they came, in dollars."""
+        reused = "body::json ->> 'reused' = 'true'" if self._db.shared else "json_extract(body, '$.reused')"
+        return self._sum_of_calls(run, f"and {reused}")
+
+    def _sum_of_calls(self, run: str, only: str = "") -> float:
         value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
-        query = f"""
-            select coalesce(sum({value}), 0.0) from event join cell using (run, question, due, trial)
-            where run = ? and kind = 'ModelCalled' and forecast is not null"""
+        query = f"select coalesce(sum({value}), 0.0) from event where run = ? and kind = 'ModelCalled' {only}"
         return float(self._db.read(query, (run,))[0][0])
 
     def last_event(self) -> int:

@@ -8,7 +8,7 @@ import ast
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -190,8 +190,10 @@ class StudyModels:
 
     @property
     def cost(self) -> Cost:
-        """Cost so far; replies from the journal count at what they originally cost."""
-        return self.runtime.budget.spent
+        """Cost so far; replies from the journal are reused."""
+        budget = self.runtime.budget
+        reused = budget.reused
+        return budget.billed + replace(reused, dollars=0.0, reused=reused.dollars)
 
 
 @dataclass(frozen=True, kw_only=True)

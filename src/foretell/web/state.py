@@ -15,7 +15,8 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
-from foretell.models.journal import Journal, UnsettledCalls
+from foretell.models.journal import Journal
+from foretell.models.ledger import Money
 from foretell.operations.doctor import DoctorResult, doctor
 from foretell.operations.question_view import cost_of_events
 from foretell.operations.requests.runs import RunsRequest
@@ -100,9 +101,6 @@ class WebState:
         self._totals: dict[str, RunTotals] = {}
         self._scores: dict[str, HeldScores] = {}
         self._journal: Journal | None = None
-        self._unsettled: dict[str, tuple[float, UnsettledCalls]] = {}
-        self._checked: tuple[float, dict[str, float]] = (0.0, {})
-        """When to read again, and by run what checks of its models cost."""
         self._checkup: Future[SetupCheck] | None = None
 
     def close(self) -> None:
@@ -182,18 +180,12 @@ class WebState:
             return None
         return (run.cells - done) * passed / gained
 
-    def totals(self, run: str) -> RunTotals:
-        """Return what a run has cost so far, including checks of its models, and how its trials ended."""
-        found = self._event_totals(run)
-        checks = self._checks().get(run, 0.0)
-        return replace(found, spending=found.spending + Cost(dollars=checks)) if checks else found
-
     def dollars(self, runs: Iterable[str]) -> dict[str, float]:
-        """Return what runs have cost so far."""
-        return {run: self.totals(run).spending.dollars for run in runs}
+        """Return what runs were billed so far."""
+        return {run: money.billed for run, money in self.money_of(runs).items()}
 
-    def _event_totals(self, run: str) -> RunTotals:
-        """Sum up the events of the run's trials, reading each event only once."""
+    def totals(self, run: str) -> RunTotals:
+        """Return the calls of a run's trials and how they ended; each event is read only once."""
         with self._lock:
             newest = self.store.last_event()
             before = self._totals.get(run, RunTotals())
@@ -213,25 +205,25 @@ class WebState:
         cells = tuple((row.id, row.done, row.failed) for row in self.while_unchanged(("every run",), self.store.runs))
         return self.kept(("costs",), cells, lambda: measured_costs(self.store))
 
-    def unsettled(self, run: str) -> UnsettledCalls:
-        """Return what is reserved for calls in flight and at risk for lost ones. A long journal is read rarely."""
-        with self._lock:
-            again, seen = self._unsettled.get(run, (0.0, UnsettledCalls()))
-            journal, start = self._open_journal(), time.monotonic()
-            if journal is not None and start >= again:
-                seen, end = journal.unsettled(run), time.monotonic()
-                self._unsettled[run] = (end + LOOK_SHARE * (end - start), seen)
-            return seen
+    def money(self, run: str) -> Money:
+        """Return what a run has cost so far, and what it may still have to pay."""
+        return self.money_of([run])[run]
 
-    def _checks(self) -> dict[str, float]:
-        """Return by run the dollars spent on finding out how to call its models; read as rarely as `unsettled`."""
+    def money_of(self, runs: Iterable[str]) -> dict[str, Money]:
+        """Return what runs have cost so far: billed according to the ledger, and reused."""
+        named = list(runs)
         with self._lock:
-            again, seen = self._checked
-            journal, start = self._open_journal(), time.monotonic()
-            if journal is not None and start >= again:
-                seen, end = journal.paid_for_checks(), time.monotonic()
-                self._checked = (end + LOOK_SHARE * (end - start), seen)
-            return seen
+            journal = self._open_journal()
+        found = {} if journal is None else journal.ledger.money_of(named)
+        spending = {run: self.totals(run).spending for run in named}
+        stored = {run: Money(billed=one.dollars, reused=one.reused) for run, one in spending.items()}
+        return {run: replace(found.get(run, one), reused=one.reused) for run, one in stored.items()}
+
+    def lost_replies(self, run: str) -> int:
+        """Return how many replies of a run were lost and may have been billed."""
+        with self._lock:
+            journal = self._open_journal()
+        return 0 if journal is None else journal.ledger.lost_calls(run)
 
     def checkup(self, *, again: bool = False) -> Future[SetupCheck]:
         """Return the check of the set-up that is under way or was made before; else begin one in the background."""

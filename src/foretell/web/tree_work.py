@@ -84,7 +84,7 @@ class TreeWork:
         """Update the totals and the log with an event."""
         if isinstance(event, ModelCalled):
             self.calls += 1
-            self.dollars += (event.dollars or 0.0) if not event.replayed else 0.0
+            self.dollars += 0.0 if event.reused else event.dollars or 0.0
             self.unpriced += event.dollars is None
         elif line := _line(event):
             self.told.append(line)

@@ -291,8 +291,8 @@ def test_claims_go_to_the_grounder_that_suits_them_and_the_budget():
     ]
     assert ground(auto, TreeSetup(), claim=NUMERIC).grounding.grounder == "notebook"
     assert ground(auto, TreeSetup(), claim=HARD).grounding.grounder == "deep"
-    assert ground(auto, TreeSetup(), claim=HARD, budget=LeafBudget("P1", 0.05)).grounding.grounder == "search"
-    assert ground(auto, TreeSetup(), claim=HARD, budget=LeafBudget("P1", 0.001)).grounding.grounder == "plain"
+    assert ground(auto, TreeSetup(), claim=HARD, budget=LeafBudget(0.05)).grounding.grounder == "search"
+    assert ground(auto, TreeSetup(), claim=HARD, budget=LeafBudget(0.001)).grounding.grounder == "plain"
     assert AdaptiveGrounder(grounders={"search": made["search"]}).choice("numeric", None) == "search"
     with pytest.raises(InputError, match="grounders to choose from"):
         AdaptiveGrounder(grounders={})
@@ -312,7 +312,7 @@ def searches(request: Request) -> Reply | None:
 @pytest.mark.parametrize(("share", "rounds"), [(None, 5), (1.0, 5), (0.1, 3), (0.01, 2)])
 def test_a_budget_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
     setup = TreeSetup(model=playing(searches), prices=PRICES)
-    budget = LeafBudget("P1", share)
+    budget = LeafBudget(share)
     found = asyncio.run(SearchGrounder().ground(setup.leaf(budget=budget), budget.metered(setup.context)))
     assert found.p is not None
     assert len(setup.requests) == rounds

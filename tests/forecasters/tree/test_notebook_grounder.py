@@ -166,7 +166,7 @@ def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
 
     async def run() -> GroundingResult:
         async with KernelPool(warm=0, most=1, preload=()) as pool:
-            budget = LeafBudget("P1", 0.0)
+            budget = LeafBudget(0.0)
             return await NotebookGrounder(pool=pool).ground(setup.leaf(budget=budget), setup.context)
 
     assert asyncio.run(run()).p == 0.35

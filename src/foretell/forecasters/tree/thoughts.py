@@ -182,7 +182,7 @@ class Thinker:
                 tree_question=self.about,
                 surroundings=ClaimSurroundings(path=(self.about.claim, *(before.claim for before in line))),
                 slot=f"{self.about.slot}/{thought.id}/grounding",
-                budget=LeafBudget(thought.id, self.share),
+                budget=LeafBudget(self.share),
             )
             result = await self.pool.ground(leaf, replace(self.context, emit=self.log.job(job)))
             return replace(thought, p=result.p, grounding=result.grounding)

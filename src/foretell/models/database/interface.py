@@ -135,6 +135,13 @@ class Database(Statements, ABC):
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
         """Run `work` in one transaction. With `alone`, no other process is in a transaction of that name."""
 
+    def joined(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+        """Like `together`, but as a part of the transaction that `grouped` has open, if there is one.
+
+        It saves a savepoint. Use it for work that writes nothing before it raises.
+        """
+        return self.together(work, alone=alone)
+
     @abstractmethod
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
         """Rows one by one, for large results."""

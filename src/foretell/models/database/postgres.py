@@ -25,9 +25,9 @@ CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 CONNECT_TIMEOUT = 5
 """Seconds allowed for connecting."""
-STARTUP_TIMEOUT = 5.0
+STARTUP_TIMEOUT = 15.0
 """Seconds for a server to come up when we start."""
-STARTING_UP = ("refused", "starting up", "shutting down", "recovery")
+STARTING_UP = ("refused", "starting up", "shutting down", "recovery", "timeout expired")
 WARN_EVERY = 10.0
 """Seconds between warnings about a server that is away."""
 SCHEMA = "foretell"

@@ -274,6 +274,11 @@ class SqliteDatabase(Database):
         except sqlite3.DatabaseError as error:
             raise self._problem(error) from None
 
+    def joined(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+        """Run it within the open transaction, or in one of its own."""
+        with self._lock:
+            return work(self) if self._con.in_transaction else self.together(work, alone=alone)
+
     def _part(self, work: Callable[[Statements], T]) -> T:
         """Run `work` in a savepoint of the current transaction: all of it or nothing."""
         self._con.execute("SAVEPOINT part")

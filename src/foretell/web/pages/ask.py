@@ -69,6 +69,8 @@ class AskEstimate:
     text: str
     basis: str
     """Explanation of where the numbers come from."""
+    most: float | None = None
+    """The most that can be billed; None without a budget."""
 
 
 class EstimateQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in ESTIMATE_FIELDS))):
@@ -197,11 +199,12 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
         )
     total = cost.dollars * wish.trials
     money = f"About {dollars(total)}" if total else "Costs nothing"
-    over = wish.budget is not None and total > wish.budget
-    limit = f"; it will stop when {dollars(wish.budget)} is spent" if over else ""
-    most = cost.nine_in_ten(wish.trials)
-    basis += f": 9 in 10 cost under {dollars(most)}" if most else ""
-    return AskEstimate(dollars=total, seconds=seconds, text=f"{money}, about {duration(seconds)}{limit}", basis=basis)
+    most = min([one for one in (wish.budget, wish.question_budget) if one is not None], default=None)
+    limit = "" if not total else ", no limit is set" if most is None else f", at most {dollars(most)}"
+    high = cost.nine_in_ten(wish.trials)
+    basis += f": 9 in 10 cost under {dollars(high)}" if high else ""
+    text = f"{money}{limit}, about {duration(seconds)}"
+    return AskEstimate(dollars=total, seconds=seconds, text=text, basis=basis, most=most)
 
 
 @router.get("/api/ask/outside", tags=["ask"])

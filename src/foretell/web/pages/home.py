@@ -248,7 +248,7 @@ def _recent_run(here: WebState, run: RunRowView) -> dict[str, Any]:
         said = here.scores(row, finished=run.finished).answers[0].leading
         result = percent(said.p)
     what = "question" if run.questions == 1 else f"run, {some(run.questions, 'question')}"
-    cost = here.totals(run.id).spending.dollars
+    cost = here.money(run.id).billed
     told = {"kind": "run", "id": run.id, "name": run.called, "what": what, "run": run, "result": result}
     return {**told, "cost": cost, "at": run.created}
 

@@ -394,7 +394,8 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "under_way": here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0] if going else 0,
         "spending": totals.spending,
         # Calls whose price is not known yet, and lost ones that may have been billed.
-        "unsettled": here.unsettled(row.id),
+        "money": here.money(row.id),
+        "lost": here.lost_replies(row.id),
         "budget": (row.spec.get("budget") or {}).get("run"),
         "seconds_left": here.seconds_left(line),
         # How often trials ended in which way: submitted, at the step limit, at the budget, …

@@ -16,8 +16,9 @@ from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQues
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.text import one_line
-from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.model import BudgetExceeded, TokenCount
+from foretell.models.ledger import charged_reply
+from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCount
+from foretell.models.prices import PriceList
 from foretell.models.waiting import WorkClock
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
@@ -101,15 +102,11 @@ class LeafBudget:
     budget. The budgets of the question and the run are hard.
     """
 
-    def __init__(self, leaf: str = "", dollars: float | None = None) -> None:
+    def __init__(self, dollars: float | None = None) -> None:
         self.dollars = dollars
         """The budget in dollars; None for no limit."""
-        self._counted = Budget(f"leaf {leaf}")
-
-    @property
-    def spent(self) -> float:
-        """Dollars spent so far."""
-        return self._counted.spent.dollars
+        self.spent = 0.0
+        """What its replies cost, whoever paid for them, in dollars."""
 
     @property
     def nearly_spent(self) -> bool:
@@ -121,7 +118,23 @@ class LeafBudget:
         prices = context.models.prices
         if self.dollars is None or prices is None:
             return context
-        return context.with_model(lambda model: BudgetedModel(model, prices, self._counted))
+        return context.with_model(lambda model: _MeteredModel(model, prices, self))
+
+
+class _MeteredModel:
+    """Counts what replies cost towards the budget of a leaf."""
+
+    def __init__(self, inner: Model, prices: PriceList, budget: LeafBudget) -> None:
+        self._inner = inner
+        self._prices = prices
+        self._budget = budget
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply, counted."""
+        reply = await self._inner.complete(request)
+        for one in (*reply.cut_off, reply):
+            self._budget.spent += charged_reply(one, request, self._prices).charged or 0.0
+        return reply
 
 
 T = TypeVar("T")
@@ -276,7 +289,7 @@ class GroundingPool:
     async def _trial(self, leaf: Leaf, context: Context, trial: int) -> tuple[GroundingResult, list[TraceEvent]]:
         """Run one trial and return its result and events."""
         events, share = JobEvents(ignore_event), leaf.budget.dollars
-        budget = LeafBudget(leaf.id, None if share is None else share / self.settings.trials)
+        budget = LeafBudget(None if share is None else share / self.settings.trials)
         # The first is what a leaf examined once would be, in the journal too.
         slot = f"{leaf.slot} {trial}" if trial else leaf.slot
         own = replace(context, trial=context.trial + BETWEEN_TRIALS * trial, emit=events)

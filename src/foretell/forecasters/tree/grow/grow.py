@@ -153,7 +153,7 @@ class TreeGrowth:
             tree_question=self.about,
             surroundings=self._surroundings(id),
             slot=f"{self.about.slot}/{id}/grounding",
-            budget=LeafBudget(id, budget.dollars),
+            budget=LeafBudget(budget.dollars),
         )
         return await self.pool.ground(leaf, context)
 

@@ -1,0 +1,238 @@
+"""The ledger: accounts within accounts, shared by processes, and what ended processes leave behind."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.models import Journal, TokenPrice, content_key
+from foretell.models.canonical import pack_reply
+from foretell.models.journal import JournalEntry, JournalRequest
+from foretell.models.ledger import Account, CallEstimate, CallRequest, Grant, Ledger, Money, Shortage, batch_key
+from foretell.models.model import Reply
+
+PRICE = TokenPrice(input=0, output=1000)
+"""A tenth of a cent for every token written."""
+
+
+def asked(account: str, output: int = 100, name: str = "x", **more: bool) -> CallRequest:
+    return CallRequest(account, content_key(name), "openai:m", CallEstimate(0, output, PRICE), **more)
+
+
+def granted(answer: Grant | Shortage) -> Grant:
+    assert isinstance(answer, Grant), answer
+    return answer
+
+
+@pytest.fixture
+def ledgers(place: Path | str) -> Iterator[list[Ledger]]:
+    """Three processes with one database, as far as it can tell."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(closing(Journal(place))).ledger for _ in range(3)]
+
+
+def test_a_call_is_reserved_and_then_billed_lost_or_released(ledgers: list[Ledger]):
+    ledger, other, _ = ledgers
+    ledger.open(Account("run", "run", 1.0))
+    calls = [granted(ledger.reserve(asked("run"))) for _ in range(3)]
+    assert other.money("run") == Money(reserved=pytest.approx(0.3))
+    for call in calls:
+        assert ledger.sending(call.call)
+    ledger.bill(calls[0], 0.04)
+    ledger.lose(calls[1])
+    ledger.release(calls[2])
+    assert other.money("run") == Money(billed=0.04, unknown=0.1)
+    assert other.lost_calls() == other.lost_calls("run") == 1
+    for call in calls:  # What was heard of once is not counted again.
+        ledger.release(call) if call != calls[1] else ledger.lose(call)
+    assert other.money("run") == Money(billed=0.04, unknown=0.1)
+    ledger.bill(calls[1], 0.07)  # The reply came after all.
+    assert other.money("run") == Money(billed=pytest.approx(0.11))
+
+
+def test_the_tightest_account_refuses_in_numbers_that_add_up(ledgers: list[Ledger]):
+    ledger = ledgers[0]
+    ledger.open(Account("arena", "arena", 10.0))
+    ledger.open(Account("run", "run", 0.25, "arena"))
+    ledger.open(Account("question", "question", 5.0, "run"))
+    ledger.bill(granted(ledger.reserve(asked("question"))), 0.1)
+    ledger.lose(granted(ledger.reserve(asked("question"))))
+    for account in ("question", "run", "arena"):
+        assert ledger.money(account) == Money(billed=0.1, unknown=0.1)
+    last = granted(ledger.reserve(asked("question", output=1000)))
+    assert (last.output, last.dollars, last.limited) == (50, pytest.approx(0.05), True)
+    ledger.bill(last, 0.045)
+    refused = ledger.reserve(asked("question", output=1000))
+    told = "0.145 billed, 0.1 unknown, 0.005 left; the next call needs 0.016"
+    assert refused == Shortage("run", f"the budget of the run allows 0.25 dollars: {told}")
+
+
+def test_a_call_waits_while_others_are_open_and_takes_what_is_left(ledgers: list[Ledger]):
+    first, second, _ = ledgers
+    first.open(Account("run", "run", 0.15))
+    call = granted(first.reserve(asked("run")))
+    assert second.reserve(asked("run")) == Shortage("run")  # It may get more when the first has ended.
+    first.bill(call, 0.02)
+    assert granted(second.reserve(asked("run"))).output == 100
+    assert second.reserve(asked("run")) == Shortage("run")
+
+
+def test_the_first_in_the_queue_goes_on_when_a_call_ends():
+    ledger = Ledger.in_memory()
+    ledger.open(Account("run", "run", 0.35))
+
+    async def call(n: int) -> int:
+        grant = granted(await ledger.reserve_soon(asked("run", name=str(n))))
+        await asyncio.sleep(0.01)
+        ledger.bill(grant, 0.01)
+        ledger.call_ended()
+        return grant.output
+
+    async def main() -> list[int]:
+        return await asyncio.wait_for(asyncio.gather(*map(call, range(20))), 30)
+
+    assert asyncio.run(main()) == [100] * 20
+    assert ledger.money("run") == Money(billed=pytest.approx(0.2))
+
+
+def test_an_account_that_is_put_into_another_brings_what_it_has_used(ledgers: list[Ledger]):
+    ledger, other, _ = ledgers
+    ledger.open(Account("run", "run"))
+    ledger.bill(granted(ledger.reserve(asked("run"))), 0.1)
+    still = granted(ledger.reserve(asked("run")))
+    other.open(Account("grid", "grid", 0.25))
+    for _ in range(2):
+        other.enclose(["run", "no such run"], "grid")
+        assert ledger.money("grid") == Money(billed=0.1, reserved=0.1)
+    ledger.bill(still, 0.1)
+    assert other.money("grid") == Money(billed=pytest.approx(0.2))
+    assert granted(ledger.reserve(asked("run"))).output == 50
+
+
+def test_a_limit_that_is_raised_holds_for_everybody(ledgers: list[Ledger]):
+    first, second, _ = ledgers
+    first.open(Account("run", "run", 0.01))
+    assert isinstance(second.reserve(asked("run")), Shortage)
+    first.open(Account("run", "run", 1.0))
+    assert granted(second.reserve(asked("run"))).output == 100
+
+
+def test_a_limit_needs_a_price(ledgers: list[Ledger]):
+    ledger = ledgers[0]
+    ledger.open(Account("free", "run"))
+    ledger.open(Account("limited", "run", 1.0))
+    unknown = asked("limited")._replace(estimate=CallEstimate(10, 10))
+    assert ledger.reserve(unknown) == Shortage("limited", unpriced=True)
+    assert granted(ledger.reserve(unknown._replace(account="free"))).dollars == 0.0
+
+
+# What a killed process leaves behind.
+
+KILLED = """
+import os, sys
+from foretell.models import Journal, TokenPrice, content_key
+from foretell.models.ledger import Account, CallEstimate, CallRequest
+ledger = Journal(sys.argv[1]).ledger
+ledger.open(Account("run", "run", 1.0))
+for name in ("reserved", "sent", "gathered", "submitted"):
+    estimate = CallEstimate(0, 100, TokenPrice(input=0, output=1000))
+    grant = ledger.reserve(CallRequest("run", content_key(name), "openai:m", estimate))
+    if name == "sent":
+        ledger.sending(grant.call)
+    elif name == "submitted":
+        ledger.sending_batch([content_key(name)])
+print("ready", flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_was_never_sent_is_released_and_what_was_sent_is_unknown(place: Path | str):
+    with closing(Journal(place)) as journal:
+        ledger = journal.ledger
+        child = subprocess.run([sys.executable, "-c", KILLED, str(place)], check=False, capture_output=True, timeout=60)
+        assert b"ready" in child.stdout, child.stderr.decode()
+        key = content_key("submitted")
+        journal.keep(JournalRequest(key=batch_key(key), kind="batch"), JournalEntry(body=b"batch_1"))
+        while (money := ledger.money("run")).reserved > 0.11:  # A server waits before it believes that a process ended.
+            assert money.unknown == 0.0
+        assert money == Money(unknown=0.1, reserved=0.1)
+        # The provider holds the batch: who asks for it goes on with the same reservation, and is billed once.
+        again = granted(ledger.reserve(asked("run", name="submitted", batch=True)))
+        assert ledger.money("run") == money
+        ledger.bill(again, 0.02)
+        assert ledger.money("run") == Money(billed=0.02, unknown=0.1)
+        assert granted(ledger.reserve(asked("run", output=880))).output == 880
+
+
+def test_a_process_that_was_taken_for_dead_sends_nothing(ledgers: list[Ledger]):
+    ledger = ledgers[0]
+    ledger.open(Account("run", "run", 1.0))
+    call = granted(ledger.reserve(asked("run")))
+    ledger.release(call)  # As another process does that takes this one for dead.
+    assert not ledger.sending(call.call)
+
+
+class Reserved:
+    """Money for a request, as far as the journal needs to know it."""
+
+    run = "run"
+
+    def __init__(self, ledger: Ledger, grant: Grant) -> None:
+        self.ledger, self.grant, self.ended = ledger, grant, False
+
+    def ended_with_reply(self) -> None:
+        self.ended = True
+
+    async def lose(self) -> int:
+        raise AssertionError
+
+    async def reprice(self, factor: float) -> int:
+        raise AssertionError
+
+
+def test_a_reply_is_stored_and_billed_together(place: Path | str):
+    with closing(Journal(place)) as journal:
+        journal.ledger.open(Account("run", "run", 1.0))
+        money = Reserved(journal.ledger, granted(journal.ledger.reserve(asked("run"))))
+        request = JournalRequest(content_key("x"), "model", "openai:m", run="run", reservation=money)
+        assert journal.intend(request)
+        journal.keep(request, JournalEntry(body=pack_reply(Reply(text="yes")), dollars=0.03))
+        assert money.ended
+        assert journal.ledger.money("run") == Money(billed=0.03)
+
+
+ENDS = ("bill", "lose", "release")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 400), st.floats(0, 1), st.sampled_from(["bill", "lose", "release"])), max_size=60
+    ),
+    st.floats(0.01, 3),
+)
+def test_never_over_a_limit_and_no_nanodollar_is_lost(calls: list[tuple[int, float, str]], limit: float):
+    ledger = Ledger.in_memory()
+    ledger.open(Account("run", "run", limit))
+    ledger.open(Account("question", "question", limit / 2, "run"))
+    billed = unknown = 0.0
+    for n, (output, share, how) in enumerate(calls):
+        answer = ledger.reserve(asked(("run", "question")[n % 2], output))
+        if isinstance(answer, Shortage):
+            continue
+        if how == "bill":
+            ledger.bill(answer, share * answer.dollars)
+            billed += share * answer.dollars
+        else:
+            getattr(ledger, how)(answer)
+            unknown += answer.dollars * (how == "lose")
+    found = ledger.money("run")
+    assert found.used <= limit + 1e-9
+    assert found == Money(billed=pytest.approx(billed, abs=1e-6), unknown=pytest.approx(unknown, abs=1e-6))
+    assert ledger.money("question").used <= limit / 2 + 1e-9
