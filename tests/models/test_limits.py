@@ -164,7 +164,7 @@ def test_refusal_is_not_tried_again():
 def test_every_call_ends_in_time():
     async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="slow", seconds=30), times=2)
-        with pytest.raises(ModelError, match=r"no answer within 0\.05 s") as caught:
+        with pytest.raises(ModelError, match=r"no complete answer within 0\.05 s") as caught:
             await model.complete(_request())
         assert isinstance(caught.value.__cause__, ReplyLost)
 

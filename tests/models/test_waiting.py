@@ -1,20 +1,23 @@
-"""Replies that come in piece by piece: silence ends a wait, slowness does not, and a person sees the speed."""
+"""Waiting for replies: how long they and the work on them may take, and what a person sees meanwhile."""
 
 import asyncio
 import json
 
 import pytest
+from aiohttp import web
 
 from foretell.models import (
     LimitedModel,
     ModelError,
     ModelLimits,
     Reply,
+    ReplyLost,
     Request,
     UserMessage,
     WaitingReply,
     WorkClock,
     asking_for,
+    open_provider,
     waiting,
     waiting_text,
 )
@@ -24,7 +27,7 @@ REQUEST = Request(model="compat:m@http://127.0.0.1:9/v1", messages=(UserMessage(
 
 
 class SlowModel:
-    """Takes longer than the limit; writes all the time or says nothing."""
+    """Takes a second and a half; writes all the time or says nothing."""
 
     def __init__(self, *, writes: bool) -> None:
         self.writes = writes
@@ -32,19 +35,56 @@ class SlowModel:
     async def complete(self, request: Request) -> Reply:
         with WaitingReply() as reply:
             for _ in range(15):
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.1)
                 if self.writes:
                     reply.heard(1)
         return Reply(text="done")
 
 
-def test_a_slow_reply_is_waited_for_and_silence_is_not(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(waiting, "TOLD_EVERY", 0.0)
-    limits = ModelLimits(seconds=2.0, attempts=1)
-    reply = asyncio.run(LimitedModel(SlowModel(writes=True), limits).complete(REQUEST))
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_reply_ends_at_its_limit_whether_or_not_it_is_coming_in(writes: bool):
+    with pytest.raises(ModelError, match="reply-seconds") as caught:
+        asyncio.run(LimitedModel(SlowModel(writes=writes), ModelLimits(seconds=0.5, attempts=1)).complete(REQUEST))
+    assert isinstance(caught.value.__cause__, ReplyLost)
+    reply = asyncio.run(LimitedModel(SlowModel(writes=writes), ModelLimits(seconds=60.0)).complete(REQUEST))
     assert reply.text == "done"
-    with pytest.raises(ModelError, match="reply-seconds"):
-        asyncio.run(LimitedModel(SlowModel(writes=False), limits).complete(REQUEST))
+
+
+def test_a_server_that_never_stops_writing_is_cut_off():
+    """Every attempt may have been billed, and the server is told that nobody listens any more."""
+    ended: list[str] = []
+
+    async def write_for_ever(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        try:
+            while True:
+                await answer.write(b'data: {"choices": [{"delta": {"content": "more "}}]}\n\n')
+                await asyncio.sleep(0.01)
+        except (ConnectionError, asyncio.CancelledError):
+            ended.append("gone")
+            raise
+        return answer
+
+    async def main() -> BaseException:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", write_for_ever)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        model = open_provider(f"compat:m@http://127.0.0.1:{runner.addresses[0][1]}/v1", {})
+        limits = ModelLimits(seconds=0.5, attempts=2, first_pause=0.01)
+        try:
+            with pytest.raises(ModelError, match="gave no complete answer within") as caught:
+                await LimitedModel(model, limits).complete(REQUEST)
+            return caught.value
+        finally:
+            await model.close()
+            await runner.cleanup()
+
+    error = asyncio.run(main())
+    assert isinstance(error.__cause__, ReplyLost)
+    assert ended == ["gone", "gone"]
 
 
 async def _asked(model: object, clock: WorkClock, times: int = 1) -> None:
@@ -54,7 +94,7 @@ async def _asked(model: object, clock: WorkClock, times: int = 1) -> None:
 
 
 def test_a_reply_that_is_coming_in_is_let_finish(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(waiting, "TOLD_EVERY", 0.1)
+    monkeypatch.setattr(waiting, "LOOK_AGAIN", 0.1)
     asyncio.run(_asked(SlowModel(writes=True), WorkClock(0.5, replies=1)))
     with pytest.raises(TimeoutError):  # Whoever says how long is taken at their word.
         asyncio.run(_asked(SlowModel(writes=True), WorkClock(0.5)))

@@ -18,7 +18,7 @@ from foretell.models.rate_limiter import (
     SharedConcurrency,
     SharedRateLimiter,
 )
-from foretell.models.waiting import MORE_TIME, SilenceLimit, StandingStill, note_reply
+from foretell.models.waiting import MORE_TIME, ReplyLimit, StandingStill, note_reply
 from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
@@ -36,7 +36,7 @@ class ModelLimits:
     tokens_per_minute: float | None = None
     attempts: int = 5
     seconds: float = 300.0
-    """Longest time for one attempt, from sending to the last byte; for streams, between two pieces."""
+    """Longest time for one attempt, from sending to the last byte, also where a reply is streamed."""
     total_seconds: float = 900.0
     """Longest time for all attempts with the pauses between them, without waiting for a turn."""
     first_pause: float = 0.5
@@ -121,14 +121,13 @@ class LimitedModel:
                 start = time.monotonic()
                 seconds = min(self.limits.seconds, left)
                 try:
-                    # A reply that comes in piece by piece is on its way, however slow: only silence ends it.
-                    with SilenceLimit(seconds, self.limits.seconds):
+                    with ReplyLimit(seconds):
                         reply = await self._inner.complete(request)
                     self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
                     note_reply(time.monotonic() - start)
                     return reply
                 except TimeoutError:
-                    busy = ReplyLost(f"{request.model} gave no answer within {seconds:g} s; {MORE_TIME}")
+                    busy = ReplyLost(f"{request.model} gave no complete answer within {seconds:g} s; {MORE_TIME}")
                 except ModelBusy as error:
                     busy = error
                 finally:

@@ -12,13 +12,15 @@ from foretell.models.model import ModelBusy
 T = TypeVar("T")
 
 MORE_TIME = "--reply-seconds, the field reply_seconds, or sampling: {reply_seconds: …} in a file, allows more"
-"""Which setting to change if a reply took too long, for each interface. A file is a run's spec or an arena's entry."""
-TOLD_EVERY = 1.0
-"""Seconds between updates: moving a deadline for every token would cost more than reading it."""
+"""Which setting to change if a reply took too long, for each interface. A file is a run's spec or an arena's entry.
+
+The time runs from sending to the last piece, so slow models, such as large ones on a small machine, need a longer one.
+"""
+LOOK_AGAIN = 1.0
+"""Seconds after which a clock that has run out looks again whether the reply it waits for has arrived."""
 
 _waiting: "dict[WaitingReply, None]" = {}
 """Replies being waited for, in the order in which they were sent."""
-_listener: ContextVar[Callable[[], None] | None] = ContextVar("listener", default=None)
 _cell: ContextVar[tuple[str, str]] = ContextVar("cell", default=("", ""))
 """The run and question for which requests are made."""
 
@@ -32,9 +34,7 @@ class WaitingReply:
         """When the first piece arrived; until then the model is reading."""
         self.tokens = 0
         self.cell = _cell.get()
-        self._listener = _listener.get()
         self._clocks = _clocks.get()
-        self._told = self.began
 
     def __enter__(self) -> "WaitingReply":
         """Count it among the replies being waited for."""
@@ -51,12 +51,8 @@ class WaitingReply:
 
     def heard(self, tokens: int) -> None:
         """A piece of the reply has arrived."""
-        now = time.monotonic()
-        self.first = self.first or now
+        self.first = self.first or time.monotonic()
         self.tokens += tokens
-        if self._listener is not None and now - self._told >= TOLD_EVERY:
-            self._told = now
-            self._listener()
 
 
 class ContextValue(Generic[T]):
@@ -77,38 +73,30 @@ class ContextValue(Generic[T]):
         self._variable.reset(self._token)
 
 
-class SilenceLimit:
-    """Raises `TimeoutError` in its block after so many seconds without a piece of a reply.
+class ReplyLimit:
+    """Raises `TimeoutError` in its block after so many seconds, however much of a reply has arrived by then.
 
-    It does what `asyncio.timeout` does, and listens to the reply, at half the cost: every call goes through it.
+    A server that never stops writing would otherwise hold its caller, and be paid, for ever. It does what
+    `asyncio.timeout` does at half the cost, since every call goes through it.
     """
 
-    def __init__(self, seconds: float, between: float) -> None:
-        """Seconds until the first piece, and between two pieces."""
-        self._loop, self._between = asyncio.get_running_loop(), between
+    def __init__(self, seconds: float) -> None:
         self._over = False
         task = asyncio.current_task()
         assert task is not None
         self._task = task
         self._before = task.cancelling()
-        self._end = self._loop.call_later(seconds, self._cancel)
+        self._end = asyncio.get_running_loop().call_later(seconds, self._cancel)
 
     def __enter__(self) -> None:
-        """Start the limit."""
-        self._token = _listener.set(self._heard)
+        """The limit has begun."""
 
     def _cancel(self) -> None:
         self._over = True
         self._task.cancel()
 
-    def _heard(self) -> None:
-        if not self._over:
-            self._end.cancel()
-            self._end = self._loop.call_later(self._between, self._cancel)
-
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End the limit; a cancellation from outside stays one."""
-        _listener.reset(self._token)
         self._end.cancel()
         if self._over and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
@@ -129,7 +117,8 @@ class WorkClock:
     """Raises `TimeoutError` in its block after some seconds of work, like `asyncio.timeout`.
 
     The clock stops while the block waits for money or for its turn. With `replies`, the limit follows the model's
-    speed: there is time for this many replies as slow as the slowest so far, and a reply that is arriving may finish.
+    speed: there is time for this many replies as slow as the slowest so far, and a reply that is arriving may finish
+    within the time that a reply has.
     """
 
     def __init__(self, seconds: float, *, replies: int = 0) -> None:
@@ -193,7 +182,7 @@ class WorkClock:
         if self.left > 0:
             self._end = self._loop.call_later(self.left, self._due)
         elif self._replies and any(reply.first is not None for reply in self._coming):
-            self._end = self._loop.call_later(TOLD_EVERY, self._due)
+            self._end = self._loop.call_later(LOOK_AGAIN, self._due)
         else:
             self._run_out()
 
