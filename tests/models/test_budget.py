@@ -77,7 +77,6 @@ def test_price_that_nobody_knows_stays_unknown():
     assert prices.dollars("openai:no-such-model", TokenCount(input=1)) is None
     assert prices.dollars(UNKNOWN, TokenCount(input=1)) is None
     assert prices.of("local:model.gguf") == FREE_OF_CHARGE
-    assert prices.of("compat:x@http://localhost:1/v1") == FREE_OF_CHARGE
 
 
 def test_budget_is_checked_before_anything_is_sent():

@@ -42,6 +42,8 @@ class ModelFacts:
     """Maximum output tokens, reasoning included."""
     price: tuple[float, ...] = ()
     """Dollars per million tokens: input, cached input, output."""
+    request: float = 0.0
+    """Dollars per request, besides its tokens."""
     cache_write: float = 1.0
     """Price of writing to the cache, as a multiple of the input price."""
     long: tuple[float, ...] = ()

@@ -53,8 +53,8 @@ class ModelName:
 
     @property
     def free(self) -> bool:
-        """Whether it runs on this machine and so costs nothing."""
-        return is_loopback(self.url) if self.url else load_provider(self.provider).free
+        """Whether it runs in this process and so costs nothing. A server may pass requests on to a paid provider."""
+        return load_provider(self.provider).free
 
 
 def model_name_forms() -> list[str]:

@@ -1,5 +1,6 @@
-"""Token prices. An unknown price stays unknown: it never counts as zero."""
+"""Prices of model calls. An unknown price stays unknown: it never counts as zero."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -13,7 +14,7 @@ from foretell.models.names import ModelName
 
 @dataclass(frozen=True, kw_only=True)
 class TokenPrice:
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and per request."""
 
     input: float
     output: float
@@ -21,6 +22,8 @@ class TokenPrice:
     """For input read from the provider's cache; the full price if there is no special one."""
     stored: float | None = None
     """For input written to the provider's cache; the full price if there is no special one."""
+    request: float = 0.0
+    """Dollars for a request as such, besides its tokens."""
     over: int | None = None
     """Requests with more input tokens than this are charged entirely at the price `beyond`."""
     beyond: "TokenPrice | None" = None
@@ -33,28 +36,34 @@ class TokenPrice:
         stored = self.input if self.stored is None else self.stored
         fresh = max(0, tokens.input - tokens.cached - tokens.stored)
         read = fresh * self.input + tokens.cached * cached + tokens.stored * stored
-        return (read + tokens.output * self.output) / 1_000_000
+        return (read + tokens.output * self.output) / 1_000_000 + self.request
 
     def most(self, read: int, written: int) -> float:
-        """The most this many tokens can cost: read uncached or, if that costs more, written to the cache."""
+        """The most a call with this many tokens can cost, whatever part of the input the cache reads or stores."""
         if self.over is not None and self.beyond is not None and read > self.over:
             return self.beyond.most(read, written)
-        return (read * max(self.input, self.stored or 0.0) + written * self.output) / 1_000_000
+        reading = max(self.input, self.cached or 0.0, self.stored or 0.0)
+        return (read * reading + written * self.output) / 1_000_000 + self.request
 
 
 def read_price(written: str) -> TokenPrice:
-    """Parse a price in dollars per million tokens: "input/output" or "input/cached/output".
+    """Parse a price in dollars per million tokens: "input/output", "input/cached/output", or "0" for a free model.
 
-    >>> read_price("0.5/2"), read_price("3/0.3/15").cached
-    (TokenPrice(input=0.5, output=2.0, cached=None, stored=None, over=None, beyond=None), 0.3)
+    >>> price = read_price("3/0.3/15")
+    >>> price.input, price.cached, price.output, read_price("0.5/2").cached, read_price("0") == FREE_OF_CHARGE
+    (3.0, 0.3, 15.0, None, True)
     """
+    parts = written.split("/")
     try:
-        reading, *cached, writing = (float(part) for part in written.split("/"))
+        numbers = [float(part) for part in parts]
     except ValueError:
-        reading, cached, writing = -1.0, [], 0.0
-    if len(cached) > 1 or not all(0 <= price < inf for price in (reading, *cached, writing)):
-        raise ValueError(f"{written!r} is not a price: write dollars per million tokens read / written, e.g. 0.5/2")
-    return TokenPrice(input=reading, output=writing, cached=cached[0] if cached else None)
+        numbers = []
+    if numbers == [0.0]:
+        return FREE_OF_CHARGE
+    if len(numbers) not in (2, 3) or not all(0 <= number < inf for number in numbers):
+        form = "dollars per million tokens read / written, e.g. 0.5/2, or 0 if it is free"
+        raise ValueError(f"{written!r} is not a price: write {form}")
+    return TokenPrice(input=numbers[0], output=numbers[-1], cached=numbers[1] if len(numbers) == 3 else None)
 
 
 FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
@@ -71,6 +80,10 @@ def tier_factor(model: str, tier: str | None) -> float:
     return TIER_FACTORS[tier] if tier and tier in load_provider(ModelName.read(model).provider).tiers else 1.0
 
 
+SEARCHING = re.compile(r":online$|-search-(preview|api)|-pro-search|sonar-deep-research")
+"""Models that search on their own and are billed for every search. No listed price bounds that: theirs is unknown."""
+
+
 class PriceList:
     """Prices by model. The user's own come first, then the provider's, our dated table and the public list."""
 
@@ -82,8 +95,13 @@ class PriceList:
         if model not in self._known:
             name = ModelName.read(model)
             own = FREE_OF_CHARGE if name.free else load_provider(name.provider).price(name.name)
-            self._known[model] = own or _known_price(name) or public_price(name)
+            listed = None if SEARCHING.search(name.name) else _known_price(name) or public_price(name)
+            self._known[model] = own or listed
         return self._known[model]
+
+    def free(self, model: str) -> bool:
+        """Whether a model is known to cost nothing: it runs in this process, or the user says so."""
+        return self.of(model) == FREE_OF_CHARGE
 
     def charged(self, request: Request, reply: Reply) -> float | None:
         """The cost of a call: as stated by the provider, else by its tokens. None if the price is unknown."""
@@ -108,7 +126,13 @@ def _known_price(name: ModelName) -> TokenPrice | None:
     def price(reading: float = 1.0, writing: float = 1.0) -> TokenPrice:
         fresh, cached, output = facts.price
         stored = fresh * facts.cache_write * reading
-        return TokenPrice(input=fresh * reading, output=output * writing, cached=cached * reading, stored=stored)
+        return TokenPrice(
+            input=fresh * reading,
+            output=output * writing,
+            cached=cached * reading,
+            stored=stored,
+            request=facts.request,
+        )
 
     if not facts.long:
         return price()
@@ -138,13 +162,17 @@ def _token_price(listed: Any) -> TokenPrice | None:
     if fields[0] is None or fields[1] is None:
         return None
 
+    request = float(getattr(listed, "requests_kcount", None) or 0.0) / 1_000
+
     def price(start: float) -> TokenPrice:
         """The price in the first tier that begins at or above `start`, else the base price."""
         found: list[float | None] = []
         for field in fields:
             tiers = [tier.price for tier in getattr(field, "tiers", ()) if tier.start >= start]
             found.append(None if field is None else float(tiers[0] if tiers else getattr(field, "base", field)))
-        return TokenPrice(input=found[0] or 0.0, output=found[1] or 0.0, cached=found[2], stored=found[3])
+        return TokenPrice(
+            input=found[0] or 0.0, output=found[1] or 0.0, cached=found[2], stored=found[3], request=request
+        )
 
     starts = [tier.start for field in fields for tier in getattr(field, "tiers", ())]
     if not starts:

@@ -1,6 +1,7 @@
 """Hosted services and compatible servers, one entry each."""
 
 from foretell.models.model import Provider, ProviderConfig
+from foretell.models.prices import FREE_OF_CHARGE
 from foretell.models.providers.batches import AnthropicBatches, BatchFormat, GeminiBatches, OpenAIBatches
 from foretell.models.providers.chat import ChatWire
 from foretell.models.providers.client import HttpModel
@@ -51,6 +52,8 @@ def http_service(  # noqa: PLR0913 - what services differ in
 
 def _behind_openrouter(name: str) -> list[tuple[str, str]]:
     vendor, _, model = name.partition("/")
+    if vendor == "perplexity":  # The fee for each request stands only in the vendor's entry.
+        return [("perplexity", model)]
     return [("openrouter", name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
 
 
@@ -103,6 +106,7 @@ OPENROUTER = Provider(
     address="https://openrouter.ai/api/v1",
     requires="aiohttp",
     price_ids=_behind_openrouter,
+    price=lambda name: FREE_OF_CHARGE if name.endswith(":free") else None,
 )
 COMPATIBLE_SERVER = Provider(
     open=lambda config: HttpModel(ChatWire(stream=True), config.address, config.key),
