@@ -70,6 +70,16 @@ def test_an_async_function_of_the_request_returns_a_reply() -> None:
     assert (ask(name).text, ask(name).tokens.input) == (name, 3)
 
 
+def test_tokens_that_a_function_does_not_state_are_estimates() -> None:
+    told = Reply(text="Rain", tokens=TokenCount(input=30, output=2))
+    assert ask(model_name(lambda request: told)).tokens == TokenCount(input=30, output=2)
+    for said in ("Rain", Reply(text="Rain"), Reply(text="Rain " * 99, tokens=TokenCount(input=30, output=2))):
+        tokens = ask(model_name(lambda request, said=said: said)).tokens
+        assert tokens.estimated
+        assert tokens.input > 0
+        assert tokens.output > 1
+
+
 class Oracle:
     closed = False
 
@@ -140,7 +150,7 @@ def test_names_tell_functions_apart() -> None:
 
 def test_it_costs_nothing_unless_it_says_so() -> None:
     def priced(request: Request) -> Reply:
-        return Reply(text="x", tokens=TokenCount(input=1_000_000))
+        return Reply(text="x", tokens=TokenCount(input=1_000_000, output=1))
 
     async def spent(name: str, dollars: float) -> float:
         async with ModelRouter({}) as exchange:

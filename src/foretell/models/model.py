@@ -193,7 +193,7 @@ class TokenCount:
     reasoning: int = 0
     """Output tokens spent on reasoning."""
     estimated: bool = False
-    """Whether some counts are our own estimates because the provider sent none."""
+    """Whether some counts are our own estimates because those of the provider are missing or cannot be right."""
 
 
 @quick_init
@@ -212,7 +212,7 @@ class Reply:
     thinking: str = ""
     """The reasoning, as far as the provider shows it."""
     dollars: float | None = None
-    """The cost of the call, if the provider states it."""
+    """The cost of the call, if the provider states it; never 0."""
     tier: ServiceTier | None = None
     """The service tier that was used, if known to differ from the requested one."""
     detail: str = ""
@@ -351,7 +351,7 @@ class Provider:
     named_with_address: bool = False
     """Whether model names end in the server's address: `PROVIDER:NAME@URL`."""
     free: bool = False
-    """Whether its models cost nothing."""
+    """Whether its models run in this process and cost nothing."""
     tiers: tuple[str, ...] = ()
     """Its service tiers besides the standard one, each with its own price."""
     price_ids: Callable[[str], Sequence[tuple[str, str]]] = lambda name: ()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal, cast
 
 from foretell.models.facts import ModelFacts
@@ -17,7 +18,18 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.wire import Json, arguments_text, bearer, call_ids, count, counted, nudge, seal, unseal
+from foretell.models.providers.wire import (
+    Json,
+    UsageReader,
+    arguments_text,
+    bearer,
+    call_ids,
+    count,
+    counted,
+    nudge,
+    seal,
+    unseal,
+)
 
 PLAIN_ENDINGS = ("", "stop", "tool_calls", "function_call", "end_turn", "tool_use", "stop_sequence", "eos", "eos_token")
 FINISH: Mapping[str, FinishReason] = {
@@ -53,7 +65,7 @@ class ChatWire:
     seed: str = "seed"
     """Name of the seed parameter."""
     stream: bool = False
-    """Whether replies are streamed, so that slow local models can be told apart from silent ones."""
+    """Whether replies are streamed, so that the speed of slow local models can be shown."""
 
     def path(self, name: str, *, stream: bool) -> str:
         """Path below the provider's address."""
@@ -147,18 +159,28 @@ class ChatWire:
             dollars=stated_dollars(usage),
             detail="" if finish == plain else reason,
         )
-        read, written = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
-        reasoning = count(usage, "completion_tokens_details", "reasoning_tokens")
+        number = UsageReader(usage)
+        read, written = number("prompt_tokens"), number("completion_tokens")
+        reasoning = number("completion_tokens_details", "reasoning_tokens")
         # xAI and Google leave the thoughts out of the output and put them into the total.
-        if read and (total := count(usage, "total_tokens")) is not None:
+        if read and (total := number("total_tokens")) is not None:
             said = written or 0
             written = max(said, total - read)
             reasoning = reasoning or written - said
-        cached = count(usage, "prompt_tokens_details", "cached_tokens")
+        cached = number("prompt_tokens_details", "cached_tokens")
         if cached is None:
-            cached = count(usage, "prompt_cache_hit_tokens") or count(usage, "cached_tokens")
-        stored = count(usage, "prompt_tokens_details", "cache_write_tokens")
-        return counted(request, reply, read=read, written=written, cached=cached, stored=stored, reasoning=reasoning)
+            cached = number("prompt_cache_hit_tokens") or number("cached_tokens")
+        return counted(
+            request,
+            reply,
+            read=read,
+            written=written,
+            cached=cached,
+            stored=number("prompt_tokens_details", "cache_write_tokens"),
+            reasoning=reasoning,
+            odd=number.odd,
+            summary=_is_summary(message),
+        )
 
     def joined(self, events: Iterable[Json]) -> Json:
         """Assemble the response body from the events of a stream."""
@@ -178,10 +200,19 @@ class ChatWire:
         if not (message.keys() - {"role"}) and finish is None and "error" not in body:
             raise ValueError("the stream holds no reply")
         if finish is None:
-            finish = "length"  # The connection ended first: what is there was cut off.
+            finish = "length"  # The connection ended first: what is there was cut off, and was counted up to there.
+            _drop_output(body)
         elif "error" in body:
             del body["error"]  # It came after the ending, and undoes nothing that was said and paid for.
         return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _drop_output(body: Json) -> None:
+    """Remove the count of an output that went on after it."""
+    usage: Any = body.get("usage")
+    if isinstance(usage, dict):
+        kept = cast("Json", usage).items()
+        body["usage"] = {name: value for name, value in kept if name not in ("completion_tokens", "total_tokens")}
 
 
 def _add_delta(message: Json, calls: list[Json], delta: Json) -> None:
@@ -305,6 +336,12 @@ def _thinking(message: Json) -> str:
     return "".join(_text(part.get("text")) or _text(part.get("summary")) for part in parts)
 
 
+def _is_summary(message: Json) -> bool:
+    details: Any = message.get("reasoning_details")
+    parts = cast("list[Any]", details) if isinstance(details, list) else []
+    return any(isinstance(part, dict) and part.get("type") == "reasoning.summary" for part in parts)
+
+
 def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
     fields = {name: message[name] for name in KEPT_FIELDS if message.get(name)}
     if "reasoning_details" in fields:
@@ -319,18 +356,35 @@ def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
 
 
 def stated_dollars(usage: Any) -> float | None:
-    """The amount that the provider says it charged: OpenRouter in dollars, xAI in ticks."""
+    """The amount that the provider says it charged: OpenRouter and Perplexity in dollars, xAI in ticks.
+
+    Zero is not an amount: whether a model is free is for the price list to say.
+
+    >>> stated_dollars({"cost": 0.02}), stated_dollars({"cost": {"request_cost": 0.005, "total_cost": 0.0061}})
+    (0.02, 0.0061)
+    >>> [stated_dollars({"cost": wrong}) for wrong in (0, -1, float("nan"), "0.02", True, {"total_cost": None})]
+    [None, None, None, None, None, None]
+    """
     if not isinstance(usage, dict):
         return None
-    stated: Any = cast("Json", usage).get("cost")
-    ticks = count(usage, "cost_in_usd_ticks")
-    if isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 0:
-        details: Any = cast("Json", usage).get("cost_details")
-        behind: Any = details.get("upstream_inference_cost") if isinstance(details, dict) else None
+    usage = cast("Json", usage)
+    stated: Any = usage.get("cost")
+    if isinstance(stated, dict):
+        whole = cast("Json", stated)
+        return _amount(whole.get("total_cost")) if whole.get("currency") in (None, "USD") else None
+    if stated is not None:
+        details: Any = usage.get("cost_details")
+        behind: Any = cast("Json", details).get("upstream_inference_cost") if isinstance(details, dict) else None
         # With a key of one's own for the provider behind, that provider sends the bill.
-        own_key = bool(cast("Json", usage).get("is_byok")) and isinstance(behind, int | float)
-        return float(stated) + (float(behind) if own_key else 0.0)
-    return None if ticks is None else ticks * DOLLARS_PER_TICK
+        parts = (_amount(stated), _amount(behind) if usage.get("is_byok") else None)
+        return sum(part for part in parts if part is not None) or None
+    return _amount((count(usage, "cost_in_usd_ticks") or 0) * DOLLARS_PER_TICK)
+
+
+def _amount(stated: Any) -> float | None:
+    """A stated amount; None unless it is a number above zero."""
+    number = isinstance(stated, int | float) and not isinstance(stated, bool)
+    return float(stated) if number and 0 < stated < inf else None
 
 
 def is_strict(schema: Any) -> bool:

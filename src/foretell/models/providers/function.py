@@ -4,7 +4,8 @@ The function is given what it asks for by its first parameter: the prompt as tex
 called `prompt` or `text`), the whole `Request` (annotated so, or called `request`), or else the messages. It may be
 `async`. It returns text, a dictionary (JSON, or the arguments of the tool that the request demands) or a `Reply`.
 An object with a method `complete`, which takes the `Request`, works the same way.
-It is journalled, limited and budgeted like any other model, and costs nothing unless it has an attribute `price`.
+It is journalled, limited and budgeted like any other model, and costs nothing unless it has an attribute `price`; one
+with a price returns a `Reply` with the tokens it used, or is charged the most that the call can cost.
 """
 
 import asyncio
@@ -13,11 +14,13 @@ import inspect
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import FunctionType
 from typing import Any, cast
 
 from foretell.models.model import Model, ModelError, Provider, ProviderClient, Reply, Request, ToolCall
 from foretell.models.prices import TokenPrice
+from foretell.models.providers.wire import counted
 from foretell.plugins import takes_arguments
 from foretell.questions.errors import InputError
 
@@ -104,8 +107,23 @@ def _wanted(function: ModelFunction) -> str:
 
 
 def _reply(result: Any, request: Request) -> Reply:
+    said = _said(result, request)
+    tokens = said.tokens
+    return counted(
+        request,
+        said,
+        read=tokens.input or None,
+        written=tokens.output or None,
+        cached=tokens.cached,
+        stored=tokens.stored,
+        reasoning=tokens.reasoning,
+        odd=tokens.estimated,
+    )
+
+
+def _said(result: Any, request: Request) -> Reply:
     if isinstance(result, Reply):
-        return result
+        return replace(result)  # The function may return the same one again.
     if isinstance(result, str):
         return Reply(text=result, model=request.model)
     if not isinstance(result, Mapping):

@@ -19,12 +19,12 @@ from foretell.models.model import (
 from foretell.models.providers.wire import (
     SKIP_SIGNATURE,
     Json,
+    UsageReader,
     add_turn,
     answered_tier,
     arguments_object,
     arguments_text,
     call_ids,
-    count,
     counted,
     nudge,
     seal,
@@ -133,9 +133,10 @@ class GeminiWire:
             detail="" if reason == "STOP" else str(candidate.get("finishMessage") or reason),
             tier=answered_tier(usage.get("serviceTier") if isinstance(usage, dict) else None, request),
         )
-        said, thought = count(usage, "candidatesTokenCount"), count(usage, "thoughtsTokenCount")
-        prompt, tools = count(usage, "promptTokenCount"), count(usage, "toolUsePromptTokenCount")
-        total = count(usage, "totalTokenCount")
+        number = UsageReader(usage)
+        said, thought = number("candidatesTokenCount"), number("thoughtsTokenCount")
+        prompt, tools = number("promptTokenCount"), number("toolUsePromptTokenCount")
+        total = number("totalTokenCount")
         if said is None and total is not None and prompt is not None:
             said = max(0, total - prompt - (tools or 0) - (thought or 0))
         return counted(
@@ -143,8 +144,10 @@ class GeminiWire:
             reply,
             read=None if prompt is None else prompt + (tools or 0),
             written=None if said is None and thought is None else (said or 0) + (thought or 0),
-            cached=count(usage, "cachedContentTokenCount"),
+            cached=number("cachedContentTokenCount"),
             reasoning=thought,
+            odd=number.odd,
+            summary=True,
         )
 
     def joined(self, events: Iterable[Json]) -> Json:
@@ -167,9 +170,15 @@ class GeminiWire:
         if candidate.get("finishReason"):
             body.pop("error", None)  # It came after the ending, and undoes nothing that was said and paid for.
         if candidate or parts:
-            candidate.setdefault("finishReason", "MAX_TOKENS")
+            if not candidate.get("finishReason"):
+                # The connection ended first: what is there was cut off, and was counted up to there.
+                candidate["finishReason"] = "MAX_TOKENS"
+                body["usageMetadata"] = {name: value for name, value in usage.items() if name not in OUTPUT_COUNTS}
             body["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
         return body
+
+
+OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
 
 
 def _in_camel_case(value: Any) -> Any:

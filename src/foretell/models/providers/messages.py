@@ -19,11 +19,11 @@ from foretell.models.model import (
 )
 from foretell.models.providers.wire import (
     Json,
+    UsageReader,
     add_turn,
     arguments_object,
     arguments_text,
     call_ids,
-    count,
     counted,
     json_object,
     nudge,
@@ -131,21 +131,27 @@ class MessagesWire:
             sealed=seal("messages", blocks) if _worth_keeping(blocks) else "",
             detail="" if stop in PLAIN_ENDINGS else str(category or stop),
         )
-        usage = body.get("usage")
-        fresh, cached, stored = (
-            count(usage, name) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        number = UsageReader(body.get("usage"))
+        fresh, cached, stored = map(number, ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        return counted(
+            request,
+            reply,
+            # The input is counted without what came from the cache or went into it.
+            read=None if fresh is None else fresh + (cached or 0) + (stored or 0),
+            written=number("output_tokens"),
+            cached=cached,
+            stored=stored,
+            reasoning=number("output_tokens_details", "thinking_tokens"),
+            odd=number.odd,
+            summary=True,
         )
-        # The input is counted without what came from the cache or went into it.
-        read = None if fresh is None else fresh + (cached or 0) + (stored or 0)
-        reasoning = count(usage, "output_tokens_details", "thinking_tokens")
-        written = count(usage, "output_tokens")
-        return counted(request, reply, read=read, written=written, cached=cached, stored=stored, reasoning=reasoning)
 
     def joined(self, events: Iterable[Json]) -> Json:
         """Assemble the response body from the events of a stream."""
         body: Json = {}
         blocks: dict[int, Json] = {}
         inputs: dict[int, str] = {}
+        counted_to_the_end = False
         for event in events:
             match event.get("type"):
                 case "message_start":
@@ -158,6 +164,7 @@ class MessagesWire:
                     body |= {k: v for k, v in (event.get("delta") or {}).items() if v is not None}
                     more = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
                     body["usage"] = {**(body.get("usage") or {}), **more}
+                    counted_to_the_end = "output_tokens" in more
                 case "error" if body.get("stop_reason") is None:
                     return event
                 case _:
@@ -168,7 +175,9 @@ class MessagesWire:
             # What is no JSON, such as a call that was cut off, comes back as the model wrote it.
             blocks[place]["input"] = json_object(text) if json_object(text) is not None else text
         if body.get("stop_reason") is None:
-            body["stop_reason"] = "max_tokens"  # the connection ended first: what is there was cut off
+            # The connection ended first: what is there was cut off. The first event counts only the first token.
+            uncounted = {} if counted_to_the_end else {"output_tokens": None}
+            body |= {"stop_reason": "max_tokens", "usage": {**(body.get("usage") or {}), **uncounted}}
         return {**body, "content": [blocks[place] for place in sorted(blocks)]}
 
 

@@ -28,11 +28,11 @@ from foretell.models.providers.chat import is_strict, stated_dollars
 from foretell.models.providers.client import HttpModel
 from foretell.models.providers.wire import (
     Json,
+    UsageReader,
     answered_tier,
     arguments_text,
     bearer,
     call_ids,
-    count,
     counted,
     nudge,
     redact_key,
@@ -145,14 +145,17 @@ class ResponsesWire:
             tier=answered_tier(body.get("service_tier"), request),
             dollars=stated_dollars(usage),
         )
+        number = UsageReader(usage)
         return counted(
             request,
             reply,
-            read=count(usage, "input_tokens"),
-            written=count(usage, "output_tokens"),
-            cached=count(usage, "input_tokens_details", "cached_tokens"),
-            stored=count(usage, "input_tokens_details", "cache_write_tokens"),
-            reasoning=count(usage, "output_tokens_details", "reasoning_tokens"),
+            read=number("input_tokens"),
+            written=number("output_tokens"),
+            cached=number("input_tokens_details", "cached_tokens"),
+            stored=number("input_tokens_details", "cache_write_tokens"),
+            reasoning=number("output_tokens_details", "reasoning_tokens"),
+            odd=number.odd,
+            summary=True,
         )
 
     def joined(self, events: Iterable[Json]) -> Json:
@@ -175,7 +178,8 @@ class ResponsesWire:
             body = {**body, "output": [items[place] for place in sorted(items)]}
         if body.get("status") in UNFINISHED:
             # The connection ended first: what is there may be used, and was cut off.
-            body = {**body, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+            cut_off = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "usage": None}
+            body = {**body, **cut_off}
         return body
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -328,7 +329,8 @@ def count(value: Any, *path: str) -> int | None:
         value = int(value)
     if type(value) is int:
         return value if 0 <= value <= MOST_COUNTED else None
-    return int(value) if isinstance(value, float) and 0 <= value <= MOST_COUNTED else None
+    whole = isinstance(value, float) and 0 <= value <= MOST_COUNTED and value.is_integer()
+    return int(value) if whole else None
 
 
 MOST_COUNTED = 10**12
@@ -372,23 +374,120 @@ def _odd_int(digits: str) -> float | int:
 _ODD = json.JSONDecoder(parse_int=_odd_int, strict=False)
 
 
-def counted(
-    request: Request, reply: Reply, *, read: int | None = None, written: int | None = None, **parts: int | None
+class UsageReader:
+    """Reads the counts in a provider's usage, and remembers whether one of them is no count at all."""
+
+    __slots__ = ("_usage", "odd")
+
+    def __init__(self, usage: Any) -> None:
+        self._usage = usage
+        self.odd = False
+        """Whether a count was there and was negative, not a whole number, or beyond all bounds."""
+
+    def __call__(self, *path: str) -> int | None:
+        """A count; None if there is no sensible one."""
+        found = count(self._usage, *path)
+        if found is None:
+            value = self._usage
+            for key in path:
+                value = _get(value, key)
+            self.odd = self.odd or value is not None
+        return found
+
+
+WORDS_PER_TOKEN = 2
+BYTES_PER_TOKEN_AT_MOST = 18
+SUMMARY_DISCOUNT = 2
+"""Reasoning may be shown as a summary that another model wrote, which may have more words than the thoughts."""
+_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
+_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}")
+
+
+class VisibleText:
+    """Texts that a provider must have counted, and the fewest tokens that any tokenizer makes of them.
+
+    Tokenizers split a text at white space before they look for tokens, so that every word is at least one token, and
+    in practice they need 1.3 tokens for a word. The few that join words save a third of the tokens, so two words are
+    never one token on average. Scripts that write no spaces have no such words; there the bytes count: the largest
+    vocabularies need a token for every 4 bytes of Chinese and for every 10 of Thai or Malayalam, so 18 bytes are never
+    one token on average. Repetitions of a character (rules, indentation) may be one token however long they are, and
+    count as a single character.
+    """
+
+    __slots__ = ("_discount", "_texts")
+
+    def __init__(self, texts: Sequence[str], *, discount: int = 1) -> None:
+        """With a discount, only this fraction of the texts is certain to have been counted."""
+        self._texts = texts
+        self._discount = discount
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in UTF-8."""
+        # Most texts are known to be ASCII without looking at them again.
+        return sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in self._texts)
+
+    @property
+    def fewest(self) -> int:
+        """The fewest tokens."""
+        words = sum(len(text.split()) for text in self._texts)
+        # JSON may be written with escapes where the model wrote a character.
+        plain = (_RUN.sub(r"\1", _ESCAPED.sub("\u4e00", text)) for text in self._texts)
+        size = sum(len(text.encode(errors="replace")) for text in plain)
+        return max(-(-words // WORDS_PER_TOKEN), size // BYTES_PER_TOKEN_AT_MOST) // self._discount
+
+    @property
+    def at_most(self) -> int:
+        """A number that is not below `fewest` and costs much less to find, since every call goes through it."""
+        gaps = sum(text.count(" ") + text.count("\n") + text.count("\t") + 1 for text in self._texts if text)
+        return max(-(-gaps // WORDS_PER_TOKEN), self.bytes // BYTES_PER_TOKEN_AT_MOST) // self._discount
+
+
+def _too_few(tokens: int, *seen: VisibleText) -> bool:
+    """Whether a count is below what can be seen."""
+    return tokens < sum(text.at_most for text in seen) and tokens < sum(text.fewest for text in seen)
+
+
+def counted(  # noqa: PLR0913 - what usage consists of
+    request: Request,
+    reply: Reply,
+    *,
+    read: int | None = None,
+    written: int | None = None,
+    cached: int | None = None,
+    stored: int | None = None,
+    reasoning: int | None = None,
+    odd: bool = False,
+    summary: bool = False,
 ) -> Reply:
-    """The reply with the provider's token counts, and estimates for missing ones, so that budgets hold."""
-    # Nothing was read or said for nothing: 0 tokens of a prompt, or of a text, are ones that were not counted.
-    output, input = written or 0, read or estimate_tokens(request).input
-    if not written:
-        size = len(reply.text) + len(reply.thinking) + sum(len(call.arguments) for call in reply.calls)
-        output = 0 if written == 0 and not size else int(size / BYTES_PER_TOKEN) + 1
+    """The reply with the provider's token counts, or with estimates where these cannot be right.
+
+    `TokenCount.estimated` is set if a count is missing, is zero although there is something to count, is below what
+    can be seen of the request or of the reply, or contradicts another one. `odd` says that a count was no number;
+    `summary` that the visible reasoning is a summary rather than the thoughts.
+    """
+    said = VisibleText((reply.text, *(call.arguments for call in reply.calls)))
+    thought = VisibleText((reply.thinking,), discount=SUMMARY_DISCOUNT if summary else 1)
+    size = said.bytes + thought.bytes
+    # Earlier replies are left out: chat templates cut the thoughts out of them.
+    asked = VisibleText([message.text for message in request.messages if not isinstance(message, AssistantMessage)])
+    input, output = read or 0, written or 0
+    # Routers count the whole with one tokenizer and its parts with another.
+    more_thought = (reasoning or 0) > 1.25 * output + 16
+    bad_input = not input or max(cached or 0, stored or 0) > input or _too_few(input, asked)
+    bad_output = written is None or (size and not output) or more_thought or _too_few(output, said, thought)
+    if bad_input:
+        input = max(input, estimate_tokens(request).input)
+    if bad_output:
+        output = max(output + (reasoning or 0 if more_thought else 0), int(size / BYTES_PER_TOKEN) + 1)
     # Set where it stands: nobody else has the reply yet, and a copy of it for every call costs more than the counting.
     vars(reply)["tokens"] = TokenCount(
         input=input,
         output=output,
-        cached=min(parts.get("cached") or 0, input),
-        stored=min(parts.get("stored") or 0, input),
-        reasoning=min(parts.get("reasoning") or 0, output),
-        estimated=written != output or not read,
+        cached=min(cached or 0, input),
+        stored=min(stored or 0, input),
+        reasoning=min(reasoning or 0, output),
+        estimated=bool(odd or bad_input or bad_output),
     )
     return reply
 
