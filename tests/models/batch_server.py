@@ -18,6 +18,19 @@ from models.strict_servers import Json, Refusal, refuse
 KEY = "k-secret"
 
 
+class NoRoom(Exception):
+    """A batch that is not taken because of the load, in the words of the three providers."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = {
+            429: {"error": {"code": 429, "message": "Resource exhausted", "status": "RESOURCE_EXHAUSTED"}},
+            503: {"error": {"code": 503, "message": "The model is overloaded", "status": "UNAVAILABLE"}},
+            529: {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        }[status]
+
+
 class BatchProvider:
     """OpenAI, Anthropic and Google, as far as batches go; what they refuse is refused."""
 
@@ -27,9 +40,15 @@ class BatchProvider:
         self.batches: dict[str, dict[str, Json]] = {}
         self.files: dict[str, bytes] = {}
         self.endings: dict[str, str] = {}
-        """How a request with a word in it ends, where it is not answered: expired, refused or lost."""
+        """How a request with a word in it ends, where it is not answered: expired, refused, overloaded or lost."""
         self.state = ""
         """How whole batches end, where that is not well."""
+        self.room: int | None = None
+        """How many requests may wait here; a batch with more than there is room for is not taken."""
+        self.refusals: list[int] = []
+        """Status codes with which the next batches are refused."""
+        self.refused: list[int] = []
+        """How many requests the batches had that were refused for want of room."""
         self.looks = 0
 
     def app(self) -> web.Application:
@@ -50,6 +69,8 @@ class BatchProvider:
             try:
                 assert KEY in " ".join(request.headers.values())
                 return await handler(request)
+            except NoRoom as full:
+                return web.json_response(full.body, status=full.status)
             except Refusal as refusal:
                 error = {"type": "invalid_request_error", "message": str(refusal)}
                 return web.json_response({"error": error}, status=refusal.status)
@@ -57,6 +78,9 @@ class BatchProvider:
         return answer
 
     def took(self, bodies: dict[str, Json]) -> str:
+        if self.refusals:
+            self.refused.append(len(bodies))
+            raise NoRoom(self.refusals.pop(0))
         for key, body in bodies.items():
             refuse(not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", key), "custom_id")
             refuse({"stream", "service_tier", "serviceTier"} & body.keys(), "a batch takes no such field")
@@ -71,6 +95,13 @@ class BatchProvider:
     def ended(self) -> bool:
         self.looks += 1
         return self.open.is_set()
+
+    def full(self, id: str) -> bool:
+        """Whether a batch has more requests than may wait."""
+        full = self.room is not None and len(self.batches[id]) > self.room
+        if full:
+            self.refused.append(len(self.batches[id]))
+        return full
 
     # OpenAI.
 
@@ -100,6 +131,10 @@ class BatchProvider:
         id = request.match_info["id"]
         if not self.ended:
             return web.json_response({"id": id, "object": "batch", "status": "in_progress"})
+        if self.full(id):
+            text = "Enqueued token limit reached for gpt-6-sol in organization org-x. Limit: 90,000 enqueued tokens."
+            error = {"code": "token_limit_exceeded", "message": text, "line": None, "param": None}
+            return web.json_response({"id": id, "status": "failed", "errors": {"object": "list", "data": [error]}})
         if self.state == "failed":
             error = {"code": "invalid_json_line", "message": "line 1 is no JSON", "line": 1}
             return web.json_response({"id": id, "status": "failed", "errors": {"data": [error]}})
@@ -112,6 +147,9 @@ class BatchProvider:
                 case "expired":
                     error = {"code": "batch_expired", "message": "This request could not be executed in time."}
                     lines["error"].append({"id": "l", "custom_id": key, "response": None, "error": error})
+                case "overloaded":
+                    answer = {"status_code": 429, "body": {"error": {"message": "Rate limit reached", "code": "x"}}}
+                    lines["error"].append({"id": "l", "custom_id": key, "response": answer, "error": None})
                 case "refused":
                     answer = {"status_code": 400, "body": {"error": {"message": "the prompt is odd"}}}
                     lines["error"].append({"id": "l", "custom_id": key, "response": answer, "error": None})
@@ -160,6 +198,10 @@ class BatchProvider:
                 "": {"type": "succeeded", "message": said},
                 "expired": {"type": "expired"},
                 "refused": {"type": "errored", "error": error},
+                "overloaded": {
+                    "type": "errored",
+                    "error": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+                },
             }.get(self.ending(body))
             lines += [{"custom_id": key, "result": result}] if result else []
         return web.Response(text="\n".join(map(json.dumps, lines)))
@@ -178,6 +220,10 @@ class BatchProvider:
         id = request.match_info["id"]
         if not self.ended:
             return web.json_response({"name": f"batches/{id}", "metadata": {"state": "BATCH_STATE_RUNNING"}})
+        if self.full(id):
+            error = {"code": 8, "message": "The quota of enqueued tokens is exhausted.", "status": "RESOURCE_EXHAUSTED"}
+            metadata = {"state": "BATCH_STATE_FAILED"}
+            return web.json_response({"name": f"batches/{id}", "metadata": metadata, "done": True, "error": error})
         lines: list[Json] = []
         for key, body in self.batches[id].items():
             said = {
@@ -185,7 +231,9 @@ class BatchProvider:
                 "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
             }
             error = {"code": 3, "message": "the prompt is odd"}
-            line = {"": {"response": said}, "refused": {"error": error}}.get(self.ending(body))
+            busy = {"code": 8, "message": "Resource exhausted"}
+            endings = {"": {"response": said}, "refused": {"error": error}, "overloaded": {"error": busy}}
+            line = endings.get(self.ending(body))
             lines += [{**line, "metadata": {"key": key}}] if line else []
         state = "EXPIRED" if "expired" in self.endings.values() else "SUCCEEDED"
         answer = {"inlinedResponses": {"inlinedResponses": lines}}

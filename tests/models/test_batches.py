@@ -19,6 +19,7 @@ from foretell.models import (
     ModelLimits,
     ModelRouter,
     ModelSettings,
+    OutOfCredit,
     PriceList,
     Reply,
     Request,
@@ -27,7 +28,7 @@ from foretell.models import (
 )
 from foretell.models.providers import batches
 from foretell.practice.models import PracticeModels
-from models.batch_server import BatchProvider, serving
+from models.batch_server import BatchProvider, NoRoom, serving
 from models.strict_servers import Json
 
 MODELS = {"openai": "openai:gpt-6-sol", "anthropic": "anthropic:claude-haiku-5-5", "google": "google:gemini-3.8-flash"}
@@ -44,11 +45,13 @@ def requests(model: str, *words: str) -> list[Request]:
     ]
 
 
-async def ask(url: str, journal: Journal | None, asked: list[Request], attempts: int = 1) -> list[Any]:
+async def ask(
+    url: str, journal: Journal | None, asked: list[Request], *, attempts: int = 1, total_seconds: float = 60.0
+) -> list[Any]:
     place = asked[0].model.partition(":")[0]
     addresses = {place: f"{url}/v1" if place == "openai" else url}
     prices = PriceList({request.model: TokenPrice(input=1, output=10) for request in asked})
-    limits = {place: ModelLimits(attempts=attempts, first_pause=0.01, at_once=1_000)}
+    limits = {place: ModelLimits(attempts=attempts, first_pause=0.01, at_once=1_000, total_seconds=total_seconds)}
     router = ModelRouter(KEYS, journal=journal, prices=prices, limits=limits, addresses=addresses)
     async with router:
         return await asyncio.gather(*map(router.complete, asked), return_exceptions=True)
@@ -61,7 +64,7 @@ def provider() -> BatchProvider:
 
 @pytest.fixture
 def url(provider: BatchProvider, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    for name in ("GATHER_SECONDS", "FIRST_POLL", "LONGEST_POLL"):
+    for name in ("GATHER_SECONDS", "FIRST_POLL", "LONGEST_POLL", "FIRST_WAIT", "LONGEST_WAIT"):
         monkeypatch.setattr(batches, name, 0.05)
     with serving(provider) as address:
         yield address
@@ -86,44 +89,183 @@ def test_many_requests_are_one_batch_at_half_the_price(service: str, provider: B
 
 @pytest.mark.parametrize("service", MODELS)
 def test_what_ends_badly_is_told_and_not_billed(service: str, provider: BatchProvider, url: str, tmp_path: Path):
-    """One refused, one expired, one lost: only the last may have been billed, and all may be asked again."""
+    """One refused, one lost: only the last may have been billed, and both may be asked again."""
     provider.open.set()
-    provider.endings = {"odd": "refused", "late": "expired", "gone": "lost"}
+    provider.endings = {"odd": "refused", "gone": "lost"}
     with closing(Journal(tmp_path / "j.db")) as journal:
-        asked = requests(MODELS[service], "fine", "odd", "late", "gone")
-        fine, odd, late, gone = asyncio.run(ask(url, journal, asked))
+        asked = requests(MODELS[service], "fine", "odd", "gone")
+        fine, odd, gone = asyncio.run(ask(url, journal, asked))
         assert fine.text == "fine"
         assert isinstance(odd, ModelError)
         assert "the prompt is odd" in str(odd)
-        assert isinstance(late, ModelError)
-        assert "expired before it was answered; it is not billed" in str(late)
-        # Where everything that is missing has expired, nobody can tell a lost reply from those.
-        missing = service == "anthropic"
         assert isinstance(gone, ModelError)
-        assert ("holds no reply" if missing else "expired") in str(gone)
-        assert journal.maybe_paid() == (1 if missing else 0)
+        assert "holds no reply" in str(gone)
+        assert journal.maybe_paid() == 1
         assert journal.spent()[MODELS[service]].calls == 1
         provider.endings = {}
         replies = asyncio.run(ask(url, journal, asked))
-        assert [reply.text for reply in replies] == ["fine", "odd", "late", "gone"]
-        assert [len(bodies) for bodies in provider.batches.values()] == [4, 3]
-        assert "k-secret" not in f"{odd}{late}{gone}"
+        assert [reply.text for reply in replies] == ["fine", "odd", "gone"]
+        assert [len(bodies) for bodies in provider.batches.values()] == [3, 2]
+        assert "k-secret" not in f"{odd}{gone}"
 
 
-def test_an_expired_request_goes_into_the_next_batch(provider: BatchProvider, url: str):
-    """By itself, without a journal, as often as other calls are tried again."""
-    provider.open.set()
-    provider.endings = {"late": "expired"}
+def better_after(provider: BatchProvider, batches_before: int) -> None:
+    """From the batch after so many on, all goes well."""
     took = provider.took
 
-    def second_is_fine(bodies: dict[str, Json]) -> str:
-        provider.endings = {} if provider.batches else provider.endings
+    def later_is_fine(bodies: dict[str, Json]) -> str:
+        if len(provider.batches) >= batches_before:
+            provider.endings, provider.room = {}, None
         return took(bodies)
 
-    provider.took = second_is_fine
-    replies = asyncio.run(ask(url, None, requests(MODELS["anthropic"], "late", "fine"), attempts=3))
-    assert [reply.text for reply in replies] == ["late", "fine"]
-    assert [len(bodies) for bodies in provider.batches.values()] == [2, 1]
+    provider.took = later_is_fine
+
+
+@pytest.mark.parametrize("service", MODELS)
+@pytest.mark.parametrize("ending", ["expired", "overloaded"])
+def test_what_the_provider_did_not_get_to_goes_into_the_next_batch(
+    service: str, ending: str, provider: BatchProvider, url: str, tmp_path: Path
+):
+    """By itself, with a single attempt, and as often as it takes: nothing of it is billed."""
+    provider.open.set()
+    provider.endings = {"late": ending}
+    better_after(provider, 7)
+    with closing(Journal(tmp_path / "j.db")) as journal:
+        replies = asyncio.run(ask(url, journal, requests(MODELS[service], "late", "fine")))
+        assert [reply.text for reply in replies] == ["late", "fine"]
+        assert [len(bodies) for bodies in provider.batches.values()] == [2, *[1] * 7]
+        assert journal.maybe_paid() == 0
+        assert journal.spent()[MODELS[service]].dollars == pytest.approx(2 * USUAL / 2)
+
+
+@pytest.mark.parametrize("service", MODELS)
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_batch_for_which_there_is_no_room_waits_and_stays_together(
+    service: str, status: int, provider: BatchProvider, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(batches, "REFUSALS_BEFORE_HALVING", 100)
+    provider.open.set()
+    provider.refusals = [status] * 8
+    with closing(Journal(tmp_path / "j.db")) as journal:
+        replies = asyncio.run(ask(url, journal, requests(MODELS[service], *"abcde")))
+        assert [reply.text for reply in replies] == [*"abcde"]
+        assert journal.maybe_paid() == 0
+    assert provider.refused == [5] * 8
+    assert [len(bodies) for bodies in provider.batches.values()] == [5]
+
+
+def test_pauses_grow_up_to_ten_minutes_and_one_refusal_counts_once():
+    async def main() -> list[float]:
+        queue, loop = batches.BatchQueue(batches.AnthropicBatches()), asyncio.get_running_loop()
+        room = queue._rooms["m"]
+        pauses: list[float] = []
+        for place in range(8):
+            for _ in range(3):  # Each of its requests reports it.
+                queue._defer("m", f"b{place}")
+            pauses.append(room.opens - loop.time())
+            room.opens = 0.0
+        queue._defer("m", "", wait=1e9)
+        return [*pauses, room.opens - loop.time()]
+
+    assert asyncio.run(main()) == pytest.approx([30, 60, 120, 240, 480, 600, 600, 600, 600], abs=5)
+
+
+def test_what_nobody_waits_for_any_more_is_not_submitted(provider: BatchProvider, url: str):
+    provider.open.set()
+    provider.refusals = [429] * 3
+
+    async def both() -> list[Any]:
+        place = {"openai": f"{url}/v1"}
+        async with ModelRouter(KEYS, addresses=place, limits={"openai": ModelLimits(at_once=9)}) as router:
+            stays, leaves = (asyncio.create_task(router.complete(one)) for one in requests(MODELS["openai"], "a", "b"))
+            while len(provider.refused) < 2:
+                await asyncio.sleep(0.01)
+            leaves.cancel()
+            return await asyncio.gather(stays, leaves, return_exceptions=True)
+
+    stays, leaves = asyncio.run(both())
+    assert stays.text == "a"
+    assert isinstance(leaves, asyncio.CancelledError)
+    assert [len(bodies) for bodies in provider.batches.values()] == [1]
+
+
+@pytest.mark.parametrize("service", ["openai", "google"])
+def test_a_batch_that_failed_for_want_of_room_waits_and_stays_together(
+    service: str, provider: BatchProvider, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """OpenAI takes a batch first and says later that too many tokens are waiting."""
+    monkeypatch.setattr(batches, "REFUSALS_BEFORE_HALVING", 100)
+    provider.open.set()
+    provider.room = 0
+    better_after(provider, 7)
+    with closing(Journal(tmp_path / "j.db")) as journal:
+        replies = asyncio.run(ask(url, journal, requests(MODELS[service], *"abcde")))
+        assert [reply.text for reply in replies] == [*"abcde"]
+        assert journal.maybe_paid() == 0
+        assert journal.spent()[MODELS[service]].dollars == pytest.approx(5 * USUAL / 2)
+    assert [len(bodies) for bodies in provider.batches.values()] == [5] * 8
+
+
+def test_a_batch_that_never_fits_is_submitted_in_parts(provider: BatchProvider, url: str):
+    provider.open.set()
+    provider.room = 3
+    replies = asyncio.run(ask(url, None, requests(MODELS["openai"], *"abcdefgh")))
+    assert [reply.text for reply in replies] == [*"abcdefgh"]
+    answered = [len(bodies) for bodies in provider.batches.values() if len(bodies) <= 3]
+    assert sum(answered) == 8
+    assert len(answered) <= 5
+    assert provider.refused[:3] == [8, 8, 8]
+
+
+def test_waiting_for_room_ends_with_the_time_for_all_attempts(provider: BatchProvider, url: str):
+    provider.refusals = [429] * 1_000
+    (told,) = asyncio.run(ask(url, None, requests(MODELS["anthropic"], "a"), total_seconds=1.0))
+    assert isinstance(told, ModelError)
+    assert "gave up" in str(told) or "within" in str(told)
+    assert not provider.batches
+    assert len(provider.refused) > 5
+
+
+def test_no_credit_is_not_waited_out(provider: BatchProvider, url: str):
+    body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+
+    def took(bodies: dict[str, Json]) -> str:
+        full = NoRoom(429)
+        full.body = body
+        raise full
+
+    provider.took = took
+    (told,) = asyncio.run(ask(url, None, requests(MODELS["openai"], "a")))
+    assert isinstance(told, OutOfCredit)
+
+
+class RecordingJournal(Journal):
+    """Notes when it is told that batches are being submitted."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.told: list[tuple[str, int, int]] = []
+        self.provider: BatchProvider | None = None
+
+    async def posting(self, keys: list[str]) -> None:
+        assert self.provider is not None
+        self.told.append(("posting", len(keys), len(self.provider.batches)))
+
+    async def not_posted(self, keys: list[str]) -> None:
+        assert self.provider is not None
+        self.told.append(("not posted", len(keys), len(self.provider.batches)))
+
+
+@pytest.mark.parametrize("service", MODELS)
+def test_the_journal_is_told_before_a_batch_may_be_billed(
+    service: str, provider: BatchProvider, url: str, tmp_path: Path
+):
+    provider.open.set()
+    provider.refusals = [429]
+    with closing(RecordingJournal(tmp_path / "j.db")) as journal:
+        journal.provider = provider
+        asyncio.run(ask(url, journal, requests(MODELS[service], "a", "b")))
+        assert journal.told == [("posting", 2, 0), ("not posted", 2, 0), ("posting", 2, 0)]
 
 
 def test_a_batch_that_is_refused_as_a_whole_says_why(

@@ -10,7 +10,7 @@ from typing import Any
 
 from foretell.models.budget import estimate_tokens
 from foretell.models.database.interface import Database
-from foretell.models.model import Model, ModelBusy, ModelError, Reply, ReplyLost, Request
+from foretell.models.model import BatchDeferred, Model, ModelBusy, ModelError, Reply, ReplyLost, Request
 from foretell.models.rate_limiter import (
     LocalRateLimiter,
     RateLimiter,
@@ -112,11 +112,12 @@ class LimitedModel:
         self._rng = rng or random.Random()
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, after as many attempts as the limits allow."""
+        """The reply, after as many attempts as the limits allow. A batch that has to wait is not counted as one."""
         size = estimate_tokens(request) if self._counts_tokens else None
         tokens = size.input + min(size.output, USUAL_REPLY_TOKENS) if size else 0
         left = self.limits.total_seconds
-        for attempt in range(1, self.limits.attempts + 1):
+        attempt = 0
+        while True:
             async with _Turn(self._slots, self._pace, tokens):
                 start = time.monotonic()
                 seconds = min(self.limits.seconds, left)
@@ -132,15 +133,17 @@ class LimitedModel:
                     busy = error
                 finally:
                     left -= time.monotonic() - start
+            if isinstance(busy, BatchDeferred) and left > 0:
+                continue  # That is no failed attempt, and its batch has a pause of its own.
+            attempt += 1
             pause = self._pause(attempt, busy)
-            if attempt == self.limits.attempts or pause >= left:
+            if attempt >= self.limits.attempts or pause >= left:
                 raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
             left -= pause
             if isinstance(busy, ReplyLost):
                 for reservation in request.reservations:
                     request = request.capped(await reservation.lose())
             await asyncio.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
 
     def _pause(self, attempt: int, busy: ModelBusy) -> float:
         """The pause the provider asked for, else a doubling one, with jitter so that clients do not return together."""

@@ -294,6 +294,13 @@ class ReplyLost(ModelBusy):
     """The request reached the provider and no usable reply came back: it may have been billed."""
 
 
+class BatchDeferred(ModelBusy):
+    """The provider had no room for a batch or did not get to it in time: nothing was billed, and it is submitted again.
+
+    The batch waits where batches are collected, so that its requests stay together.
+    """
+
+
 class NotInJournal(InputError):
     """A replay asks for something that the recorded run never asked."""
 

@@ -6,16 +6,16 @@ and pays only once.
 
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 from urllib.parse import quote
 
 from foretell.models.canonical import content_key, quick_json, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
-from foretell.models.model import ModelBusy, ReplyLost, ReplyTooLong, Request
-from foretell.models.providers.wire import ERROR_STATUS, Json, count
+from foretell.models.model import BatchDeferred, ModelBusy, ModelError, ReplyLost, ReplyTooLong, Request
+from foretell.models.providers.wire import ERROR_STATUS, HttpFailure, Json, count, odd_json
 from foretell.models.waiting import WaitingReply
 
 GATHER_SECONDS = 2.0
@@ -25,6 +25,13 @@ FIRST_POLL, LONGEST_POLL = 5.0, 60.0
 MOST_REQUESTS = 1_000
 MOST_BYTES = 15 * 2**20
 """Maximum size of one batch. Google accepts 20 MB per request, the others more."""
+FIRST_WAIT, LONGEST_WAIT = 30.0, 600.0
+"""Seconds before a batch is submitted again for which the provider had no room. They double with every refusal."""
+REFUSALS_BEFORE_HALVING = 3
+"""A batch that is refused this often although no other is running is too large, and is submitted in halves."""
+JSON_TYPE = "application/json"
+NO_ROOM = frozenset({429, 503, 529})
+"""Status codes of a provider that is at its limit."""
 LONGEST_RESULTS = 256 * 2**20
 """Maximum size of one batch's results in bytes."""
 LONGEST_LINE = 16 * 2**20
@@ -143,9 +150,9 @@ class OpenAIBatches:
             errors: list[Any] = _object(batch.get("errors")).get("data") or []
             error = _object(errors[0] if errors else None)
             code = str(error.get("code") or "")
-            # So many tokens may wait at the provider: there is room when another batch has ended.
-            busy = code == "token_limit_exceeded"
             text = str(error.get("message") or "the batch was refused")
+            # So many tokens may wait at the provider: there is room when another batch has ended.
+            busy = code in ("token_limit_exceeded", "rate_limit_exceeded") or "enqueued token limit" in text.lower()
             return BatchResults(items={}, rest=_failed(text, status=429 if busy else 400, code=code))
         if status not in ("completed", "expired", "cancelled"):
             return None
@@ -218,8 +225,7 @@ class GeminiBatches:
         if not operation.get("done") and rest is None:
             return None
         if rest is None and operation.get("error"):
-            error = _object(operation["error"])
-            return BatchResults(items={}, rest=BatchItem(status=400, body=quick_json({"error": error})))
+            return BatchResults(items={}, rest=self._item(operation))
         answers: Any = _object(operation.get("response")).get("inlinedResponses")
         inline: Any = answers.get("inlinedResponses") if isinstance(answers, dict) else answers
         lines: list[Any] = cast("list[Any]", inline) if isinstance(inline, list) else []
@@ -268,6 +274,19 @@ class SubmittedBatches:
 
         await database.kept(write)
 
+    async def posting(self, keys: Sequence[str]) -> None:
+        """Record that a batch with these requests is being submitted: from now on they may be billed."""
+        await self._tell("posting", keys)
+
+    async def not_posted(self, keys: Sequence[str]) -> None:
+        """Record that the provider did not take the batch: nothing is billed."""
+        await self._tell("not_posted", keys)
+
+    async def _tell(self, what: str, keys: Sequence[str]) -> None:
+        record = getattr(self._journal, what, None)
+        if record is not None:
+            await record(keys)
+
     async def forget(self, key: str) -> None:
         """Forget a request that came back unanswered, so that it can be submitted again."""
         entry = bytes.fromhex(self._entry(key).key)
@@ -283,6 +302,30 @@ class _Gathering:
     bodies: dict[str, Json]
     size: int
     submitted: "asyncio.Future[str]"
+    callers: Counter[str] = field(default_factory=Counter[str])
+    """How many wait for each request."""
+    closed: bool = False
+    """Whether it is being submitted, so that nothing can be taken out of it."""
+
+    def leave(self, key: str) -> None:
+        """A caller waits no longer. What nobody waits for is not submitted, since it would be paid for nothing."""
+        self.callers[key] -= 1
+        if not self.closed and not self.callers[key]:
+            self.bodies.pop(key, None)
+
+
+@dataclass(kw_only=True)
+class _Room:
+    """How much room a provider has for batches of a model, as far as its refusals tell."""
+
+    refusals: int = 0
+    """Refusals since a batch was answered."""
+    opens: float = 0.0
+    """The time of the event loop before which nothing is submitted."""
+    most: int | None = None
+    """Maximum number of requests in one batch; None for the usual number."""
+    deferred: set[str] = field(default_factory=set[str])
+    """Batches that are counted already: each of their requests reports the refusal."""
 
 
 class BatchQueue:
@@ -295,6 +338,8 @@ class BatchQueue:
         self._tasks: set[asyncio.Task[None]] = set()
         self._results: dict[str, asyncio.Task[BatchResults]] = {}
         self._waiting: Counter[str] = Counter()
+        self._sizes: dict[str, int] = {}
+        self._rooms: defaultdict[str, _Room] = defaultdict(_Room)
 
     async def close(self) -> None:
         """Stop waiting. Batches continue at the provider and are found again by the next process that asks."""
@@ -304,26 +349,55 @@ class BatchQueue:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def ask(self, request: Request, name: str, body: Json, send: SendBatch) -> BatchItem:
-        """How the request ended, in the form of a normal response."""
+        """How the request ended, in the form of a normal response.
+
+        Raises `BatchDeferred` if the provider had no room for it or did not get to it in time. Who asks again joins
+        the next batch, which is submitted after a pause.
+        """
         key = request_key(request)
         with WaitingReply():
             id = await self._submitted.find(key) if self._submitted else ""
             id = id or await self._handed_in(key, name, body, send)
-            item = (await self._ended(id, send)).of(key)
+            results = await self._ended(id, send)
+        item = results.of(key)
         if self._submitted and (item is None or item.expired or item.status != 200):
             await self._submitted.forget(key)
         if item is None:
             raise ReplyLost(f"{request.model}: the batch {id} holds no reply to it")
         if item.expired:
-            raise ModelBusy(f"{request.model}: the batch {id} expired before it was answered; it is not billed")
+            self._defer(name, id)
+            raise BatchDeferred(f"{request.model}: the batch {id} expired before it was answered; it is not billed")
+        if item.status in NO_ROOM:
+            failure = HttpFailure(status=item.status, headers={}, body=odd_json(item.body)).error(request, "")
+            if isinstance(failure, ModelBusy):  # Else there is no credit, for example, and waiting does not help.
+                self._defer(name, id, size=self._sizes.get(id, 0))
+                raise BatchDeferred(str(failure))
+        if item.status == 200:
+            self._rooms[name].refusals = 0
         if len(item.body) > LONGEST_LINE:
             raise ReplyTooLong(f"{request.model}: the reply is larger than {LONGEST_LINE // 2**20} MiB")
         return item
 
+    def _defer(self, name: str, id: str, *, size: int = 0, wait: float | None = None) -> None:
+        """Submit nothing for a while because a batch was refused, and less at once if it must have been too large."""
+        room = self._rooms[name]
+        if id in room.deferred:
+            return
+        room.deferred.update([id] if id else [])
+        now = asyncio.get_running_loop().time()
+        if now >= room.opens:  # Batches that were refused together have one pause.
+            room.refusals += 1
+            pause = FIRST_WAIT * 2 ** min(room.refusals - 1, 20)
+            room.opens = now + min(LONGEST_WAIT, max(pause, wait or 0.0))
+        alone = all(other == id for other in self._results)
+        if size > 1 and alone and room.refusals >= REFUSALS_BEFORE_HALVING:
+            room.most = size // 2
+
     async def _handed_in(self, key: str, name: str, body: Json, send: SendBatch) -> str:
         size = len(quick_json(body))
+        most = self._rooms[name].most or MOST_REQUESTS
         open_ = self._gathering.get(name)
-        if open_ is not None and (len(open_.bodies) >= MOST_REQUESTS or open_.size + size > MOST_BYTES):
+        if open_ is not None and (len(open_.bodies) >= most or open_.size + size > MOST_BYTES):
             self._gathering.pop(name)  # It is full, and on its way; the next one is begun.
             open_ = None
         if open_ is None:
@@ -332,7 +406,12 @@ class BatchQueue:
             self._start(self._gather(name, open_))
         open_.bodies[key] = body
         open_.size += size
-        return await asyncio.shield(open_.submitted)
+        open_.callers[key] += 1
+        try:
+            return await asyncio.shield(open_.submitted)
+        except asyncio.CancelledError:
+            open_.leave(key)
+            raise
 
     def _start(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.ensure_future(work)
@@ -346,9 +425,14 @@ class BatchQueue:
             while self._gathering.get(name) is batch and len(batch.bodies) != before:
                 before = len(batch.bodies)
                 await asyncio.sleep(GATHER_SECONDS)
+            await self._wait_for_room(name)
             if self._gathering.get(name) is batch:
                 del self._gathering[name]
-            id = await self._form.submit(batch.send, name, batch.bodies)
+            batch.closed = True
+            if not batch.bodies:
+                return
+            id = await self._submit(name, batch)
+            self._sizes[id] = len(batch.bodies)
             if self._submitted:
                 await self._submitted.add(list(batch.bodies), id)
             batch.submitted.set_result(id)
@@ -363,6 +447,31 @@ class BatchQueue:
                     batch.submitted.cancel()
             if not isinstance(error, Exception):
                 raise
+
+    async def _wait_for_room(self, name: str) -> None:
+        while (pause := self._rooms[name].opens - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(pause)
+
+    async def _submit(self, name: str, batch: _Gathering) -> str:
+        """Submit a batch, and record before it may be billed that it is being submitted."""
+        submitted, keys, told = self._submitted, list(batch.bodies), False
+
+        async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
+            nonlocal told
+            # A file that is uploaded costs nothing yet.
+            if submitted is not None and data is not None and content_type == JSON_TYPE and not told:
+                told = True
+                await submitted.posting(keys)
+            return await batch.send(path, data, content_type=content_type)
+
+        try:
+            return await self._form.submit(send, name, batch.bodies)
+        except ModelError as error:
+            if submitted is not None and told and not isinstance(error, ReplyLost):
+                await submitted.not_posted(keys)
+            if isinstance(error, BatchDeferred):
+                self._defer(name, "", size=len(batch.bodies), wait=error.wait)
+            raise
 
     async def _ended(self, id: str, send: SendBatch) -> BatchResults:
         """The results, fetched once for all who wait and dropped when nobody waits any more."""

@@ -13,6 +13,7 @@ from foretell.models.canonical import quick_json
 from foretell.models.facts import ModelFacts, facts_of
 from foretell.models.journal import Journal
 from foretell.models.model import (
+    BatchDeferred,
     ModelBusy,
     ModelError,
     Reply,
@@ -23,7 +24,14 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelName
-from foretell.models.providers.batches import LONGEST_RESULTS, BatchFormat, BatchQueue, SubmittedBatches
+from foretell.models.providers.batches import (
+    JSON_TYPE,
+    LONGEST_RESULTS,
+    NO_ROOM,
+    BatchFormat,
+    BatchQueue,
+    SubmittedBatches,
+)
 from foretell.models.providers.wire import (
     HttpFailure,
     Json,
@@ -44,7 +52,6 @@ if TYPE_CHECKING:
 
 LONGEST_BODY = 16 * 2**20
 """Maximum bytes of one reply. More is a fault of the server; it is neither parsed nor stored."""
-JSON_TYPE = "application/json"
 MOST_URLS = 100
 """Number of cached URLs: the address of a batch is used for a while and then never again."""
 STEPS_DOWN = 5
@@ -163,13 +170,19 @@ class HttpModel:
         async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
             with sending_for_all():
                 answer = await self._send(request, path, data, content_type=content_type, longest=LONGEST_RESULTS)
-            if not answer.good:
-                raise self._failure(answer, request)
-            return answer.body
+            if answer.good:
+                return answer.body
+            failure = self._failure(answer, request)
+            if answer.status in NO_ROOM and isinstance(failure, ModelBusy):
+                raise BatchDeferred(str(failure), wait=failure.wait)
+            raise failure
 
         queue = self._queues.setdefault(asyncio.get_running_loop(), BatchQueue(form, self._submitted))
         written = {field: value for field, value in body.items() if field not in ("stream", "stream_options")}
-        item = await queue.ask(request, name, written, send)
+        try:
+            item = await queue.ask(request, name, written, send)
+        except BatchDeferred as error:
+            raise BatchDeferred(redact_key(str(error), self._key), wait=error.wait) from None
         reply = self._read(HttpAnswer(status=item.status, headers={}, body=item.body), request)
         return replace(reply, tier=None)  # Billed as a batch, whatever tier the reply names.
 
