@@ -26,7 +26,7 @@ from foretell.models.model import (
     UserMessage,
     load_provider,
 )
-from foretell.models.names import ModelName
+from foretell.models.names import ModelName, is_loopback
 from foretell.models.prices import PriceList
 from foretell.models.waiting import WorkClock
 
@@ -162,13 +162,14 @@ class CapabilityCheck:
 def unknown_models(names: Sequence[str], prices: PriceList) -> list[str]:
     """Paid models whose capabilities are in no table: the ones worth probing before a run."""
 
-    def is_unknown(name: ModelName) -> bool:
-        provider = load_provider(name.provider)
-        # Models on this machine or in this program cost nothing: what they cannot do shows when they are asked.
-        return bool(name.url or provider.address) and facts_of(name.name) is UNKNOWN
+    def is_unknown(written: str) -> bool:
+        name = ModelName.read(written)
+        if not (name.url or load_provider(name.provider).address) or facts_of(name.name) is not UNKNOWN:
+            return False
+        # Models on this machine are slow rather than dear: what they cannot do shows when they are asked.
+        return not is_loopback(name.url) if prices.of(written) is None else not prices.free(written)
 
-    priced = {name: prices.of(name) for name in names if is_unknown(ModelName.read(name))}
-    return [name for name, price in priced.items() if price is None or price.input or price.output]
+    return [name for name in names if is_unknown(name)]
 
 
 def with_capabilities(path: Path, name: str, found: Mapping[str, str]) -> bytes:
