@@ -68,7 +68,7 @@ def test_a_budget_is_not_overspent(opened: Any, dollars: float, faults: dict[str
     assert models.bill <= dollars
 
 
-@pytest.mark.parametrize("wants", [30, 900])
+@pytest.mark.parametrize("wants", [120, 900])
 @pytest.mark.parametrize(
     "fields",
     [
