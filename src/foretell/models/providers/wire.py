@@ -395,7 +395,7 @@ class UsageReader:
         return found
 
 
-WORDS_PER_TOKEN = 2
+WORDS_PER_TOKEN, SHORT_WORD_BYTES = 2, 4.5
 BYTES_PER_TOKEN_AT_MOST = 18
 SUMMARY_DISCOUNT = 2
 """Reasoning may be shown as a summary that another model wrote, which may have more words than the thoughts."""
@@ -403,49 +403,36 @@ _RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 _ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}")
 
 
-class VisibleText:
-    """Texts that a provider must have counted, and the fewest tokens that any tokenizer makes of them.
+def fewest_tokens(texts: Iterable[str]) -> int:
+    """The fewest tokens that any tokenizer makes of some texts: a lower count cannot be right.
 
     Tokenizers split a text at white space before they look for tokens, so that every word is at least one token, and
     in practice they need 1.3 tokens for a word. The few that join words save a third of the tokens, so two words are
-    never one token on average. Scripts that write no spaces have no such words; there the bytes count: the largest
-    vocabularies need a token for every 4 bytes of Chinese and for every 10 of Thai or Malayalam, so 18 bytes are never
-    one token on average. Repetitions of a character (rules, indentation) may be one token however long they are, and
-    count as a single character.
+    never one token on average. Words shorter than 4.5 bytes count by their bytes, which makes no difference to prose
+    and lets almost every count be believed by the length of the text alone. Scripts without spaces have no such words;
+    there the bytes count: the largest vocabularies need a token for every 4 bytes of Chinese and for every 10 of Thai
+    or Malayalam, so 18 bytes are never one token on average. Repetitions of a character (rules, indentation) may be one
+    token however long they are, and count as a single character.
+
+    >>> fewest_tokens(["Rain is likely in the north of the country."]), fewest_tokens(["=" * 500])
+    (4, 0)
     """
-
-    __slots__ = ("_discount", "_texts")
-
-    def __init__(self, texts: Sequence[str], *, discount: int = 1) -> None:
-        """With a discount, only this fraction of the texts is certain to have been counted."""
-        self._texts = texts
-        self._discount = discount
-
-    @property
-    def bytes(self) -> int:
-        """Bytes in UTF-8."""
-        # Most texts are known to be ASCII without looking at them again.
-        return sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in self._texts)
-
-    @property
-    def fewest(self) -> int:
-        """The fewest tokens."""
-        words = sum(len(text.split()) for text in self._texts)
-        # JSON may be written with escapes where the model wrote a character.
-        plain = (_RUN.sub(r"\1", _ESCAPED.sub("\u4e00", text)) for text in self._texts)
-        size = sum(len(text.encode(errors="replace")) for text in plain)
-        return max(-(-words // WORDS_PER_TOKEN), size // BYTES_PER_TOKEN_AT_MOST) // self._discount
-
-    @property
-    def at_most(self) -> int:
-        """A number that is not below `fewest` and costs much less to find, since every call goes through it."""
-        gaps = sum(text.count(" ") + text.count("\n") + text.count("\t") + 1 for text in self._texts if text)
-        return max(-(-gaps // WORDS_PER_TOKEN), self.bytes // BYTES_PER_TOKEN_AT_MOST) // self._discount
+    # JSON may be written with escapes where the model wrote a character.
+    plain = [_RUN.sub(r"\1", _ESCAPED.sub("\u4e00", text)) for text in texts]
+    words, size = sum(len(text.split()) for text in plain), _size(plain)
+    by_words = min(words // WORDS_PER_TOKEN, int(size / (WORDS_PER_TOKEN * SHORT_WORD_BYTES)))
+    return max(by_words, size // BYTES_PER_TOKEN_AT_MOST)
 
 
-def _too_few(tokens: int, *seen: VisibleText) -> bool:
-    """Whether a count is below what can be seen."""
-    return tokens < sum(text.at_most for text in seen) and tokens < sum(text.fewest for text in seen)
+def _size(texts: Iterable[str]) -> int:
+    """Bytes in UTF-8."""
+    # Most texts are known to be ASCII without looking at them again.
+    return sum([len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts])
+
+
+def _surely_enough(tokens: int, size: int) -> bool:
+    """Whether a text of this size cannot need more tokens. Every call goes through this, and few go further."""
+    return tokens * WORDS_PER_TOKEN * SHORT_WORD_BYTES >= size
 
 
 def counted(  # noqa: PLR0913 - what usage consists of
@@ -466,16 +453,18 @@ def counted(  # noqa: PLR0913 - what usage consists of
     can be seen of the request or of the reply, or contradicts another one. `odd` says that a count was no number;
     `summary` that the visible reasoning is a summary rather than the thoughts.
     """
-    said = VisibleText((reply.text, *(call.arguments for call in reply.calls)))
-    thought = VisibleText((reply.thinking,), discount=SUMMARY_DISCOUNT if summary else 1)
-    size = said.bytes + thought.bytes
+    said = [reply.text, *[call.arguments for call in reply.calls]]
     # Earlier replies are left out: chat templates cut the thoughts out of them.
-    asked = VisibleText([message.text for message in request.messages if not isinstance(message, AssistantMessage)])
-    input, output = read or 0, written or 0
+    asked = [message.text for message in request.messages if not isinstance(message, AssistantMessage)]
+    input, output, size = read or 0, written or 0, _size(said) + _size([reply.thinking])
+    too_little_read = not _surely_enough(input, _size(asked)) and input < fewest_tokens(asked)
+    too_little_said = not _surely_enough(output, size) and output < (
+        fewest_tokens(said) + fewest_tokens([reply.thinking]) // (SUMMARY_DISCOUNT if summary else 1)
+    )
     # Routers count the whole with one tokenizer and its parts with another.
     more_thought = (reasoning or 0) > 1.25 * output + 16
-    bad_input = not input or max(cached or 0, stored or 0) > input or _too_few(input, asked)
-    bad_output = written is None or (size and not output) or more_thought or _too_few(output, said, thought)
+    bad_input = not input or too_little_read or max(cached or 0, stored or 0) > input
+    bad_output = written is None or (size and not output) or too_little_said or more_thought
     if bad_input:
         input = max(input, estimate_tokens(request).input)
     if bad_output:
