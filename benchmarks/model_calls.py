@@ -21,12 +21,14 @@ from typing import Any
 
 from fakes.models import FakeModelProcess
 from foretell.models import (
+    FREE_OF_CHARGE,
     Budget,
     Journal,
     Model,
     ModelLimits,
     ModelRouter,
     ModelSettings,
+    PriceList,
     Request,
     SystemMessage,
     ToolSpec,
@@ -148,7 +150,8 @@ async def through(
     async with AsyncExitStack() as stack:
         if whole:
             limits, addresses = {provider: ModelLimits(at_once=AT_ONCE)}, {provider: url + path}
-            exchange = ModelRouter(KEYS, journal=journal, limits=limits, addresses=addresses)
+            prices = PriceList({name: FREE_OF_CHARGE} if provider == "compat" else None)
+            exchange = ModelRouter(KEYS, journal=journal, limits=limits, addresses=addresses, prices=prices)
             await stack.enter_async_context(exchange)
             run = Budget("run", dollars=10**9, run="r")
             model: Model = exchange.within(Budget("question", dollars=10**9, within=run))

@@ -378,7 +378,8 @@ def stated_dollars(usage: Any) -> float | None:
         # With a key of one's own for the provider behind, that provider sends the bill.
         parts = (_amount(stated), _amount(behind) if usage.get("is_byok") else None)
         return sum(part for part in parts if part is not None) or None
-    return _amount((count(usage, "cost_in_usd_ticks") or 0) * DOLLARS_PER_TICK)
+    ticks = count(usage, "cost_in_usd_ticks")
+    return ticks * DOLLARS_PER_TICK if ticks else None
 
 
 def _amount(stated: Any) -> float | None:

@@ -386,12 +386,15 @@ class UsageReader:
 
     def __call__(self, *path: str) -> int | None:
         """A count; None if there is no sensible one."""
-        found = count(self._usage, *path)
-        if found is None:
-            value = self._usage
-            for key in path:
-                value = _get(value, key)
-            self.odd = self.odd or value is not None
+        value = self._usage
+        for key in path:
+            if not isinstance(value, dict):
+                return None
+            value = cast("Json", value).get(key)
+        if value is None or (type(value) is int and 0 <= value <= MOST_COUNTED):
+            return value
+        found = count(value)
+        self.odd = self.odd or found is None
         return found
 
 
@@ -456,7 +459,7 @@ def counted(  # noqa: PLR0913 - what usage consists of
     said = [reply.text, *[call.arguments for call in reply.calls]]
     # Earlier replies are left out: chat templates cut the thoughts out of them.
     asked = [message.text for message in request.messages if not isinstance(message, AssistantMessage)]
-    input, output, size = read or 0, written or 0, _size(said) + _size([reply.thinking])
+    input, output, size = read or 0, written or 0, _size([*said, reply.thinking])
     too_little_read = not _surely_enough(input, _size(asked)) and input < fewest_tokens(asked)
     too_little_said = not _surely_enough(output, size) and output < (
         fewest_tokens(said) + fewest_tokens([reply.thinking]) // (SUMMARY_DISCOUNT if summary else 1)
