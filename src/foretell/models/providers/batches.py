@@ -9,6 +9,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any, Protocol, cast
 from urllib.parse import quote
 
@@ -284,8 +285,9 @@ class SubmittedBatches:
 
     async def _tell(self, what: str, keys: Sequence[str]) -> None:
         record = getattr(self._journal, what, None)
-        if record is not None:
-            await record(keys)
+        told: Any = None if record is None else record(keys)
+        if isawaitable(told):
+            await told
 
     async def forget(self, key: str) -> None:
         """Forget a request that came back unanswered, so that it can be submitted again."""
