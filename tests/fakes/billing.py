@@ -1,33 +1,102 @@
-"""A provider that keeps its own bill, for tests of budgets."""
+"""A provider that keeps its own bill, for tests of budgets: in this process, or in one of its own.
 
+What it bills is what it has written, up to the limit of the request, whether or not the reply arrives and whatever the
+reply reports as usage.
+"""
+
+import asyncio
+import json
 import random
-from dataclasses import replace
-from typing import Any
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, Self, get_args
 
-from fakes.models import FakeModels
-from foretell.models import PriceList, TokenCount
+from fakes.models import FakeModels, script_named
+from fakes.processes import forks
+from foretell.models import PriceList, TokenCount, TokenPrice
 from foretell.practice import ServerRequest, ServerResponse, json_response
-from foretell.practice.models import ModelQuery, ProviderFormat, ScriptedReply
+from foretell.practice.models import ModelQuery, ProviderFormat, Script, ScriptedReply, format_of
 
 MODEL = "openai:gpt-6-sol"
-PRICES = PriceList()
-LENGTHS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
+LENGTHS = ("max_tokens", "max_output_tokens", "max_completion_tokens", "maxOutputTokens")
+UsageReport = Literal["honest", "missing", "zero", "negative", "nan", "small", "text", "mixed"]
+"""What a reply says about its tokens; `mixed` draws one of the others for every reply."""
+_REPORTS: Mapping[str, Callable[[int], Any]] = {
+    "zero": lambda _: 0,
+    "negative": lambda count: -count,
+    "nan": lambda _: float("nan"),
+    "small": lambda _: 1,
+    "text": str,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """What a provider has billed for so far."""
+
+    dollars: float = 0.0
+    longest: float = 0.0
+    """Dollars of the most expensive reply."""
+    answered: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often each request was answered, by the hash of everything in it but the limit of its length."""
+    refused: int = 0
+    """Requests answered with an error, which cost nothing."""
+
+    @property
+    def calls(self) -> int:
+        """Replies that were billed."""
+        return sum(self.answered.values())
+
+    @property
+    def again(self) -> int:
+        """Replies to requests that had been answered before."""
+        return self.calls - len(self.answered)
 
 
 class BillingModels(FakeModels):
     """Sends a bill for every token it writes, up to the limit that it is given, whether or not the reply arrives."""
 
-    def __init__(self, script: Any = None, *, wants: int = 900, faults: dict[str, float] | None = None) -> None:
-        super().__init__(script)
-        self.wants, self.shares, self.rng = wants, faults or {}, random.Random(0)
-        self.bill, self.longest, self.tier = 0.0, 0.0, 1.0
+    def __init__(  # noqa: PLR0913 - what providers differ in
+        self,
+        script: Script | None = None,
+        *,
+        wants: int = 900,
+        usage: UsageReport = "honest",
+        faults: Mapping[str, float] | None = None,
+        price: TokenPrice | None = None,
+        bytes_per_token: float = 4.0,
+        slow: float = 0.5,
+        latency: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        """`wants` are the tokens of a whole reply, most of them hidden reasoning.
+
+        `faults` are shares of requests: of statuses "429" and "500", of replies "cut" in the middle, and of replies
+        that are `slow` seconds late ("slow"). Without a price, that of `MODEL` is used.
+        """
+        super().__init__(script, latency=latency)
+        self.wants, self.usage, self.shares, self.rng = wants, usage, dict(faults or {}), random.Random(seed)
+        self.price = price or PriceList().of(MODEL) or TokenPrice(input=0.0, output=0.0)
+        self.bytes_per_token, self.slow = bytes_per_token, slow
+        self.bill, self.longest, self.tier, self.refused = 0.0, 0.0, 1.0, 0
+        self.route("GET", "/bill", lambda _: json_response(self.stated_bill()))
+
+    def stated_bill(self) -> dict[str, Any]:
+        """The fields of a `Bill`."""
+        return {"dollars": self.bill, "longest": self.longest, "answered": self.billed, "refused": self.refused}
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         drawn, below = self.rng.random(), 0.0
         for status in ("429", "500"):
             below += self.shares.get(status, 0.0)
             if drawn < below and request.method == "POST":
-                return json_response({"error": {"message": "try again", "type": "server_error"}}, int(status))
+                self.refused += 1
+                format = format_of(request.path)
+                error = {"error": {"message": "try again", "type": "server_error"}}
+                body = error if format is None else format.error(int(status), "try again")
+                return json_response(body, int(status))
         return super().respond(request)
 
     def _answer_one(self, path: str, body: dict[str, Any]) -> ServerResponse:
@@ -39,16 +108,76 @@ class BillingModels(FakeModels):
 
     def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
         body = {**query.json, **(query.json.get("generationConfig") or {})}
-        limit = next((body[name] for name in (*LENGTHS, "maxOutputTokens") if body.get(name)), 10**9)
-        written, read = min(self.wants, limit), len(query.words) // 4 + 1
-        cost = PRICES.dollars(MODEL, TokenCount(input=read, output=written)) or 0.0
+        limit = next((body[name] for name in LENGTHS if body.get(name)), 10**9)
+        reply = self.script(query)
+        wanted = max(self.wants, reply.tokens(query)[1])
+        read, written = int(len(query.words.encode()) / self.bytes_per_token) + 1, min(wanted, limit)
+        cost = self.price.dollars(TokenCount(input=read, output=written))
         cost *= 0.5 if body.get("service_tier") == "flex" else self.tier
+        self.billed[query.hash] += 1
         self.bill += cost
         self.longest = max(self.longest, cost)
-        reply = replace(self.script(query), input=read, output=written)
-        if written < self.wants:
+        reply = replace(reply, input=read, output=written)
+        if written < wanted:
             reply = ScriptedReply(text="I was about to", finish="length", input=read, output=written)
-        answer = json_response(format.reply(reply, query))
+        answer = json_response(self._reported(format.reply(reply, query)))
+        if self.rng.random() < self.shares.get("slow", 0.0):
+            answer = replace(answer, delay=self.slow)
         if self.rng.random() < self.shares.get("cut", 0.0):
             return replace(answer, cut=len(answer.body) // 2)
         return answer
+
+    def _reported(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The reply with the usage that this provider reports, which need not be what it bills."""
+        usage = self.usage
+        if usage == "mixed":
+            usage = self.rng.choice([one for one in get_args(UsageReport) if one != "mixed"])
+        if usage == "honest":
+            return body
+        place = "usageMetadata" if "usageMetadata" in body else "usage"
+        counts = {name: count for name, count in body.pop(place).items() if isinstance(count, int)}
+        return body if usage == "missing" else {**body, place: {n: _REPORTS[usage](one) for n, one in counts.items()}}
+
+
+class BillingProcess:
+    """A provider with its own bill in a process of its own. Its address is `url`."""
+
+    def __init__(self, script: str, **how: Any) -> None:
+        """`script` names a function as module:name; the rest are the settings of `BillingModels`."""
+        ours, theirs = forks().Pipe()
+        self._process, self._end = forks().Process(target=_serve, args=(theirs, script, how)), ours
+        self._process.start()
+        theirs.close()
+        self.url: str = ours.recv()
+        # Not through a proxy: it is on this machine.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def bill(self) -> Bill:
+        """What it has billed for so far, by its own count."""
+        with self._opener.open(f"{self.url}/bill", timeout=30) as answer:
+            return Bill(**json.load(answer))
+
+    def close(self) -> None:
+        """End the process."""
+        self._end.close()
+        self._process.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _serve(end: Any, script: str, how: dict[str, Any]) -> None:
+    """In the process: tell the address, and listen until the other end of the pipe is closed."""
+    asyncio.run(_listen(end, partial(BillingModels, script_named(script), **how)))
+
+
+async def _listen(end: Any, make: Callable[[], BillingModels]) -> None:
+    closed, loop = asyncio.Event(), asyncio.get_running_loop()
+    async with make() as models:
+        end.send(models.url)
+        loop.add_reader(end.fileno(), closed.set)
+        await closed.wait()
+        loop.remove_reader(end.fileno())

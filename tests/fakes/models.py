@@ -146,7 +146,7 @@ class FakeDeepResearch(FakeModels):
         return self.research.read
 
 
-def _script_named(name: str | None) -> Script | None:
+def script_named(name: str | None) -> Script | None:
     """A function that is named as module:name."""
     module, _, attribute = (name or ":").partition(":")
     return getattr(import_module(module), attribute) if module else None
@@ -157,7 +157,7 @@ class BackgroundModels(Background[FakeModels]):
 
     def __init__(self, *, latency: float = 0.0, script: str | None = None) -> None:
         """`script` names a function as module:name."""
-        super().__init__(lambda: FakeModels(_script_named(script), latency=latency))
+        super().__init__(lambda: FakeModels(script_named(script), latency=latency))
 
     def stats(self) -> dict[str, Any]:
         """What they counted so far."""
@@ -217,7 +217,7 @@ class FakeModelProcess:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    async with FakeModels(_script_named(options.script), latency=options.latency) as models:
+    async with FakeModels(script_named(options.script), latency=options.latency) as models:
         print(f"fake models listen on {models.url}", flush=True)
         stopped = asyncio.Event()
         for sign in (signal.SIGINT, signal.SIGTERM):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from multiprocessing import connection, forkserver, reduction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,7 +47,7 @@ IMPORTED = (
     *(f"foretell.data.series.{name}" for name in ("acled", "dbnomics", "fred", "local", "wikipedia")),
     *("aiohttp", "anyio._backends._asyncio", "dbos", "genai_prices.data", "h2.connection", "httpcore2", "httpx2"),
     *("jinja2", "psycopg", "pytest", "rich.progress", "scipy.special", "tarfile", "truststore", "uvloop", "yaml"),
-    *("fakes.background", "fakes.markets", "fakes.models"),
+    *("fakes.background", "fakes.billing", "fakes.markets", "fakes.models"),
 )
 """What the processes of all tests need between them; what is missing here is only imported later."""
 
@@ -88,11 +89,14 @@ class ForkedCommand:
         env: Mapping[str, str],
         stdout: int | IO[Any] = subprocess.DEVNULL,
         stderr: int | IO[Any] = subprocess.DEVNULL,
+        constants: Mapping[str, Any] | None = None,
     ) -> None:
+        """`constants` are set in the new process, by module:NAME, such as a pause that a test need not wait for."""
         self.stdout, out = _opened(stdout)
         self.stderr, err = (None, out) if stderr == subprocess.STDOUT else _opened(stderr)
         given = [str(argument) for argument in arguments]
-        self._process = forks().Process(target=_run, args=(given, str(cwd), dict(env), _Stream(out), _Stream(err)))
+        streams = _Stream(out), _Stream(err)
+        self._process = forks().Process(target=_run, args=(given, str(cwd), dict(env), dict(constants or {}), *streams))
         self._process.start()
         self.pid: int = self._process.pid
         self._looking = Lock()
@@ -213,8 +217,11 @@ def _opened(wanted: int | IO[Any]) -> tuple[IO[str] | None, int]:
     return None, os.dup(wanted if isinstance(wanted, int) else wanted.fileno())
 
 
-def _run(arguments: list[str], cwd: str, env: dict[str, str], out: int, err: int) -> None:
+def _run(arguments: list[str], cwd: str, env: dict[str, str], constants: dict[str, Any], out: int, err: int) -> None:
     """In the new process: place, environment and streams, then the command as `python -m foretell` has it."""
+    for name, value in constants.items():
+        module, _, constant = name.partition(":")
+        setattr(import_module(module), constant, value)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
