@@ -96,7 +96,7 @@ class BillingModels(FakeModels):
                 format = format_of(request.path)
                 error = {"error": {"message": "try again", "type": "server_error"}}
                 body = error if format is None else format.error(int(status), "try again")
-                return json_response(body, int(status))
+                return json_response(body, int(status), {"Retry-After": "0"})
         return super().respond(request)
 
     def _answer_one(self, path: str, body: dict[str, Any]) -> ServerResponse:

@@ -7,9 +7,9 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -36,8 +36,8 @@ PRICE = "2.5/10"
 SCRIPT = "foretell.practice.models.scripts:arena_script"
 WANTS = 4000
 """Tokens of a reply; all but the few that can be seen are reasoning."""
-RESPONSES, CHAT, MESSAGES = "openai:thinker", "mistral:thinker", "anthropic:thinker"
-"""Models by the format in which they are asked. Nobody knows their prices but us."""
+RESPONSES, CHAT, MESSAGES = "openai:planner-8", "mistral:planner-8", "anthropic:planner-8"
+"""Models by the format in which they are asked. Their prices are in no table. They break a claim into eight."""
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 PATIENCE = 120.0
 INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
@@ -61,19 +61,19 @@ class Figures(NamedTuple):
     """The most that calls under way can cost."""
 
 
-def figures(result: str) -> Figures:
-    """The four figures in the JSON that a command printed: those of the outermost object that has all of them."""
-    layer: list[Any] = [json.loads(result)]
+def figures(result: Any) -> Figures:
+    """The four figures in a result that was read from JSON: those of the outermost object that has all of them."""
+    layer: list[Any] = [result]
     while layer:
         for one in layer:
             if isinstance(one, dict) and one.keys() >= set(Figures._fields):
                 return Figures(*(float(one[name]) for name in Figures._fields))
-        layer = [part for one in layer if isinstance(one, dict | list) for part in _parts(one)]
-    raise AssertionError(f"no object with {', '.join(Figures._fields)} in {result[:500]}")
+        layer = [part for one in layer for part in _parts(one)]
+    raise AssertionError(f"no object with {', '.join(Figures._fields)} in {str(result)[:200]}")
 
 
-def _parts(one: Any) -> list[Any]:
-    return list(one.values()) if isinstance(one, dict) else one
+def _parts(one: Any) -> Iterable[Any]:
+    return one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
 
 
 class Done(NamedTuple):
@@ -85,16 +85,12 @@ class Done(NamedTuple):
 
     @property
     def figures(self) -> Figures:
-        """The four figures of its result."""
-        assert self.stdout, self.stderr
-        return figures(self.stdout)
+        """The four figures of its result. A command that was refused prints none: it has spent nothing."""
+        return figures(json.loads(self.stdout)) if self.stdout else Figures(0.0, 0.0, 0.0, 0.0)
 
 
 class Site:
-    """A folder with all that commands read, a home in it, and a provider that keeps its own bill.
-
-    Two sites can have the same home: `beside` is the folder of another.
-    """
+    """A folder with all that commands read, a home in it, and a provider that keeps its own bill."""
 
     def __init__(self, folder: Path, *, database: str = "", **how: Any) -> None:
         """`how` are settings of the provider; the runs and the journal are in the database if one is given."""
@@ -140,6 +136,11 @@ class Site:
     def bill(self) -> Bill:
         """What the provider has billed for so far."""
         return self.provider.bill()
+
+    def totals(self) -> Figures:
+        """The four figures of everything that was ever run here, added up."""
+        rows = json.loads(self.tell("runs", "--json").stdout)["runs"]
+        return Figures(*map(sum, zip(*map(figures, rows), strict=True)))
 
     def serve(self, variable: str, make: Callable[[], Any], path: str = "") -> None:
         """Let a service listen until the site is closed, at an address that an environment variable names."""
@@ -211,11 +212,11 @@ WORKER = ("worker", "--concurrency", "4")
 # What each command reads.
 
 
-def _spec(site: Site, budget: Mapping[str, float] | None, **fields: Any) -> dict[str, Any]:
+def run_spec(site: Site, budget: Mapping[str, float] | None, **fields: Any) -> dict[str, Any]:
     """The spec of a run whose trials cost one call each, with more questions than the budget can pay for."""
     model = fields.pop("model", RESPONSES)
-    count = fields.pop("count", 60)
-    usual = {"due": "2026-01-01", "source": "own", "targets": [{"id": "yes"}]}
+    count = fields.pop("count", 80)
+    usual = {"background": fields.pop("background", ""), "due": "2026-01-01", "source": "own", "targets": [{"id": "yes"}]}
     rows = [{**usual, "id": f"own/{n}", "text": f"Will number {n} win?"} for n in range(count)]
     (site.folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     spec: dict[str, Any] = {
@@ -231,7 +232,7 @@ def _spec(site: Site, budget: Mapping[str, float] | None, **fields: Any) -> dict
 
 def _run(*options: str, **fields: Any) -> Callable[[Site, float], Sequence[str]]:
     def prepare(site: Site, budget: float) -> Sequence[str]:
-        site.write("run.yaml", _spec(site, {"run": budget}, **fields))
+        site.write("run.yaml", run_spec(site, {"run": budget}, **fields))
         return ("run", "run.yaml", "--json", *options)
 
     return prepare
@@ -239,13 +240,13 @@ def _run(*options: str, **fields: Any) -> Callable[[Site, float], Sequence[str]]
 
 def _question_budgets(site: Site, budget: float) -> Sequence[str]:
     count = 3
-    spec = _spec(site, {"question": budget / count}, count=count, forecaster="tree")
+    spec = run_spec(site, {"question": budget / count}, count=count, forecaster="tree")
     site.write("run.yaml", {**spec, "options": {"grounder": "plain", "leaves": 6}})
     return ("run", "run.yaml", "--json")
 
 
 def _ask(site: Site, budget: float) -> Sequence[str]:
-    how = ("--as-of", "2026-01-01", "--variant", "zero-shot", "--trials", "30", "--search", "none")
+    how = ("--as-of", "2026-01-01", "--variant", "zero-shot", "--trials", "50", "--search", "none")
     return ("ask", "Will it rain?", "--closes", "2026-12-31", *how, *_priced("--budget", budget))
 
 
@@ -259,14 +260,14 @@ def _priced(limit: str, budget: float) -> Sequence[str]:
 
 
 def _grid(site: Site, budget: float) -> Sequence[str]:
-    base = _spec(site, None, count=15)
+    base = run_spec(site, None, count=30)
     site.write("grid.yaml", {"name": "g", "base": base, "factors": {"seed": [1, 2, 3]}, "budget": budget})
     return ("grid", "grid.yaml", "--json")
 
 
 def _arena(whole: bool) -> Callable[[Site, float], Sequence[str]]:
     def prepare(site: Site, budget: float) -> Sequence[str]:
-        entry = {"model": RESPONSES, "prices": {RESPONSES: PRICE}, "trials": 5}
+        entry = {"model": RESPONSES, "prices": {RESPONSES: PRICE}, "trials": 10}
         if whole:
             entries = {f"entry{n}": {**entry, "seed": n} for n in (1, 2)}
         else:
@@ -304,9 +305,11 @@ def _tournament(site: Site, budget: float) -> Sequence[str]:
         posts = [metaculus_post_body(100 + one.id, one.title, one) for one in asked]
         platform = FakeMetaculus({}, token="t").having(MetaculusCatalogue(posts))
         site.serve("FORETELL_METACULUS_URL", platform.taking(MetaculusInbox(now=lambda: NOW)).server, "/api")
-    return ("tournament", "metaculus", "cup", "--trials", "3", *_priced("--tournament-budget", budget))
+    return ("tournament", "metaculus", "cup", "--trials", "6", *_priced("--tournament-budget", budget))
 
 
+LONG = "3141592653589793 " * 500
+"""Eight thousand bytes of which few are a token together."""
 _SHORT = {"max_tokens": 5000}
 """So that a batch holds several calls although each may be as long as that."""
 
@@ -325,4 +328,10 @@ WAYS = (
     Way(name="run on PostgreSQL", budget=0.5, prepare=_run("--where", "here"), shared=True),
     Way(name="workers", budget=0.5, prepare=_run("--where", "workers"), shared=True, by_workers=True),
 )
-BY_NAME = {way.name: way for way in WAYS}
+"""What everything is tried on."""
+SPECIAL = (
+    Way(name="impatient run", budget=0.8, prepare=_run(sampling={"reply_seconds": 0.4, "max_tokens": 5000})),
+    Way(name="run on long texts", budget=0.1, prepare=_run(background=LONG, sampling={"max_tokens": 64})),
+)
+"""For habits of a provider that meet one way of spending."""
+BY_NAME = {way.name: way for way in (*WAYS, *SPECIAL)}

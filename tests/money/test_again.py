@@ -1,0 +1,75 @@
+"""What is finished costs nothing more: in a second process, after a restart, and for another run that asks the same."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from money.ways import BY_NAME, RESPONSES, WAYS, Figures, Site, Way, run_spec
+
+PLENTY = 9.0
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.name != "run in chat format"], ids=str)
+def test_a_finished_thing_is_billed_nothing(way: Way, open_site: Callable[..., Site]) -> None:
+    with open_site(way, wants=100) as site:
+        command = way.prepare(site, PLENTY)
+        (first,) = way.carry_out(site, command)
+        assert first.code == 0, first.stderr
+        bill = site.bill()
+        assert bill.again == 0
+        again = [*way.carry_out(site, command), *way.carry_out(site, command, processes=2)]
+        assert site.bill() == bill
+        assert first.figures.billed == pytest.approx(bill.dollars)
+        for one in again:
+            assert one.code == 0, one.stderr
+            assert one.figures == Figures(0.0, pytest.approx(one.figures.reused), 0.0, 0.0)
+        assert site.totals().billed == pytest.approx(bill.dollars)
+
+
+@pytest.mark.parametrize("way", [BY_NAME[name] for name in ("run", "ask", "tree", "grid")], ids=str)
+def test_a_free_answer_is_not_refused_for_money(way: Way, open_site: Callable[..., Site]) -> None:
+    """The same questions with another budget, which pays for next to nothing: all replies are in the journal."""
+    with open_site(way, wants=100) as site:
+        (first,) = way.spend(site, PLENTY)
+        bill = site.bill()
+        (again,) = way.spend(site, 0.0001)
+        assert (first.code, again.code) == (0, 0), again.stderr
+        assert site.bill() == bill
+        assert json.loads(again.stdout).get("p") == json.loads(first.stdout).get("p")
+        money = again.figures
+        assert (money.billed, money.unknown, money.reserved) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("way", [BY_NAME[name] for name in ("run", "grid", "arena entry")], ids=str)
+def test_a_larger_budget_pays_for_the_rest(way: Way, open_site: Callable[..., Site]) -> None:
+    """What a first budget paid for counts against the second as well."""
+    with open_site(way) as site:
+        way.spend(site)
+        first = site.bill().dollars
+        way.spend(site, 2 * way.budget)
+        second = site.bill().dollars
+        assert first <= way.budget + 1e-9
+        assert 1.8 * way.budget <= second <= 2 * way.budget + 1e-9
+
+
+@pytest.mark.parametrize("door", ["run", "ask"])
+def test_a_model_without_a_price_is_refused_under_a_budget(door: str, open_site: Callable[..., Site]) -> None:
+    """On this machine too: a server here may pass everything on to a provider who bills."""
+    with open_site(BY_NAME["run"]) as site:
+        model = f"compat:nobody-knows-it@{site.provider.url}/v1"
+        if door == "ask":
+            priced = list(BY_NAME["ask"].prepare(site, 0.5))
+            place = priced.index("--model-price")
+            command = [model if word == RESPONSES else word for word in (*priced[:place], *priced[place + 2 :])]
+            free = [*command, "--model-price", "0"]
+        else:
+            site.write("run.yaml", run_spec(site, {"run": 0.5}, model=model, prices={}))
+            site.write("free.yaml", run_spec(site, {"run": 0.5}, model=model, prices={model: "0"}))
+            command, free = (["run", name, "--json"] for name in ("run.yaml", "free.yaml"))
+        refused = site.tell(*command)
+        assert (refused.code, site.bill().calls) == (2, 0), refused.stderr
+        assert "price" in refused.stderr
+        done = site.tell(*free)
+        assert done.code == 0, done.stderr
+        assert site.bill().calls > 0
