@@ -4,10 +4,8 @@ import asyncio
 import json
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,27 +16,14 @@ from fakes.background import Background
 from fakes.billing import MODEL, BillingModels
 from fakes.markets import FakeKalshi
 from foretell.models import Journal
-from foretell.practice import ServerResponse
 from foretell.practice.markets import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
-from foretell.practice.models import ModelQuery, ProviderFormat, arena_script
+from foretell.practice.models import arena_script
 from foretell.questions import instant
 from foretell.runs import load_settings
 
 START = instant("2026-11-01T00:00:00Z")
 EVENTS, TRIALS, AT_ONCE, KILLS = 5, 2, 4, 2
 PATIENCE = 60.0
-
-
-class SlowBill(BillingModels):
-    """Takes a moment for each reply, and knows what it billed for."""
-
-    def __init__(self) -> None:
-        super().__init__(arena_script, wants=300)
-        self.bought: Counter[str] = Counter()
-
-    def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
-        self.bought[query.hash] += 1
-        return replace(super().complete(format, query), delay=0.15)
 
 
 def catalogue(result: str = "") -> KalshiCatalogue:
@@ -68,7 +53,7 @@ def test_killed_in_the_middle_of_paid_forecasts(
     request: Any, build_house: Callable[..., Any], where: str, budget: float
 ):
     """Two processes with one budget are killed while they wait for replies; commands that end at once go on."""
-    with Background(SlowBill) as models:
+    with Background(lambda: BillingModels(arena_script, wants=300, latency=0.15)) as models:
         house = build_house(models.url)
         if where == "server":
             house = house.with_environment(FORETELL_DATABASE_URL=request.getfixturevalue("postgres"))
@@ -78,7 +63,7 @@ def test_killed_in_the_middle_of_paid_forecasts(
         house = house.with_environment(FORETELL_CLOCK=f"file:{house.folder / 'clock'}")
         found = asyncio.run(story(house, models.server))
         status, bill = found["status"]["entries"]["paid"], models.server
-        again = bill.bought.total() - len(bill.bought)
+        again = bill.billed.total() - len(bill.billed)
     at_most = status["dollars"] + status["at_risk"]
     assert bill.bill <= at_most + 1e-9
     assert at_most <= budget + 1e-9
@@ -88,13 +73,13 @@ def test_killed_in_the_middle_of_paid_forecasts(
     assert (board["resolved"], board["forecasts"]) == (EVENTS, EVENTS + status["forecasts"])
     if budget == 0.3:
         assert (status["forecasts"], status["failed"], status["open"]) == (EVENTS * TRIALS, 0, 0)
-        assert found["kept"] == len(bill.bought)
+        assert found["kept"] == len(bill.billed)
     else:
         assert status["forecasts"] < EVENTS * TRIALS
         assert "the budget of the run allows 0.05 dollars" in found["told"]
 
 
-async def story(house: Any, bill: SlowBill) -> dict[str, Any]:
+async def story(house: Any, bill: BillingModels) -> dict[str, Any]:
     """From the listing to the board, with kills in between."""
     exchange = catalogue()
 
@@ -114,8 +99,8 @@ async def story(house: Any, bill: SlowBill) -> dict[str, Any]:
         forecast = ("forecast", "--where", "here", "--concurrency", str(AT_ONCE))
         for _ in range(KILLS):
             both = [house.start("arena", *forecast) for _ in range(2)]
-            wanted, until = bill.bought.total() + 3, time.monotonic() + 8
-            while bill.bought.total() < wanted and time.monotonic() < until:
+            wanted, until = bill.billed.total() + 3, time.monotonic() + 8
+            while bill.billed.total() < wanted and time.monotonic() < until:
                 await asyncio.sleep(0.01)
             for process in both:
                 process.send_signal(signal.SIGKILL)

@@ -41,6 +41,8 @@ class Bill:
     """Dollars of the most expensive reply."""
     answered: Mapping[str, int] = field(default_factory=dict[str, int])
     """How often each request was answered, by the hash of everything in it but the limit of its length."""
+    by_model: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Dollars by the name of the model."""
     refused: int = 0
     """Requests answered with an error, which cost nothing."""
 
@@ -58,7 +60,7 @@ class Bill:
 class BillingModels(FakeModels):
     """Sends a bill for every token it writes, up to the limit that it is given, whether or not the reply arrives."""
 
-    def __init__(  # noqa: PLR0913 - what providers differ in
+    def __init__(
         self,
         script: Script | None = None,
         *,
@@ -81,11 +83,13 @@ class BillingModels(FakeModels):
         self.price = price or PriceList().of(MODEL) or TokenPrice(input=0.0, output=0.0)
         self.bytes_per_token, self.slow = bytes_per_token, slow
         self.bill, self.longest, self.tier, self.refused = 0.0, 0.0, 1.0, 0
+        self.by_model: dict[str, float] = {}
         self.route("GET", "/bill", lambda _: json_response(self.stated_bill()))
 
     def stated_bill(self) -> dict[str, Any]:
         """The fields of a `Bill`."""
-        return {"dollars": self.bill, "longest": self.longest, "answered": self.billed, "refused": self.refused}
+        counted = {"answered": self.billed, "by_model": self.by_model, "refused": self.refused}
+        return {"dollars": self.bill, "longest": self.longest, **counted}
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         drawn, below = self.rng.random(), 0.0
@@ -116,6 +120,7 @@ class BillingModels(FakeModels):
         cost *= 0.5 if body.get("service_tier") == "flex" else self.tier
         self.billed[query.hash] += 1
         self.bill += cost
+        self.by_model[query.model] = self.by_model.get(query.model, 0.0) + cost
         self.longest = max(self.longest, cost)
         reply = replace(reply, input=read, output=written)
         if written < wanted:

@@ -42,7 +42,7 @@ IMPORTED = (
     "foretell.web.app",
     *(f"foretell.models.providers.{name}" for name in ("chat", "gemini", "llama_cpp", "messages", "responses")),
     *(f"foretell.models.providers.{name}" for name in ("function", "scripted", "services")),
-    *(f"foretell.data.search.{name}" for name in ("local", "news", "web")),
+    *(f"foretell.data.search.{name}" for name in ("news", "web")),
     *(f"foretell.data.markets.{name}" for name in ("kalshi", "manifold", "polymarket")),
     *(f"foretell.data.series.{name}" for name in ("acled", "dbnomics", "fred", "local", "wikipedia")),
     *("aiohttp", "anyio._backends._asyncio", "dbos", "genai_prices.data", "h2.connection", "httpcore2", "httpx2"),
@@ -157,7 +157,7 @@ def run_forked(
     arguments: Iterable[str | Path], *, cwd: str | Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """A command carried out to its end in a process of its own, and what it wrote."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = ForkedCommand(arguments, cwd=cwd, env=env, **pipes)
     told = process.communicate(timeout)
     return subprocess.CompletedProcess(list(arguments), process.wait(), *told)

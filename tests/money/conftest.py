@@ -1,9 +1,8 @@
 """Sites of one's own: folders, homes or databases, and providers that keep their own bills."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +24,3 @@ def open_site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             return stack.enter_context(Site(tmp_path_factory.mktemp("site"), database=database, **how))
 
         yield opened
-
-
-OpenSite = Callable[..., Site]

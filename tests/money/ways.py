@@ -31,6 +31,8 @@ from foretell.practice.markets import (
     kalshi_event_body,
 )
 
+NOBODY_KNOWS = "openai:nobody-knows-it-"
+"""The beginning of the names of models whose prices are in no table."""
 PRICE = "2.5/10"
 """Dollars per million tokens read and written: what the provider bills, and what every command is told."""
 SCRIPT = "foretell.practice.models.scripts:arena_script"
@@ -38,6 +40,8 @@ WANTS = 4000
 """Tokens of a reply; all but the few that can be seen are reasoning."""
 RESPONSES, CHAT, MESSAGES = "openai:planner-8", "mistral:planner-8", "anthropic:planner-8"
 """Models by the format in which they are asked. Their prices are in no table. They break a claim into eight."""
+TOLERANCE, ROUNDED = 1e-9, 1e-8
+"""Dollars by which a bill may exceed a budget, for sums of floats; and by which figures in results may be rounded."""
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 PATIENCE = 120.0
 INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
@@ -216,7 +220,12 @@ def run_spec(site: Site, budget: Mapping[str, float] | None, **fields: Any) -> d
     """The spec of a run whose trials cost one call each, with more questions than the budget can pay for."""
     model = fields.pop("model", RESPONSES)
     count = fields.pop("count", 80)
-    usual = {"background": fields.pop("background", ""), "due": "2026-01-01", "source": "own", "targets": [{"id": "yes"}]}
+    usual = {
+        "background": fields.pop("background", ""),
+        "due": "2026-01-01",
+        "source": "own",
+        "targets": [{"id": "yes"}],
+    }
     rows = [{**usual, "id": f"own/{n}", "text": f"Will number {n} win?"} for n in range(count)]
     (site.folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     spec: dict[str, Any] = {
@@ -300,7 +309,11 @@ def _exchange() -> KalshiCatalogue:
 
 def _tournament(site: Site, budget: float) -> Sequence[str]:
     if "FORETELL_METACULUS_URL" not in site.environment:
-        times = {"opens": "2026-11-01T00:00:00Z", "closes": "2026-12-15T00:00:00Z", "resolves": "2026-12-20T00:00:00Z"}
+        times: dict[str, Any] = {
+            "opens": "2026-11-01T00:00:00Z",
+            "closes": "2026-12-15T00:00:00Z",
+            "resolves": "2026-12-20T00:00:00Z",
+        }
         asked = [SampleMetaculusQuestion(id=n + 1, title=f"Will {n} win?", **times) for n in range(10)]
         posts = [metaculus_post_body(100 + one.id, one.title, one) for one in asked]
         platform = FakeMetaculus({}, token="t").having(MetaculusCatalogue(posts))
