@@ -26,6 +26,7 @@ from foretell.models import (
     WorkClock,
     estimate_tokens,
 )
+from foretell.models.budget import estimate_call
 from foretell.models.providers import ScriptedModel
 from foretell.models.providers.wire import answered_tier
 from foretell.questions import Cost, InputError
@@ -184,7 +185,9 @@ def test_estimate_counts_everything_that_is_sent():
 def test_estimate_is_above_what_tokenizers_count(text: str, tokens: int):
     """Counts of common tokenizers, which have more tokens for digits and for other scripts than for English words."""
     request = Request(model="openai:m", messages=(UserMessage(text=text * 100),))
-    assert 100 * tokens <= estimate_tokens(request).input <= 250 * tokens
+    found = estimate_call(request, None)
+    assert 100 * tokens <= found.input <= 250 * tokens
+    assert found.bound >= len(text.encode()) * 100
 
 
 DOLLAR_A_MILLION = PriceList({"openai:x": TokenPrice(input=0, output=1)})
@@ -325,8 +328,10 @@ def test_a_sufficient_budget_completes_everything():
 def test_exactly_enough_is_enough(wants: int, cells: int):
     """A budget far below the cap of one reply, which needs every cent of it."""
     provider = Provider(wants=wants)
-    # The first call is admitted by the careful estimate of what it reads, 88 tokens instead of 80.
-    budget = Budget("run", dollars=PRICE.dollars(TokenCount(input=cells * 4 * 80 + 8, output=cells * 4 * wants)))
+    # The first call is admitted if there is money for a token per byte, and for 16 tokens of reply.
+    first = TokenCount(input=320 - 80, output=max(0, 16 - wants))
+    whole = TokenCount(input=cells * 4 * 80 + 8, output=cells * 4 * wants)
+    budget = Budget("run", dollars=PRICE.dollars(whole) + (PRICE.dollars(first) if cells == 1 else 0.0))
     results = run(provider, budget, cells=cells)
     assert all(isinstance(one, Reply) and one.finish == "stop" for one in results)
     assert provider.bill <= budget.billed.dollars + 1e-9
@@ -338,7 +343,7 @@ def test_reading_from_a_cache_leaves_room_for_more():
     prices = PriceList({"openai:x": price})
     tokens = TokenCount(input=10_000, cached=9_900, output=50)
     script = ScriptedModel(lambda _: Reply(text="yes", tokens=tokens))
-    budget = Budget("run", dollars=0.1 + 20 * price.dollars(tokens))
+    budget = Budget("run", dollars=0.351 + 20 * price.dollars(tokens))
     model = BudgetedModel(script, prices, budget)
 
     async def main() -> None:

@@ -164,9 +164,8 @@ class Context:
         model = self.models.model
         if model is None:
             raise CannotForecast(NO_MODEL)
-        if role not in ASKED_ONCE:
-            model = SampledModel(model, self.models.samples)
-        return TracedModel(model, self.emit, role, self.models.prices)
+        samples = None if role in ASKED_ONCE else self.models.samples
+        return TracedModel(model, self.emit, role, self.models.prices, samples)
 
     def request(
         self,
@@ -355,45 +354,38 @@ ASKED_ONCE: frozenset[ModelRole] = frozenset({"filter", "summariser", "auditor"}
 """Roles whose question has one answer: the same request again is the same request."""
 
 
-class SampledModel:
-    """Gives each of several identical requests of a trial a slot of its own, so that each is a sample."""
-
-    def __init__(self, inner: Model, taken: dict[str, set[int]]) -> None:
-        self._inner = inner
-        self._taken = taken
-
-    async def complete(self, request: Request) -> Reply:
-        """The reply of the first sample that is free. A request that failed leaves its sample to the next."""
-        taken = self._taken.setdefault(request_key(request), set[int]())
-        sample = next(number for number in count(1) if number not in taken)
-        taken.add(sample)
-        sampled = request if sample == 1 else replace(request, slot=f"{request.slot}/sample {sample}")
-        try:
-            reply = await self._inner.complete(sampled)
-        except BaseException:
-            taken.discard(sample)
-            raise
-        return reply if sampled is request or reply.key else replace(reply, key=request_key(sampled))
-
-
 class TracedModel:
-    """A model that emits an event for every reply."""
+    """A model that emits an event for every reply, and gives each of several identical requests a slot of its own."""
 
-    def __init__(self, inner: Model, emit: EmitEvent, role: ModelRole, prices: PriceList | None = None) -> None:
+    def __init__(
+        self,
+        inner: Model,
+        emit: EmitEvent,
+        role: ModelRole,
+        prices: PriceList | None = None,
+        samples: dict[str, set[int]] | None = None,
+    ) -> None:
+        """`samples` are those that a trial has taken, by request; without it, the same request is asked once."""
         self._inner = inner
         self._emit = emit
         self._role = role
         self._prices = prices
+        self._samples = samples
 
     async def complete(self, request: Request) -> Reply:
         """Return the reply after emitting its event; replies that were cut off before it have events of their own."""
-        reply = await self._inner.complete(request)
+        asked, taken, sample = self._sample(request)
+        try:
+            reply = await self._inner.complete(asked)
+        except BaseException:
+            taken.discard(sample)  # The next request takes the sample of one that failed.
+            raise
         for one in (*reply.cut_off, reply):
             self._emit(
                 ModelCalled(
                     role=self._role,
                     model=request.model,
-                    key=one.key or request_key(request),
+                    key=one.key or request_key(asked),
                     input_tokens=one.tokens.input,
                     output_tokens=one.tokens.output,
                     dollars=one.charged if one.charged is not None else self._price(request, one),
@@ -402,6 +394,14 @@ class TracedModel:
                 )
             )
         return reply
+
+    def _sample(self, request: Request) -> tuple[Request, set[int], int]:
+        """The request as the first sample that is free, and the samples that are taken."""
+        taken = set[int]() if self._samples is None else self._samples.setdefault(request_key(request), set[int]())
+        sample = next(number for number in count(1) if number not in taken)
+        taken.add(sample)
+        asked = request if sample == 1 else replace(request, slot=f"{request.slot}/sample {sample}")
+        return asked, taken, sample
 
     def _price(self, request: Request, reply: Reply) -> float | None:
         """The price of a reply that no budget paid for."""

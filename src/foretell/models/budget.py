@@ -10,19 +10,20 @@ occur. Replies in the journal are free: they are looked up before anything is re
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from secrets import token_hex
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from foretell.models.canonical import quick_json, request_key
 from foretell.models.facts import facts_of
+from foretell.models.journal import Journal
 from foretell.models.ledger import Account, CallEstimate, CallRequest, Grant, Ledger, Money, charged_reply
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
     Message,
     Model,
-    NotInJournal,
     Reply,
     ReplyLost,
     ReplyTooLong,
@@ -37,11 +38,10 @@ from foretell.models.prices import PriceList, TokenPrice, tier_factor
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
-if TYPE_CHECKING:
-    from foretell.models.journal import Journal
-
 BYTES_PER_TOKEN = 3.5
 """A cautious ratio for English words. The true count is booked when the reply arrives."""
+MESSAGE_TOKENS = 8
+"""Tokens with which providers set a message apart from the others."""
 TOOLS_TOKENS = 400
 """Tokens of the instructions that providers add to a request with tools."""
 DEFAULT_OUTPUT_TOKENS = 16_384
@@ -251,39 +251,65 @@ class Reservation:
 
 
 def estimate_tokens(request: Request) -> TokenCount:
-    """The most input tokens a request can have, by its kinds of characters, and the maximum of its output tokens."""
-    size = sum([_remembered(message, _message_tokens) for message in request.messages])
-    if request.tools:
-        size += TOOLS_TOKENS + sum([_remembered(tool, _tool_tokens) for tool in request.tools])
-    if request.schema:
-        size += _text_tokens(quick_json(request.schema).decode())
+    """Roughly the input tokens of a request, and the maximum of its output tokens."""
+    size = sum([_remembered(message, _message_sizes).bytes for message in request.messages])
+    size += sum([_remembered(tool, _tool_sizes).bytes for tool in request.tools])
+    size += len(quick_json(request.schema)) if request.schema else 0
+    return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=_longest_reply(request))
+
+
+def estimate_call(request: Request, price: TokenPrice | None) -> CallEstimate:
+    """The most that a call can cost."""
+    sizes = [_remembered(message, _message_sizes) for message in request.messages]
+    sizes += [_remembered(tool, _tool_sizes) for tool in request.tools]
+    sizes += [_text_sizes(quick_json(request.schema).decode())] if request.schema else []
+    more = 1 + TOOLS_TOKENS * bool(request.tools)
+    return CallEstimate(
+        input=int(sum([one.tokens for one in sizes])) + more,
+        output=_longest_reply(request),
+        price=price,
+        factor=tier_factor(request.model, request.settings.tier),
+        bound=sum([one.bytes for one in sizes]) + more + MESSAGE_TOKENS * len(request.messages),
+    )
+
+
+def _longest_reply(request: Request) -> int:
     longest = facts_of(ModelName.read(request.model).name).max_output or DEFAULT_OUTPUT_TOKENS
-    output = request.settings.max_tokens or min(longest, DEFAULT_OUTPUT_TOKENS)
-    return TokenCount(input=int(size) + 1, output=output)
+    return request.settings.max_tokens or min(longest, DEFAULT_OUTPUT_TOKENS)
 
 
-def _remembered(value: T, tokens: Callable[[T], float]) -> float:
-    """The tokens of a message or tool, counted once: a conversation grows, but its earlier messages stay the same."""
+class _Sizes(NamedTuple):
+    """The size of a text in bytes, and the most tokens that common tokenizers make of it."""
+
+    bytes: int
+    tokens: float
+
+    def __add__(self, other: "_Sizes") -> "_Sizes":  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _Sizes(self.bytes + other.bytes, self.tokens + other.tokens)
+
+
+def _remembered(value: T, sizes: Callable[[T], _Sizes]) -> _Sizes:
+    """The size of a message or tool, found once: a conversation grows, but its earlier messages stay the same."""
     known = vars(value)
-    if _TOKENS not in known:
-        known[_TOKENS] = tokens(value)
-    return known[_TOKENS]
+    if _SIZES not in known:
+        known[_SIZES] = sizes(value)
+    return known[_SIZES]
 
 
-def _message_tokens(message: Message) -> float:
-    size = _text_tokens(message.text)
+def _message_sizes(message: Message) -> _Sizes:
+    sizes = _text_sizes(message.text)
     if isinstance(message, AssistantMessage):
-        size += _text_tokens(message.sealed)
-        size += sum(_text_tokens(call.arguments + call.name) for call in message.calls)
-    return size + _text_tokens(message.name) if isinstance(message, ToolResult) else size
+        for text in (message.sealed, *(call.arguments + call.name for call in message.calls)):
+            sizes += _text_sizes(text)
+    return sizes + _text_sizes(message.name) if isinstance(message, ToolResult) else sizes
 
 
-def _tool_tokens(tool: ToolSpec) -> float:
-    return _text_tokens(tool.description + tool.parameters_json)
+def _tool_sizes(tool: ToolSpec) -> _Sizes:
+    return _text_sizes(tool.description + tool.parameters_json)
 
 
-def _text_tokens(text: str) -> float:
-    """The most tokens of a text.
+def _text_sizes(text: str) -> _Sizes:
+    """The size of a text.
 
     English words have at least `BYTES_PER_TOKEN` bytes per token. Digits and punctuation may be tokens of their own,
     and other scripts have a token for every two bytes at the most.
@@ -291,17 +317,18 @@ def _text_tokens(text: str) -> float:
     whole = text.encode(errors="replace")
     rest = whole.translate(None, _WORDS)
     plain = len(rest) if text.isascii() else len(rest.translate(None, _HIGH))
-    return (len(whole) - len(rest)) / BYTES_PER_TOKEN + plain + (len(rest) - plain) / 2
+    tokens = (len(whole) - len(rest)) / BYTES_PER_TOKEN + plain + (len(rest) - plain) / 2
+    return _Sizes(len(whole), tokens)
 
 
-_TOKENS = "_tokens"
+_SIZES = "_sizes"
 _HIGH = bytes(range(128, 256))
 
 
 class BudgetedModel:
     """Answers from the journal for free, and pays for everything else from a budget."""
 
-    def __init__(self, inner: Model, prices: PriceList, budget: Budget, journal: "Journal | None" = None) -> None:
+    def __init__(self, inner: Model, prices: PriceList, budget: Budget, journal: Journal | None = None) -> None:
         self._inner = inner
         self._journal = journal
         self._prices = prices
@@ -310,60 +337,50 @@ class BudgetedModel:
             budget.use(journal.ledger)
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, or `BudgetExceeded` before anything is sent."""
-        reply = await self._one(request)
-        if reply.cap is None or self._journal is None:
-            return reply
-        return await self._uncut(request, reply, self._journal)
+        """The reply, or `BudgetExceeded` before anything is sent.
 
-    async def _one(self, request: Request) -> Reply:
-        if self._journal is None:
-            return await self._paid(request)
-        new = False
-
-        async def pay() -> Reply:
-            nonlocal new
-            new = True
-            return await self._paid(request)
-
-        journal, key, run = self._journal, request_key(request), self._budget.run
-        try:
-            reply = await journal.reply(request, pay, run)
-        except BudgetExceeded as error:
-            await journal.database.aside(journal.keep_refusal, key, run, str(error))
-            raise
-        except NotInJournal:
-            if why := await journal.database.aside(journal.refusal, key, run):
-                raise BudgetExceeded(why) from None
-            raise
-        if not new:
-            self._budget.book("reused", cost_of(replace(reply, reused=False)))
-        return reply
-
-    async def _uncut(self, request: Request, reply: Reply, journal: "Journal") -> Reply:
-        """Ask again, now that there is more money, for a reply that a budget had cut off.
-
-        Each run uses its own slot for this, so that a replay of one run never reads what another run with a larger
-        budget got. The replies that were cut off stay booked.
+        A reply that a smaller budget had cut off is asked for again, if there is more money now. Each run uses its own
+        slot for this, so that a replay of one run never reads what another run with a larger budget got. The replies
+        that were cut off stay booked.
         """
-        cut_off: tuple[Reply, ...] = ()
-        while reply.cap is not None:
-            again = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {self._budget.run}")
-            stored = await journal.has(again)
-            if not stored and journal.mode == "replay":
-                break
-            if not stored and not await self._pays_for_more(again, reply.cap):
-                break
+        journal, run = self._journal, self._budget.run
+        if journal is None:
+            return await self._paid(request)
+        asked, cut_off = request, tuple[Reply, ...]()
+        while True:
+            paid = _Paid()
             try:
-                longer = await self._one(again)
-            except BudgetExceeded:
-                break
+                if journal.mode == "replay":
+                    await self._refuse_again(journal, asked)
+                reply = await journal.reply(asked, partial(self._paid, asked, paid), run)
+            except BudgetExceeded as error:
+                if cut_off:
+                    return replace(cut_off[-1], cut_off=cut_off[:-1])
+                if journal.mode == "live":
+                    await journal.database.aside(journal.keep_refusal, request_key(asked), run, str(error))
+                raise
+            if not paid:
+                self._budget.book("reused", cost_of(replace(reply, reused=False)))
+            if cut_off:
+                reply = replace(reply, key=request_key(asked))
+            asked = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {run}")
+            if reply.cap is None or not await self._more_to_get(journal, asked, reply.cap):
+                return replace(reply, cut_off=cut_off) if cut_off else reply
             cut_off += (reply,)
-            reply = replace(longer, key=request_key(again))
-        return replace(reply, cut_off=cut_off) if cut_off else reply
 
-    async def _pays_for_more(self, request: Request, cap: int) -> bool:
-        """Whether there is money for a longer reply than the one that was cut off."""
+    async def _refuse_again(self, journal: Journal, request: Request) -> None:
+        """A replay ends where the recorded run had no money, even if other runs have paid for the reply since."""
+        key, run = request_key(request), self._budget.run
+        why = await journal.database.aside(journal.refusal, key, run)
+        if why and await journal.database.aside(journal.payer, key) != run:
+            raise BudgetExceeded(why)
+
+    async def _more_to_get(self, journal: Journal, request: Request, cap: int) -> bool:
+        """Whether a longer reply than the one that was cut off is stored, or there is money for one."""
+        if await journal.has(request):
+            return True
+        if journal.mode == "replay":
+            return False
         try:
             reservation = await self._reserve(request)
         except BudgetExceeded:
@@ -374,41 +391,47 @@ class BudgetedModel:
         return longest > cap
 
     async def _reserve(self, request: Request) -> Reservation:
-        tokens = estimate_tokens(request)
-        factor = tier_factor(request.model, request.settings.tier)
-        price = self._prices.of(request.model)
-        estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
-        return await self._budget.reserve(request, estimate)
+        return await self._budget.reserve(request, estimate_call(request, self._prices.of(request.model)))
 
-    async def _paid(self, request: Request) -> Reply:
+    async def _paid(self, request: Request, paid: "_Paid | None" = None) -> Reply:
         """Reserve, send and settle."""
+        if paid is not None:
+            paid.now = True
         reservation = await self._reserve(request)
+        if self._journal is None:
+            reservation.ledger.sending(reservation.grant.call)
         try:
             while True:
                 cap = reservation.grant.output if reservation.grant.limited else None
                 try:
-                    paid = request.paid_from(reservation, cap)
-                    reply = charged_reply(await self._inner.complete(paid), paid, self._prices)
+                    sent = request.paid_from(reservation, cap)
+                    reply = charged_reply(await self._inner.complete(sent), sent, self._prices)
                     break
                 except ReservationReleased:
                     # This process was away for so long that others took it for dead: it needs money again.
                     await reservation.renew()
-        except asyncio.CancelledError:
-            # Cut off on the way: the provider may have finished its work.
-            reservation.end_later(lost=True)
-            raise
         except BaseException as error:
-            lost = isinstance(error, ReplyLost | ReplyTooLong) or isinstance(error.__cause__, ReplyLost)
-            reservation.end_later(lost=lost)
+            # Cut off on the way: the provider may have finished its work.
+            lost = isinstance(error, ReplyLost | ReplyTooLong | asyncio.CancelledError)
+            reservation.end_later(lost=lost or isinstance(error.__cause__, ReplyLost))
             raise
         estimate = reservation.estimate
         if estimate.price is not None and reply.finish != "length" and not reply.tokens.estimated:
             share = _reading_share(estimate.price, estimate, reply)
             self._budget.ledger.learn(request.model, share, reply.tokens.output)
         await reservation.end(billed=reply.charged or 0.0)
-        self._budget.ledger.call_ended()
+        reservation.ledger.call_ended()
         self._budget.book("billed", cost_of(reply))
         return reply
+
+
+class _Paid:
+    """Whether a reply was paid for now, instead of found in the journal."""
+
+    now = False
+
+    def __bool__(self) -> bool:
+        return self.now
 
 
 def cost_of(reply: Reply) -> Cost:
@@ -427,6 +450,7 @@ def cost_of(reply: Reply) -> Cost:
 
 def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> float:
     """Cost of the input without a cache, as a share of its estimate: the next call may miss the cache."""
-    estimated = estimate.dollars(0)
-    read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * estimate.factor
-    return read / estimated if estimated else 1.0
+    fee = price.request * estimate.factor
+    estimated = estimate.dollars(0) - fee
+    read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * estimate.factor - fee
+    return read / estimated if estimated > 0 else 1.0

@@ -297,8 +297,12 @@ class Journal:
         return money if money is not None and money.ledger is self.ledger else None
 
     def posting(self, keys: Sequence[str]) -> None:
-        """Record that a batch of these requests is about to be submitted."""
+        """Record that a batch of these requests is about to be submitted: from now on they may be billed."""
         self.ledger.sending_batch(keys)
+
+    def not_posted(self, keys: Sequence[str]) -> None:
+        """Record that the provider did not take a batch of these requests."""
+        self.ledger.sending_batch(keys, sent=False)
 
     def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
         """Whether we may send a request that another process had started."""
@@ -401,15 +405,18 @@ class Journal:
                 return ahead.result()
         return read(stored)
 
-    async def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], run: str = "") -> Reply:
+    def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], run: str = "") -> Awaitable[Reply]:
         """The stored reply, or the one that `ask` brings. `run` is the run that wants it."""
         asked = journal_request(request)
 
         def read(entry: SqlRow) -> Reply:
             other = bool(run) and self.payer(asked.key) != run
+            if other and self.mode == "live":
+                # What there was no money for before is free now: a replay finds it too.
+                self._db.write("DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(asked.key, run)),))
             return replace(unpack_reply(entry[8]), charged=entry[7], reused=other)
 
-        return await self.share(asked, ask, read=read)
+        return self.share(asked, ask, read=read)
 
     def keep_refusal(self, key: str, run: str, why: str) -> None:
         """Record that a run had no money for a request, so that a replay of the run ends in the same way."""

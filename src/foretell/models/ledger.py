@@ -142,11 +142,14 @@ class CallEstimate(NamedTuple):
     """The most a call can cost, as a function of the reply's length."""
 
     input: int
+    """The most input tokens that a request like this is known to have."""
     output: int
     """Maximum output tokens if the budget has room."""
     price: TokenPrice | None = None
     factor: float = 1.0
     """Price multiplier of the service tier."""
+    bound: int = 0
+    """Input tokens that no tokenizer exceeds: one for each byte."""
 
     def dollars(self, output: float | None = None) -> float:
         """The cost with a reply of this many tokens, or of the longest reply if no number is given."""
@@ -156,11 +159,11 @@ class CallEstimate(NamedTuple):
 
     def longest(self, dollars: float, reading: float = 1.0) -> int:
         """Tokens of the longest reply this amount pays for, if the input costs this share of its estimate."""
-        most = self.dollars(0)
-        read = ceil(reading * self.input - 1e-9) * most / self.input if self.input else 0.0
+        most, fee = self.dollars(0), 0.0 if self.price is None else self.price.request * self.factor
+        read = ceil(reading * self.input - 1e-9) * (most - fee) / self.input if self.input else 0.0
         per_token = (self.dollars(1_000_000) - most) / 1_000_000
-        free = inf if read <= dollars else 0.0
-        affordable = (dollars - read) / per_token if per_token > 0 else free
+        free = inf if read + fee <= dollars else 0.0
+        affordable = (dollars - fee - read) / per_token if per_token > 0 else free
         # The tiny extra is what floats lose in additions.
         return int(min(affordable + 1e-6, self.output))
 
@@ -349,7 +352,7 @@ class Ledger:
                 amount = known[0][4]
                 output = max(1, asked.estimate.longest(amount / NANO))
                 return Grant(known[0][0], asked.account, amount, output, bool(limits))
-            amount, output = _nano(asked.estimate.dollars()), asked.estimate.output
+            amount, output = _nano(self._careful(asked).dollars()), asked.estimate.output
             if limits and room < amount:
                 found = self._what_is_left(statements, asked)
                 if isinstance(found, Shortage):
@@ -379,7 +382,7 @@ class Ledger:
 
     def _what_is_left(self, statements: Statements, asked: CallRequest) -> tuple[int, int] | Shortage:
         """The amount to reserve, if not all that a call may cost is there, and the output tokens it pays for."""
-        estimate, most = asked.estimate, _nano(asked.estimate.dollars())
+        estimate, most = self._careful(asked), _nano(self._careful(asked).dollars())
         self._settle_ended(statements)
         short = [level for level in _levels(statements, asked.account) if level.room < most]
         if not short:
@@ -389,11 +392,24 @@ class Ledger:
                 return Shortage(account=level.id)
         tightest = min(short, key=lambda level: level.room)
         learned = self._learned.get(asked.model) or _Learned()
-        output = _affordable(estimate, max(0.0, tightest.room) / NANO, learned)
+        if learned.reading is not None:
+            # The rest pays for input as it was measured, so that nothing is left over.
+            share = max(learned.reading, min(1.0, learned.reading * READING_MARGIN))
+            estimate = asked.estimate._replace(input=ceil(asked.estimate.input * share))
+        output = estimate.longest(max(0.0, tightest.room) / NANO)
         least = min(learned.least, estimate.output)
         if output < least:
             return Shortage(account=tightest.id, message=tightest.shortage(estimate.dollars(least)))
         return min(int(tightest.room), _nano(estimate.dollars(output))), output
+
+    def _careful(self, asked: CallRequest) -> CallEstimate:
+        """The estimate with the most input tokens there can be, as far as replies of the model have shown them."""
+        estimate, learned = asked.estimate, self._learned.get(asked.model)
+        if learned is None or learned.reading is None:
+            return estimate._replace(input=max(estimate.input, estimate.bound))
+        if learned.reading <= 1.0:
+            return estimate
+        return estimate._replace(input=ceil(estimate.input * learned.reading * READING_MARGIN))
 
     def _submitted(self, statements: Statements, asked: CallRequest) -> list[SqlRow]:
         """The open call of a batch that an ended process submitted: it is continued here."""
@@ -416,11 +432,11 @@ class Ledger:
         sent = "UPDATE open_call SET state = ? WHERE id = ? AND owner = ? AND state < ?"
         return bool(self.database.write(sent, (SENT, call, self.database.life.id, UNKNOWN)))
 
-    def sending_batch(self, keys: Iterable[str]) -> None:
-        """Record that the calls for these requests are about to be submitted in a batch."""
-        sent = "UPDATE open_call SET state = ? WHERE request = ? AND owner = ? AND state = ?"
-        me = self.database.life.id
-        self.database.write_many(sent, [(SENT, bytes.fromhex(key), me, RESERVED) for key in keys])
+    def sending_batch(self, keys: Iterable[str], *, sent: bool = True) -> None:
+        """Record that the calls for these requests are about to be submitted in a batch, or were not taken."""
+        change = "UPDATE open_call SET state = ? WHERE request = ? AND owner = ? AND state = ?"
+        me, states = self.database.life.id, (SENT, RESERVED) if sent else (RESERVED, SENT)
+        self.database.write_many(change, [(states[0], bytes.fromhex(key), me, states[1]) for key in keys])
 
     def waiting(self, grant: Grant) -> None:
         """A call was not billed; its money stays reserved until it is sent again."""
@@ -439,12 +455,17 @@ class Ledger:
         self.database.joined(lambda statements: self._end(statements, grant, 0))
 
     def lose(self, grant: Grant) -> None:
-        """The reply of a call was lost, and it may have been billed. If the reply arrives after all, it is billed."""
+        """The reply of a call was lost, and it may have been billed if it was sent.
+
+        If the reply arrives after all, it is billed.
+        """
 
         def work(statements: Statements) -> None:
-            lost = "UPDATE open_call SET state = ? WHERE id = ? AND state < ?"
-            if statements.write(lost, (UNKNOWN, grant.call, UNKNOWN)):
+            lost = "UPDATE open_call SET state = ? WHERE id = ? AND state = ?"
+            if statements.write(lost, (UNKNOWN, grant.call, SENT)):
                 _add(statements, self.database, (0, grant.amount, -grant.amount), grant.account)
+            elif statements.write("DELETE FROM open_call WHERE id = ? AND state = ?", (grant.call, RESERVED)):
+                _add(statements, self.database, (0, 0, -grant.amount), grant.account)
 
         self.database.joined(work)
 
@@ -565,13 +586,6 @@ def _add(statements: Statements, database: Database, amounts: tuple[int, int, in
         return
     for (around,) in statements.read(_AROUND, (account,)):
         statements.write(_ADD, (*amounts, around))
-
-
-def _affordable(estimate: CallEstimate, room: float, learned: _Learned) -> int:
-    """Output tokens that the rest of an account pays for."""
-    if learned.reading is None:
-        return estimate.longest(room)
-    return estimate.longest(room, max(learned.reading, min(1.0, learned.reading * READING_MARGIN)))
 
 
 def _in_batch(statements: Statements, request: bytes) -> bool:

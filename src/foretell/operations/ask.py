@@ -273,7 +273,7 @@ def match_line(match: MarketMatch) -> str:
 def answer_money(usage: Cost, paid: Money | None) -> Money:
     """The money of an answer: what was billed for it now, and what its other replies cost when they came."""
     if paid is None:
-        return Money(reused=usage.worth)
+        return Money(billed=usage.dollars, reused=usage.reused)
     return replace(paid, reused=max(0.0, round(usage.worth - paid.billed, 9)))
 
 

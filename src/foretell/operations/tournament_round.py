@@ -25,7 +25,6 @@ from foretell.data.datasets.question_set import questions_digest, union
 from foretell.data.files import DownloadCache, LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
-from foretell.models.names import ModelName
 from foretell.operations.requests.tournaments import ForecastBenchRoundRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
@@ -52,6 +51,7 @@ from foretell.runs.combine import combine_trials, combining_of_run
 from foretell.runs.due_prices import keep_due_prices
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
+from foretell.runs.runtime import prices_of
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import AUTO, DEFAULT, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
@@ -409,7 +409,8 @@ class RoundVisit:
         """Require a budget if money may be spent."""
         if agents is None or plan.most is not None or self.request.practice:
             return
-        if all(ModelName.read(name).free for name in agents.spec.models.values()):
+        prices = prices_of(agents.spec)
+        if all(prices.free(name) for name in agents.spec.models.values()):
             return
         raise InputError(
             f"this may cost money: {plan}", column="--budget", hint="add --budget; --plan only shows the cost"

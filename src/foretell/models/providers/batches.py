@@ -9,12 +9,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from typing import Any, Protocol, cast
 from urllib.parse import quote
 
 from foretell.models.canonical import content_key, quick_json, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.models.ledger import batch_key
 from foretell.models.model import BatchDeferred, ModelBusy, ModelError, ReplyLost, ReplyTooLong, Request
 from foretell.models.providers.wire import ERROR_STATUS, HttpFailure, Json, count, odd_json
 from foretell.models.waiting import WaitingReply
@@ -249,7 +249,7 @@ class SubmittedBatches:
         self._journal = journal
 
     def _entry(self, key: str) -> JournalRequest:
-        return JournalRequest(key=content_key(["batch", key]), kind="batch")
+        return JournalRequest(key=batch_key(key), kind="batch")
 
     async def find(self, key: str) -> str:
         """The batch that already holds a request; empty if there is none."""
@@ -277,17 +277,11 @@ class SubmittedBatches:
 
     async def posting(self, keys: Sequence[str]) -> None:
         """Record that a batch with these requests is being submitted: from now on they may be billed."""
-        await self._tell("posting", keys)
+        await self._journal.database.aside(self._journal.posting, keys)
 
     async def not_posted(self, keys: Sequence[str]) -> None:
         """Record that the provider did not take the batch: nothing is billed."""
-        await self._tell("not_posted", keys)
-
-    async def _tell(self, what: str, keys: Sequence[str]) -> None:
-        record = getattr(self._journal, what, None)
-        told: Any = None if record is None else record(keys)
-        if isawaitable(told):
-            await told
+        await self._journal.database.aside(self._journal.not_posted, keys)
 
     async def forget(self, key: str) -> None:
         """Forget a request that came back unanswered, so that it can be submitted again."""
