@@ -21,7 +21,7 @@ collect_ignore = ["example_plugin"]
 """A package of its own, which tests install where they use it."""
 LONG = {"e2e", "golden", "web"}
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-LOGGERS = [logging.getLogger(name) for name in ("", "foretell", "httpx2")]
+LOGGERS = [logging.getLogger(name) for name in ("", "foretell")]
 
 # A shell starts background jobs with interrupts ignored, and children inherit that. A handler of ours is reset to the
 # default in every child, so that a test can interrupt a command wherever the suite was started.

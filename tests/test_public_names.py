@@ -12,7 +12,7 @@ LIGHT = """
 import sys
 import foretell
 dir(foretell)
-heavy = {"numpy", "scipy", "duckdb", "pydantic", "click", "yaml", "httpx2", "rich", "inspect_ai", "mcp", "matplotlib"}
+heavy = {"numpy", "scipy", "duckdb", "pydantic", "click", "yaml", "aiohttp", "rich", "inspect_ai", "mcp", "matplotlib"}
 print(sorted(heavy & set(sys.modules)), sum(name.startswith("foretell") for name in sys.modules))
 """
 

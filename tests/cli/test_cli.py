@@ -60,7 +60,7 @@ def test_help_loads_no_command_and_nothing_heavy():
         "from foretell.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'scipy', 'duckdb', 'pydantic', 'rich', 'httpx2', 'yaml', 'statsmodels', 'pandas'}\n"
+        "heavy = {'numpy', 'scipy', 'duckdb', 'pydantic', 'rich', 'aiohttp', 'yaml', 'statsmodels', 'pandas'}\n"
         "print('LOADED', sorted(heavy & set(sys.modules)), sorted(m for m in sys.modules if 'foretell.cli.' in m))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

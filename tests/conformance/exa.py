@@ -1,15 +1,14 @@
 """Exa: recorded answers of January 2026, and its OpenAPI of April 2026."""
 
-import json
 from typing import Any, cast
 
-import httpx2
 import yaml
 from jsonschema import Draft202012Validator
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
 from foretell.data.search import ExaSearch, exa_hits
+from foretell.outgoing import OutgoingRequest
 from foretell.questions import AsOf, instant
 
 NOW = instant("2026-11-15")
@@ -62,19 +61,19 @@ async def _requests() -> None:
     declared = document["paths"]["/search"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     validator = Draft202012Validator({**declared, "components": document["components"]})
     known = document["components"]["schemas"]["CommonRequest"]["properties"]
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     engine = ExaSearch(config_on({"/search": answer("exa", "search")}, seen, key=KEY), now=lambda: NOW)
     for as_of in (AsOf(at=NOW, mode="live"), AsOf.day("2026-10-01"), AsOf.day("2024-10-01")):
         await engine.search("Example Domain", as_of, limit=500)
     for request in seen:
-        body = json.loads(request.content)
+        body = request.json()
         assert [problem.message for problem in validator.iter_errors(body)] == []
         assert request.headers["x-api-key"] == KEY
         assert set(body) - {"query", "type"} <= set(known)
         # Snapshots are younger than the document.
         contents = document["components"]["schemas"]["ContentsRequest"]["properties"]
         assert set(body["contents"]) - {"snapshotAsOf"} <= set(contents)
-    bodies = [json.loads(request.content) for request in seen]
+    bodies = [request.json() for request in seen]
     assert [body.get("endPublishedDate") for body in bodies] == [
         None,
         "2026-10-01T23:59:59.999Z",

@@ -2,13 +2,14 @@
 
 from datetime import date
 
-import httpx2
 import pytest
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording
+from fakes.answers import respond
 from foretell.data.series import FredSeries, SeriesUnavailable
 from foretell.data.series.fred import ReleaseCalendar, first_values, fred_values, read_calendar
+from foretell.outgoing import OutgoingRequest
 from foretell.questions import AsOf, SeriesRef
 
 GDP = SeriesRef(provider="fred", id="GDP")
@@ -16,13 +17,13 @@ RECORDED = AsOf.day("2024-11-03", "live")
 
 
 async def _current() -> None:
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     source = FredSeries(config_on({"/series/observations": answer("fred", "get_series_pandas")}, seen, key=KEY))
     series = await source.fetch(GDP, RECORDED)
     # Four quarters of 1946 are points, not values.
     assert (len(series), str(series.days[0]), float(series.values[0])) == (311, "1947-01-01", 243.164)
     assert (str(series.days[-1]), float(series.values[-1])) == ("2024-07-01", 29349.924)
-    asked = seen[0].url.params
+    asked = seen[0].url.query
     assert (asked["series_id"], asked["file_type"], asked["observation_end"]) == ("GDP", "json", "2024-11-03")
 
 
@@ -58,12 +59,12 @@ async def _calendar() -> None:
         scheduled=(date(2024, 10, 10),),
     )
     answers = {"/series/release": answer("fred", "get_release"), "/release/dates": answer("fred", "get_release_dates")}
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     lines = await FredSeries(config_on(answers, seen, key=KEY)).ahead(GDP, AsOf.day("2024-09-12"))
     assert lines[0].startswith("part of the release 'Consumer Price Index', last out on 2024-09-11, 2024-08-14, ")
     assert len(lines) == 1
-    assert seen[1].url.params["release_id"] == "10"
-    assert seen[1].url.params["include_release_dates_with_no_data"] == "true"
+    assert seen[1].url.query["release_id"] == "10"
+    assert seen[1].url.query["include_release_dates_with_no_data"] == "true"
 
 
 def _vintage_days() -> None:
@@ -75,12 +76,8 @@ def _vintage_days() -> None:
 
 async def _refusals() -> None:
     # The words are those of the service, as users report them.
-    unlicensed = httpx2.Response(
-        404, json={"error_code": 404, "error_message": "Not Found.  The series does not exist."}
-    )
-    unknown = httpx2.Response(
-        400, json={"error_code": 400, "error_message": "Bad Request.  The series does not exist."}
-    )
+    unlicensed = respond(404, json={"error_code": 404, "error_message": "Not Found.  The series does not exist."})
+    unknown = respond(400, json={"error_code": 400, "error_message": "Bad Request.  The series does not exist."})
     for response, word in ((unlicensed, "licence"), (unknown, "no series 'GDP'")):
         with pytest.raises(SeriesUnavailable, match=word):
             await FredSeries(config_on({"/series/observations": response}, key=KEY)).fetch(GDP, RECORDED)

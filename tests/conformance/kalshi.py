@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
-import httpx2
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
 from conformance.reading import ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay, spec_file
+from fakes.answers import respond
 from fakes.market_reader import NOW, asked
 from foretell.data import AsyncHttpClient, Payload
 from foretell.data.markets import (
@@ -27,6 +27,7 @@ from foretell.data.markets import (
 )
 from foretell.data.markets.kalshi import candle_price, candles_by_ticker, market_state, series_filing, whole_event
 from foretell.data.settlements import KalshiSettlements, SettledOutcome, SettlementTarget
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.practice.markets import (
     KalshiCatalogue,
     PracticeKalshi,
@@ -44,7 +45,7 @@ HOST = f"https://kalshi.example{PREFIX}"
 Values = tuple[float | None, ...]
 
 
-def _client(transport: httpx2.MockTransport) -> KalshiClient:
+def _client(transport: FunctionTransport) -> KalshiClient:
     return KalshiClient(http=AsyncHttpClient(limits=ONCE, transport=transport), host=HOST)
 
 
@@ -169,11 +170,11 @@ STAMPS = {
 """Filters of `/markets` by time, and the states that they may be asked with."""
 
 
-def check_request(request: httpx2.Request) -> str:
+def check_request(request: OutgoingRequest) -> str:
     """Hold a request against the specification; the path it is an instance of."""
     template, operation = _operation(request.url.path.removeprefix(PREFIX))
     declared = {one["name"]: one for one in map(_resolved, operation.get("parameters", ())) if one["in"] == "query"}
-    sent = dict(request.url.params)
+    sent = dict(request.url.query)
     assert set(sent) <= set(declared), f"{template}: {set(sent) - set(declared)} are no parameters"
     assert {name for name, one in declared.items() if one.get("required")} <= set(sent), template
     for name, value in sent.items():
@@ -246,7 +247,7 @@ OLD = SampleKalshiEvent(
 SECOND = int(instant("2026-10-01").timestamp())
 
 
-def _practice(seen: list[tuple[httpx2.Request, Any]]) -> httpx2.MockTransport:
+def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
     """The practice exchange as a network; requests and answers are remembered."""
     catalogue = KalshiCatalogue(
         [kalshi_event_body(LIVE), kalshi_event_body(OLD)],
@@ -260,17 +261,17 @@ def _practice(seen: list[tuple[httpx2.Request, Any]]) -> httpx2.MockTransport:
     }
     exchange = PracticeKalshi(books, catalogue=catalogue, cutoff=SECOND)
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
-        status, body = exchange.answer(request.url.path.removeprefix(PREFIX), dict(request.url.params))
+    def handle(request: OutgoingRequest) -> Answer:
+        status, body = exchange.answer(request.url.path.removeprefix(PREFIX), dict(request.url.query))
         seen.append((request, body if status == 200 else None))
-        return httpx2.Response(status, json=body)
+        return respond(status, json=body)
 
-    return httpx2.MockTransport(handle)
+    return FunctionTransport(handle)
 
 
-async def _exchanges() -> list[tuple[httpx2.Request, Any]]:
+async def _exchanges() -> list[tuple[OutgoingRequest, Any]]:
     """All that the adapter ever asks, and what the practice exchange says to it."""
-    seen: list[tuple[httpx2.Request, Any]] = []
+    seen: list[tuple[OutgoingRequest, Any]] = []
     client = _client(_practice(seen))
     events, settlements = KalshiEvents(client), KalshiSettlements(client)
     for status in ("unopened", "open", "closed", "resolved"):
@@ -337,7 +338,7 @@ async def _event(row: Payload) -> ListedEvent | str:
     """An event; a list that was asked for without markets, or one of scalar markets, has nothing to ask about."""
     whole = Payload(url=row.url, path=row.path, value={"markets": [], **row.value})
     series = cast("Mapping[str, Any]", {"series": {"category": "", "tags": []}})
-    client = _client(httpx2.MockTransport(lambda _: httpx2.Response(200, json=series)))
+    client = _client(FunctionTransport(lambda _: respond(200, json=series)))
     try:
         return await KalshiEvents(client).read(whole, NOW, ListingReport())
     except UnsupportedEvent as reason:

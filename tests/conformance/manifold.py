@@ -1,10 +1,10 @@
 """Manifold: recorded bets of October 2022; parameters as its own source of August 2026 declares them."""
 
-import httpx2
 import pytest
 
 from conformance.reading import ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
+from fakes.answers import respond
 from fakes.market_reader import NOW, asked
 from fakes.samples import SampleManifoldAnswer, SampleManifoldMarket, manifold_market_body
 from foretell.data import AsyncHttpClient, Payload
@@ -19,6 +19,7 @@ from foretell.data.markets import (
 )
 from foretell.data.markets.manifold import read_bet
 from foretell.data.settlements import ManifoldSettlements
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.practice import ServerRequest
 from foretell.practice.markets import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
 from foretell.questions import AsOf, instant
@@ -38,7 +39,7 @@ WORDS = {
 }
 
 
-def _client(transport: httpx2.MockTransport) -> ManifoldClient:
+def _client(transport: FunctionTransport) -> ManifoldClient:
     return ManifoldClient(http=AsyncHttpClient(limits=ONCE, transport=transport), host=HOST)
 
 
@@ -87,20 +88,20 @@ SHARED = SampleManifoldMarket(
 )
 
 
-async def _exchanges() -> list[tuple[httpx2.Request, int]]:
-    seen: list[tuple[httpx2.Request, int]] = []
+async def _exchanges() -> list[tuple[OutgoingRequest, int]]:
+    seen: list[tuple[OutgoingRequest, int]] = []
     catalogue = ManifoldCatalogue(map(manifold_market_body, (CHOICE, SHARED)))
     at = int(instant("2026-10-01").timestamp() * 1000)
     bets = {"choice0001": (SampleManifoldBet(id="b", at_ms=at, after=0.4, answer="annanswer1"),)}
     service = PracticeManifold(bets, catalogue=catalogue)
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
-        path, query = request.url.path, dict(request.url.params)
+    def handle(request: OutgoingRequest) -> Answer:
+        path, query = request.url.path, dict(request.url.query)
         status, body = service.get(ServerRequest(method="GET", path=path, target=path, query=query, headers={}))
         seen.append((request, status))
-        return httpx2.Response(status, json=body)
+        return respond(status, json=body)
 
-    client = _client(httpx2.MockTransport(handle))
+    client = _client(FunctionTransport(handle))
     for status in ("unopened", "open", "closed", "resolved"):
         for window in ({}, {"closes_after": instant("2026-11-02")}):
             await ManifoldEvents(client).events(ListingFilter(as_of=NOW, status=status, **window)).all()
@@ -114,7 +115,7 @@ async def _exchanges() -> list[tuple[httpx2.Request, int]]:
 
 async def _requests() -> None:
     for request, status in await _exchanges():
-        name, sent = request.url.path.rpartition("/")[2], dict(request.url.params)
+        name, sent = request.url.path.rpartition("/")[2], dict(request.url.query)
         assert status == 200
         assert set(sent) <= PARAMETERS.get(name, set()), (name, sent)
         assert all(value in WORDS[key] for key, value in sent.items() if key in WORDS)
@@ -142,7 +143,7 @@ async def _read(body: Payload) -> list[object]:
 
 async def _listed(body: Payload) -> list[object]:
     """A list of markets, each of which the adapter would read whole: here there is nothing more to read."""
-    transport = replay({"/search-markets": httpx2.Response(200, json=body.value)})
+    transport = replay({"/search-markets": respond(200, json=body.value)})
     listing = ManifoldEvents(_client(transport)).events(ListingFilter(as_of=NOW, status="resolved", pages=1))
     found = await listing.all()
     assert [one.reason for one in listing.ledger.skipped if one.kind == "malformed"] == []

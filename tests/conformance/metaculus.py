@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, cast
 
-import httpx2
 import yaml
 from jsonschema import Draft202012Validator
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording, spec_file
+from fakes.answers import respond
 from foretell.data import AsyncHttpClient, Payload
 from foretell.data.markets import (
     ListedEvent,
@@ -27,6 +27,7 @@ from foretell.data.markets import (
 from foretell.data.markets.metaculus import split_post
 from foretell.data.settlements import MetaculusResolution, MetaculusSettlements
 from foretell.data.settlements.metaculus import resolution_of
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.practice import ServerRequest, data_services
 from foretell.questions import AsOf, Numeric, NumericRange, Question, instant
 from foretell.submit import COMMENT, FORECAST, SEND_ONCE, MetaculusWriter, questions_in_post
@@ -38,7 +39,7 @@ HOST = "https://www.metaculus.com/api"
 TOKEN = "practice"
 
 
-def _client(seen: list[httpx2.Request] | None = None, **answers: httpx2.Response) -> MetaculusClient:
+def _client(seen: list[OutgoingRequest] | None = None, **answers: Answer) -> MetaculusClient:
     paths = {f"/{path.replace('_', '/')}/": response for path, response in answers.items()}
     config = config_on(paths, seen)
     return MetaculusClient(http=config.http, token=TOKEN, retry_seconds=0.0)
@@ -216,7 +217,7 @@ NOT_IN_SPEC = {"ids"}
 """In the site's own source (PostFilterSerializer, 2026-08-20), which the specification does not repeat in full."""
 
 
-def _hold_against_spec(request: httpx2.Request) -> str:
+def _hold_against_spec(request: OutgoingRequest) -> str:
     """The path of the specification that a request goes to; fails where it asks for what that does not take."""
     path = next(
         path
@@ -225,7 +226,7 @@ def _hold_against_spec(request: httpx2.Request) -> str:
     )
     operation = _spec()["paths"][path][request.method.lower()]
     known = {one["name"]: one["schema"] for one in operation.get("parameters", ()) if one["in"] == "query"}
-    for name, value in request.url.params.multi_items():
+    for name, value in request.url.query.items():
         if name in NOT_IN_SPEC:
             continue
         base = re.sub(r"__(gte|lte|lt)$", "__gt", name)
@@ -245,8 +246,8 @@ def _fits(value: str, schema: Mapping[str, Any], name: str) -> None:
 
 
 async def _requests() -> None:
-    seen: list[httpx2.Request] = []
-    page = httpx2.Response(200, json={"next": None, "previous": None, "results": []})
+    seen: list[OutgoingRequest] = []
+    page = respond(200, json={"next": None, "previous": None, "results": []})
     client = _client(seen, posts=page, posts_34516=answer(SERVICE, "post_34516_binary_open"), comments=page)
     for status in ("open", "closed", "resolved", "unopened"):
         wanted = ListingFilter(as_of=NOW, status=cast("Any", status), closes_after=NOW.at)
@@ -258,7 +259,7 @@ async def _requests() -> None:
         )
     question = (await MetaculusEvents(client).event("34516", NOW)).question
     await MetaculusSettlements(client).settlements([question])
-    sending = AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.MockTransport(_accept(seen)))
+    sending = AsyncHttpClient(limits=SEND_ONCE, transport=FunctionTransport(_accept(seen)))
     writer = MetaculusWriter(client=client, http=sending, token=TOKEN)
     await writer.comments(34516, "7", private=True)
     await writer.forecast([{"question": 34031, "probability_yes": 0.4}])
@@ -273,10 +274,10 @@ async def _requests() -> None:
     assert {request.headers["authorization"] for request in seen} == {f"Token {TOKEN}"}
 
 
-def _accept(seen: list[httpx2.Request]) -> Any:
-    def handle(request: httpx2.Request) -> httpx2.Response:
+def _accept(seen: list[OutgoingRequest]) -> Any:
+    def handle(request: OutgoingRequest) -> Answer:
         seen.append(request)
-        return httpx2.Response(201, json={"id": 1})
+        return respond(201, json={"id": 1})
 
     return handle
 

@@ -4,7 +4,6 @@ import json
 from datetime import date, timedelta
 from typing import Any
 
-import httpx2
 import pytest
 
 from conformance.reading import body_of, config_on, sweep
@@ -12,6 +11,7 @@ from conformance.recordings import Check, answer, spec_file
 from foretell.data import Payload, SourceError
 from foretell.data.series import OpenMeteoSeries, SeriesUnavailable
 from foretell.data.series.open_meteo import LEADS, read_weather
+from foretell.outgoing import OutgoingRequest
 from foretell.questions import AsOf, SeriesRef, instant
 
 NEW_YORK = "forecast_pi-inky-_ny_6pm_before_gmt_open_meteo_daily_forecast"
@@ -54,7 +54,7 @@ def _hourly() -> None:
 
 async def _requests() -> None:
     declared: dict[str, Any] = json.loads(spec_file("open_meteo", "parameters.json").read_text())
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     answers = {
         "/v1/archive": answer("open_meteo", NEW_YORK),
         "/v1/forecast": answer("open_meteo", ALASKA.format("hourly")),
@@ -79,11 +79,11 @@ async def _requests() -> None:
     for request in seen:
         place = "historical-weather /v1/archive" if "archive" in request.url.host else "forecast /v1/forecast"
         allowed = declared[place]["parameters"]
-        assert set(request.url.params) <= set(allowed)
+        assert set(request.url.query) <= set(allowed)
         for block in ("hourly", "daily"):
-            for name in filter(None, request.url.params.get(block, "").split(",")):
+            for name in filter(None, request.url.query.get(block, "").split(",")):
                 assert name.partition("_previous_day")[0] in allowed[block]["values"]
-    asked = seen[3].url.params["hourly"].split(",")
+    asked = seen[3].url.query["hourly"].split(",")
     assert asked == [f"temperature_2m_previous_day{lead}" for lead in LEADS]
 
 

@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import httpx2
 import pytest
 
 from conformance.reading import ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
+from fakes.answers import respond
 from fakes.market_reader import NOW, asked
 from fakes.samples import SamplePolymarketEvent, SamplePolymarketMarket, polymarket_event_body, polymarket_tokens
 from foretell.data import AsyncHttpClient, Payload
@@ -26,6 +26,7 @@ from foretell.data.markets import (
 from foretell.data.markets.polymarket import clob_price, data_price, data_rows, market_states
 from foretell.data.settlements import PolymarketSettlements, SettledOutcome, SettlementTarget
 from foretell.data.settlements.polymarket import book_pays, resolution_pays
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.practice import POLYMARKET_ID, ServerRequest, data_services
 from foretell.practice.markets import PolymarketCatalogue, PracticePolymarket
 from foretell.questions import AsOf, instant
@@ -44,7 +45,7 @@ PARAMETERS = {
 """Names that the official client (0.14.0) sends, or that the order book documents."""
 
 
-def _client(transport: httpx2.MockTransport) -> PolymarketClient:
+def _client(transport: FunctionTransport) -> PolymarketClient:
     return PolymarketClient(http=AsyncHttpClient(limits=ONCE, transport=transport), hosts=HOSTS)
 
 
@@ -150,7 +151,7 @@ A, B, C = ("0x" + digit * 64 for digit in "abc")
 START = int(instant("2026-10-01").timestamp())
 
 
-def _practice(seen: list[tuple[httpx2.Request, Any]]) -> httpx2.MockTransport:
+def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
     markets = (
         SamplePolymarketMarket(condition=A, question="Ann?", label="Ann", bid=0.4, ask=0.5),
         SamplePolymarketMarket(condition=B, question="Bob?", label="Bob", closed=True, prices=("0.6", "0.4")),
@@ -161,20 +162,20 @@ def _practice(seen: list[tuple[httpx2.Request, Any]]) -> httpx2.MockTransport:
     catalogue = PolymarketCatalogue([polymarket_event_body(group)])
     service = PracticePolymarket(catalogue, trades, verdicts={B: (0.5, 0.5)})
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
+    def handle(request: OutgoingRequest) -> Answer:
         pairs: dict[str, str] = {}
-        for name, value in request.url.params.multi_items():
+        for name, value in request.url.query.items():
             pairs[name] = f"{pairs[name]},{value}" if name in pairs else value
         path = request.url.path
         status, body = service.get(ServerRequest(method="GET", path=path, target=path, query=pairs, headers={}))
         seen.append((request, body if status == 200 else None))
-        return httpx2.Response(status, json=body)
+        return respond(status, json=body)
 
-    return httpx2.MockTransport(handle)
+    return FunctionTransport(handle)
 
 
-async def _exchanges() -> list[tuple[httpx2.Request, Any]]:
-    seen: list[tuple[httpx2.Request, Any]] = []
+async def _exchanges() -> list[tuple[OutgoingRequest, Any]]:
+    seen: list[tuple[OutgoingRequest, Any]] = []
     client = _client(_practice(seen))
     window = ListingFilter(as_of=NOW, closes_after=instant("2026-11-02"), closes_before=instant("2028-01-01"))
     (listed,) = await PolymarketEvents(client).events(window).all()
@@ -192,7 +193,7 @@ async def _exchanges() -> list[tuple[httpx2.Request, Any]]:
 async def _requests() -> None:
     met: set[str] = set()
     for request, _ in await _exchanges():
-        path, sent = request.url.path, dict(request.url.params)
+        path, sent = request.url.path, dict(request.url.query)
         assert set(sent) <= PARAMETERS[path], (path, sent)
         met.add(path)
         if path == "/data/v2/prices-history":

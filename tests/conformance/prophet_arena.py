@@ -14,6 +14,7 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording, spec_file
+from fakes.answers import respond
 from foretell.data import AsyncHttpClient, NotFound, Payload
 from foretell.data.datasets import download_events, read_events_jsonl
 from foretell.data.markets import (
@@ -26,6 +27,7 @@ from foretell.data.markets import (
     ProphetArenaWindows,
 )
 from foretell.data.settlements import ProphetArenaSettlements
+from foretell.outgoing import Answer, OutgoingRequest
 from foretell.practice import data_services
 from foretell.questions import AsOf, Forecast, instant
 from foretell.submit import (
@@ -44,7 +46,7 @@ KEY = "practice"
 OPEN, RESOLVED, OWN = "constructed_event_open", "constructed_event_resolved", "constructed_own_forecasts"
 
 
-def _client(seen: list[httpx2.Request] | None = None, **answers: httpx2.Response) -> ProphetArenaClient:
+def _client(seen: list[OutgoingRequest] | None = None, **answers: Answer) -> ProphetArenaClient:
     paths = {path.replace("__", "/"): response for path, response in answers.items()}
     return ProphetArenaClient(http=config_on(paths, seen).http, key=KEY)
 
@@ -80,22 +82,22 @@ async def _resolved_event() -> None:
 
 
 async def _own_forecasts() -> None:
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     client = _client(seen, forecasts=answer(SERVICE, OWN))
     http = AsyncHttpClient(limits=SEND_ONCE)
     writer = ProphetArenaWriter(client=client, http=http, key=KEY)
     assert await writer.stands("fed-dec", "me") == {"Cut": 0.5, "Hold": 0.4, "Hike": 0.1}
     assert await writer.stands("another", "me") is None
-    assert dict(seen[0].url.params) == {"agent": "me", "event": "fed-dec"}
+    assert dict(seen[0].url.query) == {"agent": "me", "event": "fed-dec"}
 
 
 # What we ask for, and the arena's list of what there is to ask for.
 
 
 async def _requests() -> None:
-    seen: list[httpx2.Request] = []
-    page = httpx2.Response(200, json={"data": [], "next_cursor": None})
-    bare = httpx2.Response(200, json=[])
+    seen: list[OutgoingRequest] = []
+    page = respond(200, json={"data": [], "next_cursor": None})
+    bare = respond(200, json=[])
     event = answer(SERVICE, OPEN)
     client = _client(seen, v1__events=page, events__x=event, windows__open=bare, forecasts=bare)
     for status in ("open", "closed", "resolved"):
@@ -113,7 +115,7 @@ async def _requests() -> None:
         place = next(one for one in known if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", one), path))
         told = known[place]
         params = {name.partition("=")[0]: name.partition("=")[2].split("|") for name in _params(told)}
-        for name, value in request.url.params.multi_items():
+        for name, value in request.url.query.items():
             assert name in params, f"{place} has no parameter {name}"
             assert params[name] == [""] or value in params[name]
         assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -260,7 +262,7 @@ async def _official_models() -> None:
     asked = WeeklyEvent(event="w", title="W?", close_at=closes + timedelta(days=9), window=2, outcomes=rules)
     times: dict[str, Any] = {"opens_at": NOW.at, "closes_at": closes, "results_at": closes}
     release = WeeklyRelease(week="2026-11-15", status="published", event_count=1, events=[asked], **times)
-    client = _client(releases__current=httpx2.Response(200, json=release.model_dump(mode="json")))
+    client = _client(releases__current=respond(200, json=release.model_dump(mode="json")))
     (listed,) = await ProphetArenaWeekly(client).events(ListingFilter(as_of=NOW)).all()
     assert (listed.question.criteria, listed.closes_at) == ("By the bank.", closes)
 
@@ -276,7 +278,7 @@ def _any(name: str) -> None:
             assert event.question.targets
             assert ProphetArenaEvent.live(one).outcomes == tuple(t.id for t in event.question.targets)
         elif one.has("events"):
-            client = _client(releases__current=httpx2.Response(200, json=one.value))
+            client = _client(releases__current=respond(200, json=one.value))
             listing = ProphetArenaWeekly(client).events(ListingFilter(as_of=NOW))
             assert asyncio.run(listing.all()) is not None
         elif one.has("probabilities"):

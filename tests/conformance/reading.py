@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import httpx2
-
 from conformance.recordings import answer, names, recording, replay
 from foretell.data import (
     AsyncHttpClient,
@@ -16,6 +14,7 @@ from foretell.data import (
     SourceError,
 )
 from foretell.data.series import SeriesUnavailable
+from foretell.outgoing import Answer, OutgoingRequest
 
 ONCE = HttpLimits(attempts=1)
 KEY = "key-beside-recordings"
@@ -32,13 +31,12 @@ def response_of(service: str, name: str) -> HttpResponse:
     """A recorded answer as our client hands it over."""
     found = answer(service, name)
     headers = {key.lower(): value for key, value in found.headers.items()}
+    body = found.body if isinstance(found.body, bytes) else b""
     hops = (str(recording(service, name)["url"]),)
-    return HttpResponse(status=found.status_code, body=found.content, headers=headers, hops=hops)
+    return HttpResponse(status=found.status, body=body, headers=headers, hops=hops)
 
 
-def config_on(
-    answers: Mapping[str, httpx2.Response], seen: list[httpx2.Request] | None = None, **more: Any
-) -> ServiceConfig:
+def config_on(answers: Mapping[str, Answer], seen: list[OutgoingRequest] | None = None, **more: Any) -> ServiceConfig:
     """What a plug-in is opened with where only these answers exist, by the end of an address's path."""
     client = AsyncHttpClient(limits=ONCE, transport=replay(answers, seen))
     return ServiceConfig(http=client, **more)

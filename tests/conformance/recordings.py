@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import httpx2
+from fakes.answers import respond
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 
 FOLDER = Path(os.environ.get("FORETELL_SERVICE_RECORDINGS", Path(__file__).parents[3] / "shared/data/wire/services"))
 
@@ -56,7 +57,7 @@ def spec_file(service: str, pattern: str) -> Path:
     return file
 
 
-def answer(service: str, name: str) -> httpx2.Response:
+def answer(service: str, name: str) -> Answer:
     """The recorded answer, as it comes over the wire."""
     exchange = recording(service, name)
     body = exchange["body"]
@@ -66,22 +67,22 @@ def answer(service: str, name: str) -> httpx2.Response:
     }
     status = int(exchange["status"] or 200)
     if isinstance(body, str):
-        return httpx2.Response(status, text=body, headers=headers)
-    return httpx2.Response(status, json=body, headers=headers)
+        return respond(status, text=body, headers=headers)
+    return respond(status, json=body, headers=headers)
 
 
-def replay(answers: Mapping[str, httpx2.Response], seen: list[httpx2.Request] | None = None) -> httpx2.MockTransport:
+def replay(answers: Mapping[str, Answer], seen: list[OutgoingRequest] | None = None) -> FunctionTransport:
     """A network that knows these answers, by the end of an address's path; anything else is 404.
 
     Requests are appended to `seen`, so that they can be held against the official specification.
     """
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
+    def handle(request: OutgoingRequest) -> Answer:
         if seen is not None:
             seen.append(request)
         for end, response in answers.items():
             if request.url.path.endswith(end):
-                return httpx2.Response(response.status_code, content=response.content, headers=response.headers)
-        return httpx2.Response(404, json={"message": f"nothing is recorded at {request.url.path}"})
+                return response
+        return respond(404, json={"message": f"nothing is recorded at {request.url.path}"})
 
-    return httpx2.MockTransport(handle)
+    return FunctionTransport(handle)

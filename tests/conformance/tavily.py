@@ -1,17 +1,14 @@
 """Tavily: recorded general searches."""
 
-import json
-
-import httpx2
-
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
 from foretell.data.search import TavilySearch, tavily_hits
+from foretell.outgoing import OutgoingRequest
 from foretell.questions import AsOf
 
 
 async def _basic() -> None:
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     engine = TavilySearch(config_on({"/search": answer("tavily", "basic_search")}, seen, key=KEY))
     hits = await engine.search("What is Pydantic AI?", AsOf.day("2025-10-01"))
     assert [hit.title for hit in hits][:3] == [
@@ -22,7 +19,7 @@ async def _basic() -> None:
     assert hits[1].url == "https://ai.pydantic.dev/"
     assert len(hits) == 5
     assert {(hit.published, hit.dating, hit.text) for hit in hits} == {(None, "none", None)}
-    sent = json.loads(seen[0].content)
+    sent = seen[0].json()
     assert (sent["topic"], sent["end_date"], seen[0].headers["authorization"]) == (
         "news",
         "2025-10-01",

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, cast
 
-import httpx2
 import pytest
 
 from conformance.reading import ONCE, REFUSALS
 from conformance.recordings import FOLDER, names, recording
+from fakes.answers import respond
 from fakes.market_reader import NOW, READERS, asked, client
 from foretell.data import AsyncHttpClient, HttpResponse, Payload, read_captures
 from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
@@ -28,6 +28,7 @@ from foretell.data.series.fred import first_values, fred_values
 from foretell.data.series.open_meteo import read_weather
 from foretell.data.series.yahoo import read_sessions
 from foretell.data.wikipedia import found_articles
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.questions import AsOf, instant
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
@@ -105,14 +106,14 @@ def listing(platform: str, answer: Callable[[list[Any]], Any], path: str) -> Cal
     """Everything that a platform lists, whatever its status."""
 
     async def read(records: list[Any]) -> Read:
-        def handle(request: httpx2.Request) -> httpx2.Response:
+        def handle(request: OutgoingRequest) -> Answer:
             if request.url.path.rstrip("/").endswith(path):
                 return _json(answer(records))
             # Kalshi tells the category of an event with its series.
             return _json({"series": {"category": "", "tags": []}})
 
         found, told = list[str](), list[str]()
-        async with AsyncHttpClient(limits=ONCE, transport=httpx2.MockTransport(handle)) as http:
+        async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
             source = READERS[platform][0](client(platform, http, HOST))
             for status in ("unopened", "open", "closed", "resolved"):
                 wanted: Any = {"as_of": NOW, "status": status, "pages": 1, "limit": 1000}
@@ -130,11 +131,11 @@ async def _settlements(records: list[Any]) -> Read:
     wanted = [row["conditionId"] for row in lists("polymarket", "markets", "conditionId") if row.get("closed")]
     questions = [asked(f"polymarket/{condition}", condition) for condition in dict.fromkeys(wanted)]
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
+    def handle(request: OutgoingRequest) -> Answer:
         ends = request.url.path.endswith
-        return _json({"markets": records}) if ends("/markets/keyset") else httpx2.Response(404, json={})
+        return _json({"markets": records}) if ends("/markets/keyset") else respond(404, json={})
 
-    async with AsyncHttpClient(limits=ONCE, transport=httpx2.MockTransport(handle)) as http:
+    async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
         source = READERS["polymarket"][1](client("polymarket", http, HOST))
         found = await source.settlements(questions)
         return [one.question_id for one in found], [one.reason for one in source.skipped]
@@ -144,7 +145,7 @@ def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: st
     """The prices of one market."""
 
     async def read(records: list[Any]) -> Read:
-        def handle(request: httpx2.Request) -> httpx2.Response:
+        def handle(request: OutgoingRequest) -> Answer:
             if request.url.path.endswith("/historical/cutoff"):
                 return _json({"market_settled_ts": "2020-01-01T00:00:00Z"})
             return _json(answer(records) if request.url.path.endswith(path) else {})
@@ -154,7 +155,7 @@ def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: st
         def noted(one: SkippedEntry) -> None:
             told.append(one.reason)
 
-        async with AsyncHttpClient(limits=ONCE, transport=httpx2.MockTransport(handle)) as http:
+        async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
             source = READERS[platform][2](client(platform, http, HOST), tell=noted)
             points = await source.prices(MarketRef(platform=platform, id=id), LATER, 3000)
         return [point.at.isoformat() for point in points], told
@@ -162,8 +163,8 @@ def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: st
     return read
 
 
-def _json(body: Any) -> httpx2.Response:
-    return httpx2.Response(200, content=json.dumps(body))
+def _json(body: Any) -> Answer:
+    return respond(200, content=json.dumps(body).encode())
 
 
 def bets() -> list[Any]:

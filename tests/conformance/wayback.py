@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import httpx2
 import pytest
 
 from conformance.reading import ONCE, response_of, sweep
 from conformance.recordings import Check, answer, names, recording
+from fakes.answers import respond
 from foretell.data import (
     REDIRECT_STATUS,
     AsyncHttpClient,
@@ -18,6 +18,7 @@ from foretell.data import (
     read_page,
     stored_at,
 )
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.questions import AsOf, instant
 
 PAGE = "<html><head><title>T</title></head><body><article>" + "<p>Words of the page as it stood then.</p>" * 5
@@ -27,14 +28,14 @@ STORED = {"content-type": "text/html", "memento-datetime": "Sat, 01 Feb 2020 02:
 class Archive:
     """An archive that knows some captures and answers, by the end of their address."""
 
-    def __init__(self, captures: list[list[str]], answers: Mapping[str, httpx2.Response]) -> None:
+    def __init__(self, captures: list[list[str]], answers: Mapping[str, Answer]) -> None:
         self.captures = captures
         self.answers = answers
-        self.asked: list[httpx2.Request] = []
+        self.asked: list[OutgoingRequest] = []
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
         """A page through our adapter."""
-        async with AsyncHttpClient(limits=ONCE, transport=httpx2.MockTransport(self._handle)) as client:
+        async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(self._handle)) as client:
             return await WaybackPages(client).fetch(url, as_of)
 
     async def refusal(self, url: str, as_of: AsOf) -> str:
@@ -43,14 +44,14 @@ class Archive:
             await self.fetch(url, as_of)
         return str(refusal.value)
 
-    def _handle(self, request: httpx2.Request) -> httpx2.Response:
+    def _handle(self, request: OutgoingRequest) -> Answer:
         self.asked.append(request)
         if "/cdx/" in request.url.path:
-            return httpx2.Response(200, json=[["timestamp", "original", "statuscode"], *self.captures])
+            return respond(200, json=[["timestamp", "original", "statuscode"], *self.captures])
         for end, found in self.answers.items():
             if str(request.url).endswith(end):
-                return httpx2.Response(found.status_code, content=found.content, headers=found.headers)
-        return httpx2.Response(404, text="The Wayback Machine has not archived that URL.")
+                return found
+        return respond(404, text="The Wayback Machine has not archived that URL.")
 
 
 def _index() -> None:
@@ -80,13 +81,13 @@ def _index() -> None:
 
 async def _unchanged_captures() -> None:
     url = "https://www.fws.gov/birds/"
-    replay = httpx2.Response(200, text=PAGE, headers=STORED)
+    replay = respond(200, text=PAGE, headers=STORED)
     archive = Archive(
         [["20200101000000", url, "200"], ["20200201023758", url, "-"]], {f"20200201023758id_/{url}": replay}
     )
     page = await archive.fetch(url, AsOf.day("2020-03-01"))
     assert page.captured == instant("2020-02-01T02:37:58Z")
-    asked = archive.asked[0].url.params
+    asked = archive.asked[0].url.query
     assert (asked["resolveRevisits"], asked["filter"], asked["to"]) == ("true", "statuscode:200|-", "20200301235959")
 
 
@@ -96,7 +97,7 @@ async def _excluded() -> None:
     archive = Archive([["20170929002712", url, "200"]], {f"20170929002712id_/{url}": blocked})
     assert "excluded from the archive" in await archive.refusal(url, AsOf.day("2020-06-01"))
     refused = answer("wayback", "search_raises_for_blocked_urls_1")
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(refused.status_code, content=refused.content))
+    transport = FunctionTransport(lambda _: Answer(refused.status, refused.body))
     async with AsyncHttpClient(limits=ONCE, transport=transport) as client:
         with pytest.raises(PageUnavailable, match="excluded from the archive"):
             await WaybackPages(client).fetch(url, AsOf.day("2020-06-01"))
@@ -110,8 +111,8 @@ async def _redirects() -> None:
         "20200201023757id_/https://www.epa.gov/climatechange": answer(
             "wayback", "get_memento_follows_historical_redirects_2"
         ),
-        last: httpx2.Response(302, headers={"location": "/web/20200201023758id_/https://www.epa.gov/cc.html"}),
-        "20200201023758id_/https://www.epa.gov/cc.html": httpx2.Response(200, text=PAGE, headers=STORED),
+        last: respond(302, headers={"location": "/web/20200201023758id_/https://www.epa.gov/cc.html"}),
+        "20200201023758id_/https://www.epa.gov/cc.html": respond(200, text=PAGE, headers=STORED),
     }
     archive = Archive([["20200201020357", url, "200"]], answers)
     page = await archive.fetch(url, AsOf.day("2020-02-01"))
@@ -133,7 +134,7 @@ async def _neighbours() -> None:
     stored = {**STORED, "memento-datetime": "Fri, 24 Nov 2017 15:13:15 GMT"}
     answers = {
         f"20171101000000id_/{url}": later,
-        f"20171124151315id_/{url}": httpx2.Response(200, text=PAGE, headers=stored),
+        f"20171124151315id_/{url}": respond(200, text=PAGE, headers=stored),
     }
     archive = Archive([["20171101000000", url, "200"]], answers)
     assert "2017-11-24, after the cutoff" in await archive.refusal(url, AsOf.day("2017-11-10"))
@@ -142,7 +143,7 @@ async def _neighbours() -> None:
     stored = {**STORED, "memento-datetime": "Sun, 03 May 2015 09:01:25 GMT"}
     answers = {
         f"20150509080314id_/{url}": earlier,
-        "20150503090125id_/http://www.fws.gov/birds/": httpx2.Response(200, text=PAGE, headers=stored),
+        "20150503090125id_/http://www.fws.gov/birds/": respond(200, text=PAGE, headers=stored),
     }
     page = await Archive([["20150509080314", url, "200"]], answers).fetch(url, AsOf.day("2015-05-20"))
     assert page.captured == instant("2015-05-03T09:01:25Z")
@@ -168,7 +169,7 @@ async def _archived_errors() -> None:
         # A stored 429 is no word of the archive: nobody waits and nobody asks again.
         assert len(archive.asked) == 2
     url = "http://www.reddit.com/r/PokemonGiveaway"
-    older = httpx2.Response(200, text=PAGE, headers={**STORED, "memento-datetime": "Thu, 01 Jan 2015 00:00:00 GMT"})
+    older = respond(200, text=PAGE, headers={**STORED, "memento-datetime": "Thu, 01 Jan 2015 00:00:00 GMT"})
     answers = {f"20150129034904id_/{url}": answer("wayback", name), f"20150101000000id_/{url}": older}
     archive = Archive([["20150101000000", url, "200"], ["20150129034904", url, "-"]], answers)
     assert (await archive.fetch(url, AsOf.day("2020-11-01"))).captured == instant("2015-01-01")

@@ -1,19 +1,19 @@
 """Wikipedia's API: recorded answers of March 2026, in the older of its two formats."""
 
-import httpx2
 import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, names
 from foretell.data import PageUnavailable, Wikipedia
 from foretell.data.wikipedia import check_refusal, found_articles, found_page
+from foretell.outgoing import OutgoingRequest
 from foretell.questions import AsOf, instant
 
 LIVE = AsOf(at=instant("2026-03-30"), mode="live")
 
 
 async def _search() -> None:
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     config = config_on({"/w/api.php": answer("wikipedia", "WikiSearch_test_limit")}, seen)
     hits = await Wikipedia(config.http).search("Python programming", LIVE, limit=3)
     assert [hit.title for hit in hits] == [
@@ -26,7 +26,7 @@ async def _search() -> None:
     assert hits[0].snippet.startswith("Python is a high-level, general-purpose programming language. Its design")
     # One request is enough live: every result says when it was changed last.
     assert len(seen) == 1
-    assert seen[0].url.params["srlimit"] == "3"
+    assert seen[0].url.query["srlimit"] == "3"
 
 
 def _all_searches() -> None:

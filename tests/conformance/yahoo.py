@@ -1,6 +1,5 @@
 """Yahoo's chart service: recorded answers of October 2025."""
 
-import httpx2
 import pytest
 
 from conformance.reading import body_of, config_on, sweep
@@ -8,11 +7,12 @@ from conformance.recordings import Check, answer
 from foretell.data import SourceError
 from foretell.data.series import YahooSeries
 from foretell.data.series.yahoo import read_sessions
+from foretell.outgoing import OutgoingRequest
 from foretell.questions import AsOf, SeriesRef, instant
 
 
 async def _microsoft() -> None:
-    seen: list[httpx2.Request] = []
+    seen: list[OutgoingRequest] = []
     source = YahooSeries(config_on({"/chart/MSFT": answer("yahoo", "chart_MSFT")}, seen))
     ref = SeriesRef(provider="yahoo", id="MSFT")
     whole = await source.fetch(ref, AsOf.day("2025-10-29"))
@@ -21,7 +21,7 @@ async def _microsoft() -> None:
     # At noon of the last day its session was not over.
     noon = await source.fetch(ref, AsOf(at=instant("2025-10-29T19:59:59Z")))
     assert (str(noon.days[-1]), round(float(noon.values[-1]), 2)) == ("2025-10-28", 542.07)
-    assert seen[0].url.params["interval"] == "1d"
+    assert seen[0].url.query["interval"] == "1d"
 
 
 async def _frankfurt() -> None:

@@ -198,7 +198,7 @@ def test_a_wrong_key_is_told_without_the_key(name: str) -> None:
 def test_no_key_is_logged(name: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         searched(name)
-    assert "HTTP Request" in caplog.text
+    assert "foretell.data.http" in caplog.text
     assert KEY not in caplog.text
     assert "9%2B9" not in caplog.text
 

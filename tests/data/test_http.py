@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-import httpx2
 import pytest
 
+from fakes.answers import respond
 from fakes.faults import busy, cut_off, failing, inject, slow
 from foretell.data import AsyncHttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
+from foretell.outgoing import Answer, ConnectionBroke, FunctionTransport, NotConnected, OutgoingRequest
 from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
@@ -97,26 +98,25 @@ def test_what_ends_at_once(fault: Any, path: str, problem: str) -> None:
 
 
 SENT_AGAIN = [
-    *(httpx2.Response(status) for status in (408, 429, 500, 502, 504)),
-    *(httpx2.Response(429, headers={"Retry-After": wait}) for wait in ("0", "soon")),
-    httpx2.Response(429, headers=dict.fromkeys(("Retry-After", "Date"), "Wed, 21 Oct 2026 07:28:00 GMT")),
-    httpx2.ConnectError("refused"),
-    httpx2.ReadTimeout("slow"),
-    httpx2.ReadError(""),
+    *(respond(status) for status in (408, 429, 500, 502, 504)),
+    *(respond(429, headers={"Retry-After": wait}) for wait in ("0", "soon")),
+    respond(429, headers=dict.fromkeys(("Retry-After", "Date"), "Wed, 21 Oct 2026 07:28:00 GMT")),
+    NotConnected("refused"),
+    ConnectionBroke("slow"),
 ]
 
 
 def scripted(answers: list[Any], limits: HttpLimits = QUICK, **options: Any) -> HttpResponse:
     """What the client makes of answers that come in turn; an exception is raised instead of answering."""
 
-    def answer(request: httpx2.Request) -> httpx2.Response:
+    def answer(request: OutgoingRequest) -> Answer:
         one = answers.pop(0)
         if isinstance(one, Exception):
             raise one
         return one
 
     async def ask() -> HttpResponse:
-        async with AsyncHttpClient(limits=limits, transport=httpx2.MockTransport(answer)) as client:
+        async with AsyncHttpClient(limits=limits, transport=FunctionTransport(answer)) as client:
             return await client.get("https://example.org/", **options)
 
     return asyncio.run(ask())
@@ -124,7 +124,7 @@ def scripted(answers: list[Any], limits: HttpLimits = QUICK, **options: Any) -> 
 
 @pytest.mark.parametrize("first", SENT_AGAIN, ids=str)
 def test_it_is_asked_again_after_every_passing_trouble(first: Any) -> None:
-    assert scripted([first, httpx2.Response(200, content=b"ok")]).body == b"ok"
+    assert scripted([first, respond(200, content=b"ok")]).body == b"ok"
 
 
 def test_an_answer_that_drips_on_is_cut_off() -> None:
@@ -134,15 +134,15 @@ def test_an_answer_that_drips_on_is_cut_off() -> None:
             await asyncio.sleep(0.01)
 
     with pytest.raises(SourceError, match="longer than"):
-        scripted([httpx2.Response(200, content=drips())], HttpLimits(total_seconds=0.1))
+        scripted([respond(200, content=drips())], HttpLimits(total_seconds=0.1))
 
 
 def test_progress_is_told_with_the_total_and_an_unchanged_page_is_no_error() -> None:
     told: list[tuple[int, int | None]] = []
-    answer = httpx2.Response(200, content=b"hello")
+    answer = respond(200, content=b"hello")
     scripted([answer], progress=lambda size, total: told.append((size, total)))
     assert told[-1] == (5, 5)
-    assert scripted([httpx2.Response(304)]).status == 304
+    assert scripted([respond(304)]).status == 304
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
@@ -205,17 +205,17 @@ def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.DEBUG):
         server = served(use)
     assert server.requests[0].query["api_key"] == CANARY
-    assert "HTTP Request: GET" in caplog.text
+    assert f"GET {server.url}/ok?api_key=•••: 200" in caplog.text
     assert CANARY not in caplog.text
     assert "7%2B7" not in caplog.text
 
 
 def test_an_error_of_the_connection_hides_keys() -> None:
-    def refuse(request: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ConnectError(f"cannot reach {request.url}")
+    def refuse(request: OutgoingRequest) -> Answer:
+        raise NotConnected(f"cannot reach {request.url}")
 
     async def ask() -> None:
-        transport = httpx2.MockTransport(refuse)
+        transport = FunctionTransport(refuse)
         async with AsyncHttpClient(limits=QUICK, transport=transport, secrets=(CANARY,)) as client:
             await client.get("https://example.org/", params={"key": CANARY})
 

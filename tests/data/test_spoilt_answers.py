@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +45,7 @@ from foretell.data.series import (
     SeriesUnavailable,
     YahooSeries,
 )
+from foretell.outgoing import Connections
 from foretell.practice import (
     PracticeAcled,
     PracticeDbnomics,
@@ -85,7 +85,7 @@ def served(fake: Any, use: Use, *faults: Any) -> None:
     async def main() -> None:
         server = fake.server()
         inject(server, *faults)
-        transport = httpx2.AsyncHTTPTransport(verify=False)
+        transport = Connections()
         async with server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
             await use(http, server)
 

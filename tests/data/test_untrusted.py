@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fakes.answers import respond
 from foretell.data import (
     UNSAFE,
     AsyncHttpClient,
@@ -21,12 +22,11 @@ from foretell.data import (
     for_csv,
     for_file_name,
     for_json,
-    is_public,
-    leads_inside,
     rows_as_csv,
     write_atomically,
 )
 from foretell.data.datasets import csv_rows
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest, is_public, leads_inside
 from foretell.report import console, echo
 from foretell.runs.tree_runtime import TreeFolder
 from foretell.scoring import write_rows
@@ -124,15 +124,13 @@ def test_hosts_that_lead_inside_are_known_however_they_are_written(host: str) ->
 
 
 async def _redirected(location: str) -> None:
-    import httpx2
-
     asked: list[str] = []
 
-    def answer(request: httpx2.Request) -> httpx2.Response:
+    def answer(request: OutgoingRequest) -> Answer:
         asked.append(request.url.host)
-        return httpx2.Response(302, headers={"location": location})
+        return respond(302, headers={"location": location})
 
-    async with AsyncHttpClient(transport=httpx2.MockTransport(answer)) as client:
+    async with AsyncHttpClient(transport=FunctionTransport(answer)) as client:
         with pytest.raises(SourceError, match="private network"):
             await client.get("https://example.org/a")
     assert asked == ["example.org"]

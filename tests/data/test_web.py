@@ -15,11 +15,11 @@ from foretell.data import (
     PublicAddressGuard,
     WaybackPages,
     WebPages,
-    is_public,
     read_page,
     versions_differ,
 )
 from foretell.data.search import SearchHit
+from foretell.outgoing import is_public
 from foretell.practice import (
     PageVersion,
     PracticeServer,

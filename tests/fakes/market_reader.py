@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import httpx2
-
 from fakes.faults import ServerFault, inject
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.markets import (
@@ -40,6 +38,7 @@ from foretell.data.settlements import (
     PolymarketSettlements,
     ProphetArenaSettlements,
 )
+from foretell.outgoing import Connections
 from foretell.practice import PracticeServer
 from foretell.questions import AsOf, Question, Resolution, Target
 
@@ -87,7 +86,7 @@ class Reader:
         inject(self.server, *faults)
 
         async def served() -> Any:
-            transport = httpx2.AsyncHTTPTransport(verify=False)
+            transport = Connections()
             async with self.server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
                 return await use(client(self.platform, http, self.server.url, key))
 

@@ -1,6 +1,6 @@
 import asyncio
 import json
-import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from foretell.models import (
     knowledge_cutoff,
     open_provider,
 )
+from foretell.models.model import load_provider
 from foretell.models.providers import ScriptCue, ScriptedModel
 from foretell.questions import InputError, MissingExtra, instant
 
@@ -90,11 +91,13 @@ def test_missing_key_names_the_variable_and_the_way_without(name: str, variable:
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.setattr("foretell.models.providers.llama_cpp.find_spec", lambda _: None)
-    for name, extra in (("openai:m", "llm"), ("anthropic:m", "llm"), (f"local:{tmp_path}/x.gguf", "local")):
-        with pytest.raises(MissingExtra, match=rf"foretell\[{extra}\]"):
-            open_provider(name, {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+    with pytest.raises(MissingExtra, match=r"foretell\[local\]"):
+        open_provider(f"local:{tmp_path}/x.gguf", {})
+    needing = replace(load_provider("openai"), requires="no_such_module")
+    monkeypatch.setattr("foretell.models.router.load_provider", lambda _: needing)
+    with pytest.raises(MissingExtra, match=r"foretell\[llm\]"):
+        ModelRouter({"OPENAI_API_KEY": "k"}).check(["openai:m"])
 
 
 def test_scripted_model_from_a_file(tmp_path: Path):

@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import httpx2 as httpx
 import pytest
 
+from fakes.answers import respond
 from foretell import plugins
 from foretell.arena import arena_from_json
 from foretell.data import AsyncHttpClient, NotFound, ServiceConfig
@@ -28,6 +28,7 @@ from foretell.data.markets import (
 )
 from foretell.operations import BacktestRequest, FetchRequest, QuestionsRequest, check_questions, fetch
 from foretell.operations.run import backtest
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Target, instant
 from foretell.runs import (
@@ -264,28 +265,28 @@ def test_a_name_is_that_of_a_part_or_of_an_event():
     ],
 )
 def test_markets_are_asked_for_the_part_that_is_named(platform: str, name: str, asked: dict[str, str]):
-    sent: list[httpx.Request] = []
+    sent: list[OutgoingRequest] = []
     empty = {
         "kalshi": {"events": [], "cursor": ""},
         "polymarket": {"events": []},
         "metaculus": {"results": [], "next": None},
     }
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: OutgoingRequest) -> Answer:
         sent.append(request)
         single = request.url.path.rstrip("/").rsplit("/", 1)[-1] == name
         if single:
-            return httpx.Response(404, json={})
-        return httpx.Response(200, json=empty.get(platform, []))
+            return respond(404, json={})
+        return respond(200, json=empty.get(platform, []))
 
     async def read() -> list[ListedEvent]:
-        async with AsyncHttpClient(transport=httpx.MockTransport(answer)) as http:
+        async with AsyncHttpClient(transport=FunctionTransport(answer)) as http:
             market: Market = plugins.load("markets", platform)
             client = market.client(ServiceConfig(http=http, key="k", address="http://127.0.0.1:9"))
             return await events_named(platform, market, client, name).events(ListingFilter(as_of=NOW)).all()
 
     assert asyncio.run(read()) == []
-    assert asked.items() <= dict(sent[0].url.params).items()
+    assert asked.items() <= dict(sent[0].url.query).items()
 
 
 def test_filters_are_checked_where_they_are_written():

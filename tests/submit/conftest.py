@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from fakes.markets import FakeMetaculus
 from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.markets import MetaculusClient
+from foretell.outgoing import Connections
 from foretell.practice import PracticeServer
 from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import AsOf, Forecast
@@ -73,12 +73,12 @@ class Metaculus:
 
     def with_writer(self, use: Callable[[MetaculusWriter], Awaitable[Any]], token: str = TOKEN) -> Any:
         async def main() -> Any:
-            transport = httpx2.AsyncHTTPTransport(verify=False)
+            transport = Connections()
             self.server = self.fake.server()
             async with (
                 self.server,
                 AsyncHttpClient(limits=QUICK, transport=transport) as reading,
-                AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as writing,
+                AsyncHttpClient(limits=SEND_ONCE, transport=Connections()) as writing,
             ):
                 fast: Any = {"host": f"{self.server.url}/api"}
                 client = MetaculusClient(http=reading, token=token, retry_seconds=0.0, **fast)

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import httpx2
 import pytest
 
 from fakes.faults import InboxFault, InboxFaults
 from foretell.data import AsyncHttpClient, Payload, SourceError
+from foretell.outgoing import Connections
 from foretell.practice import PracticeServer, json_response
 from foretell.submit import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed
 
@@ -27,7 +27,7 @@ def sent(mishaps: Sequence[InboxFault | None] = (), status: int = 201) -> tuple[
     async def main() -> tuple[Any, int]:
         server = PracticeServer(middleware=InboxFaults(coming=list(mishaps)))
         server.route("POST", "/in", take)
-        async with server, AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
+        async with server, AsyncHttpClient(limits=SEND_ONCE, transport=Connections()) as http:
             headers = {"Authorization": f"Token {SECRET}"}
             poster = Poster(http=http, headers=headers, secret=SECRET, wait_seconds=0.0)
             try:

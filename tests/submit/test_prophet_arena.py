@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx2
 import pytest
 
 from fakes.faults import FieldDrift
@@ -13,6 +12,7 @@ from fakes.markets import FakeProphetArena
 from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.data import AsyncHttpClient, HttpLimits, Payload
 from foretell.data.markets import ProphetArenaClient
+from foretell.outgoing import Connections
 from foretell.questions import AsOf
 from foretell.submit import (
     SEND_ONCE,
@@ -51,8 +51,8 @@ def used(
         server = arena.server()
         async with (
             server,
-            AsyncHttpClient(limits=QUICK, transport=httpx2.AsyncHTTPTransport(verify=False)) as reading,
-            AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as writing,
+            AsyncHttpClient(limits=QUICK, transport=Connections()) as reading,
+            AsyncHttpClient(limits=SEND_ONCE, transport=Connections()) as writing,
         ):
             fast: Any = {"host": f"{server.url}/api/v1"}
             client = ProphetArenaClient(http=reading, key=KEY, **fast)

@@ -17,7 +17,6 @@ HOMES = {
         "versions_differ"
     ),
     "foretell.data.payload": "MalformedPayload Payload readable",
-    "foretell.data.public_address": "is_public leads_inside",
     "foretell.data.service": "JsonService ServiceConfig needs_key",
     "foretell.data.untrusted": (
         "UNSAFE for_csv for_file_name for_json for_log for_prompt for_terminal question_for_prompt rows_as_csv"

@@ -42,8 +42,6 @@ from foretell.data.pages import versions_differ as versions_differ
 from foretell.data.payload import MalformedPayload as MalformedPayload
 from foretell.data.payload import Payload as Payload
 from foretell.data.payload import readable as readable
-from foretell.data.public_address import is_public as is_public
-from foretell.data.public_address import leads_inside as leads_inside
 from foretell.data.service import JsonService as JsonService
 from foretell.data.service import ServiceConfig as ServiceConfig
 from foretell.data.service import needs_key as needs_key

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
@@ -11,8 +10,10 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
+from itertools import count
+from json import dumps
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from foretell.data.http_cache import FOLDER, HttpCache
 from foretell.data.pace import (
@@ -24,19 +25,26 @@ from foretell.data.pace import (
     ServiceClosed,
     ServiceTurns,
 )
-from foretell.data.public_address import Resolve, is_public, leads_inside, look_up
+from foretell.outgoing.client import (
+    ConnectionBroke,
+    Connections,
+    IncomingAnswer,
+    NotConnected,
+    OutgoingError,
+    OutgoingRequest,
+    Transport,
+    Unsendable,
+    address_of,
+)
+from foretell.outgoing.public_address import Resolve, is_public, leads_inside, look_up
+from foretell.outgoing.retry import RETRY_STATUS, RetryRule
 from foretell.questions.server_replies import redacted, retry_after
 
 if TYPE_CHECKING:
-    import ssl
+    from yarl import URL
 
-    import httpx2
+log = logging.getLogger(__name__)
 
-
-# Retries are announced through this logger; without any handler Python would print its bare event names to the user.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
-
-RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 GOOD_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
 Progress = Callable[[int, int | None], None]
 """Called with the bytes received so far and the total, if known."""
@@ -76,10 +84,21 @@ class HttpLimits:
     max_bytes: int = 200_000_000
     attempts: int = 5
     wait_seconds: float = 0.5
-    """First pause before a retry; it doubles each time, with some jitter."""
+    """First pause before a retry; see `RetryRule`."""
     max_wait_seconds: float = 60.0
+    """Longest pause before a retry, and longest wait that a server may ask for."""
     max_pause_seconds: float = 120.0
     """Longest pause of a service that we wait for; if it is longer, the caller is told at once."""
+
+    @property
+    def retries(self) -> RetryRule:
+        """When a request is sent again."""
+        return RetryRule(
+            attempts=self.attempts,
+            first_pause=self.wait_seconds,
+            longest_pause=self.max_wait_seconds,
+            longest_wait=self.max_wait_seconds,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,56 +131,16 @@ NO_CONTACT = (
 )
 
 
-def retry_attempts(limits: HttpLimits) -> Any:
-    """Attempts that wait and repeat after a `ServerBusy`, for use with `async for`."""
-    import stamina
-
-    def pause(error: Exception) -> bool | float:
-        """Whether to retry, and after which wait if the server named an acceptable one."""
-        if not isinstance(error, ServerBusy):
-            return False
-        if error.wait is None:
-            return True
-        return error.wait if error.wait <= limits.max_wait_seconds else False
-
-    return stamina.retry_context(
-        on=pause,
-        attempts=limits.attempts,
-        timeout=None,
-        wait_initial=limits.wait_seconds,
-        wait_max=limits.max_wait_seconds,
-        wait_jitter=limits.wait_seconds,
-    )
-
-
-def check_status(response: "httpx2.Response", url: str, *, good: Container[int], explanation: str = "") -> None:
+def check_status(answer: IncomingAnswer, url: str, *, good: Container[int], explanation: str = "") -> None:
     """Raise an error unless the status is a success; `explanation` is the server's message."""
-    status = response.status_code
+    status = answer.status
     if status in good:
         return
-    reason = f"the server answered {status} {response.reason_phrase}".rstrip()
+    reason = f"the server answered {status} {answer.reason}".rstrip()
     reason += f": {explanation}" if explanation else ""
     if status in RETRY_STATUS:
-        raise ServerBusy(reason, url=url, status=status, wait=retry_after(response.headers))
+        raise ServerBusy(reason, url=url, status=status, wait=retry_after(answer.headers))
     raise (NotFound if status == HTTPStatus.NOT_FOUND else SourceError)(reason, url=url, status=status)
-
-
-def _length(response: "httpx2.Response") -> int | None:
-    """Number of bytes still to come, if the server states it and does not compress them."""
-    length = response.headers.get("content-length", "")
-    plain = "content-encoding" not in response.headers
-    return int(length) if length.isdigit() and plain else None
-
-
-def _encodings(response: "httpx2.Response") -> list[str]:
-    """How an answer is packed, apart from not at all."""
-    names = [name.strip().lower() for name in response.headers.get("content-encoding", "").split(",")]
-    return [name for name in names if name not in ("", "identity")]
-
-
-def error_message(error: Exception) -> str:
-    """The message of an error, or at least its type."""
-    return str(error) or type(error).__name__
 
 
 class RequestRate:
@@ -207,12 +186,9 @@ CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
 """Headers that may follow a redirect to another site; anything else could be a key."""
 
 
-@cache
-def _trusted(file: str | None, folder: str | None) -> "ssl.SSLContext":
-    """The trusted certificate authorities, loaded once because it takes time."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+MOST_AT_ONCE = 100
+"""Requests of one client that are under way at the same time."""
+Params = Mapping[str, str] | tuple[tuple[str, str], ...]
 
 
 class AsyncHttpClient:
@@ -220,9 +196,9 @@ class AsyncHttpClient:
 
     Give it another transport to replay or to refuse the network. Use one client per event loop.
 
-    >>> import httpx2
+    >>> from foretell.outgoing import Answer, FunctionTransport
     >>> async def example() -> bytes:
-    ...     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=b"ok"))
+    ...     transport = FunctionTransport(lambda request: Answer(body=b"ok"))
     ...     async with AsyncHttpClient(transport=transport) as client:
     ...         return (await client.get("https://example.org/")).body
     >>> asyncio.run(example())
@@ -233,7 +209,7 @@ class AsyncHttpClient:
         self,
         *,
         limits: HttpLimits | None = None,
-        transport: "httpx2.AsyncBaseTransport | None" = None,
+        transport: Transport | None = None,
         secrets: tuple[str, ...] = (),
         access: ServiceAccess | None = None,
         resolve: Resolve | None = None,
@@ -242,10 +218,8 @@ class AsyncHttpClient:
 
         `resolve` looks up where a redirect leads; nothing is looked up with a custom transport.
         """
-        import httpx2
-
         self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
-        self._veil = _SecretLogFilter()
+        self._secrets: list[str] = []
         self._paces: dict[str, RequestRate] = {}
         self._access = access or ServiceAccess()
         self._resolve = resolve or (look_up if transport is None else None)
@@ -258,17 +232,13 @@ class AsyncHttpClient:
         )
         home = self._access.home
         self._cache = None if home is None or transport is not None else HttpCache(home / FOLDER)
-        timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
-        name = self._access.user_agent() or user_agent(self._access.contact)
-        verify = (
-            _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")) if transport is None else False
+        self._user_agent = self._access.user_agent() or user_agent(self._access.contact)
+        self._transport = transport or Connections(
+            connect_seconds=self.limits.connect_seconds, read_seconds=self.limits.read_seconds
         )
-        self._client = httpx2.AsyncClient(
-            transport=transport, timeout=timeout, headers={"User-Agent": name}, verify=verify
-        )
+        self._open = asyncio.Semaphore(MOST_AT_ONCE)
         self._dates: dict[str, tuple[str, float]] = {}
         """By host: the time stated in its first response, and this machine's time then."""
-        logging.getLogger("httpx2").addFilter(self._veil)
         for secret in secrets:
             self.keep_secret(secret)
 
@@ -290,18 +260,17 @@ class AsyncHttpClient:
 
     async def aclose(self) -> None:
         """Close connections."""
-        logging.getLogger("httpx2").removeFilter(self._veil)
         self._turns.close()
-        await self._client.aclose()
+        await self._transport.close()
 
     def keep_secret(self, secret: str) -> None:
         """Hide this text in every error, address and log line of this client."""
-        if secret and secret not in self._veil.secrets:
-            self._veil.secrets.append(secret)
+        if secret and secret not in self._secrets:
+            self._secrets.append(secret)
 
     def redact(self, text: str) -> str:
         """The text with every secret hidden."""
-        return redacted(text, self._veil.secrets)
+        return redacted(text, self._secrets)
 
     def pace(self, url: str, *, per_second: float, burst: int = 1) -> None:
         """Limit the request rate for the host of this address. Limits of known services are not changed."""
@@ -318,7 +287,7 @@ class AsyncHttpClient:
         self,
         url: str,
         *,
-        params: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None,
+        params: Params | None = None,
         headers: Mapping[str, str] | None = None,
         follow_redirects: bool = True,
         admit: AdmitAddress | None = None,
@@ -332,20 +301,21 @@ class AsyncHttpClient:
         """
         request = self._request("GET", url, params=params, headers=headers)
         hops: list[str] = []
-        address: str | None = None
         while True:
             hops.append(self.redact(str(request.url)))
             good = GOOD_STATUS | REDIRECT_STATUS
-            address = await admit(str(request.url)) if admit else address
+            if admit is not None:
+                request = request._replace(address=await admit(str(request.url)))
             key = None if admit else self._cache_key(request)
-            options = {"address": address, "progress": progress, "mark": stored_mark}
-            answer = await self._kept_or_asked(key, request, good, **options)
+            answer = await self._kept_or_asked(key, request, good, progress=progress, mark=stored_mark)
             if answer.status not in REDIRECT_STATUS or not follow_redirects:
                 return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
             if len(hops) > MAX_REDIRECTS:
                 raise SourceError(f"more than {MAX_REDIRECTS} redirects", url=hops[0])
             came, request = request, self._next_hop(request, answer, headers or {}, hops[-1])
-            address = None if admit else await self._hop_address(came.url, request.url, hops[-1])
+            if admit is None:
+                address = await self._hop_address(came, request, hops[-1])
+                request = request._replace(address=address)
 
     async def post(
         self,
@@ -357,77 +327,96 @@ class AsyncHttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> HttpResponse:
         """The answer to a POST of JSON, a form or bytes: any 2xx; redirects are not followed. Else a `SourceError`."""
-        request = self._request("POST", url, json=json, data=form, content=content, headers=headers)
-        return await self._with_retries(request, range(200, 300))
+        kind, body = "", content or b""
+        if json is not None:
+            kind, body = "application/json", dumps(json, ensure_ascii=False, separators=(",", ":")).encode()
+        elif form is not None:
+            kind, body = "application/x-www-form-urlencoded", urlencode(form).encode()
+        given = {**({"Content-Type": kind} if kind else {}), **(headers or {})}
+        return await self._with_retries(self._request("POST", url, headers=given, body=body), range(200, 300))
 
     def _next_hop(
-        self, request: "httpx2.Request", answer: HttpResponse, headers: Mapping[str, str], shown: str
-    ) -> "httpx2.Request":
-        import httpx2
-
+        self, request: OutgoingRequest, answer: HttpResponse, headers: Mapping[str, str], shown: str
+    ) -> OutgoingRequest:
         try:
-            target = request.url.join(answer.headers["location"])
-        except (KeyError, httpx2.InvalidURL):
+            target = address_of(urljoin(str(request.url), answer.headers["location"]))
+        except (KeyError, ValueError, Unsendable):
             raise SourceError("redirects to no readable address", url=shown, status=answer.status) from None
         if target.scheme not in ("http", "https"):
             raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
-        if leads_inside(target.host) and not leads_inside(request.url.host):
+        if leads_inside(target.raw_host or "") and not leads_inside(request.url.raw_host or ""):
             raise SourceError(LEADS_INSIDE, url=shown, status=answer.status)
-        same_site = (target.scheme, target.netloc) == (request.url.scheme, request.url.netloc)
+        same_site = target.origin() == request.url.origin()
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
-        return self._request("GET", target, headers=kept)
+        return self._request("GET", str(target), headers=kept)
 
-    async def _hop_address(self, came: "httpx2.URL", target: "httpx2.URL", shown: str) -> str | None:
+    async def _hop_address(self, came: OutgoingRequest, target: OutgoingRequest, shown: str) -> str | None:
         """The numeric address of another site's name; refused if it leads into a private network.
 
         A service within such a network may redirect within it.
         """
-        if target.host == came.host:
-            return None
+        if target.url.raw_host == came.url.raw_host:
+            return came.address
         numbers = await self._numbers(target)
         if not all(map(is_public, numbers)):
-            if not leads_inside(came.host) and all(map(is_public, await self._numbers(came))):
+            inside = leads_inside(came.url.raw_host or "")
+            if not inside and all(map(is_public, await self._numbers(came))):
                 raise SourceError(LEADS_INSIDE, url=shown)
             return None
         return min(numbers, key=lambda one: ":" in one, default=None)
 
-    async def _numbers(self, url: "httpx2.URL") -> list[str]:
+    async def _numbers(self, request: OutgoingRequest) -> list[str]:
         if self._resolve is None:
             return []
         try:
-            return await self._resolve(url.raw_host.decode(), url.port or (443 if url.scheme == "https" else 80))
+            return await self._resolve(request.url.raw_host or "", request.url.port or 80)
         except (OSError, UnicodeError):
             return []  # Somebody between here and there may know the name.
 
-    def _request(self, method: str, url: Any, *, headers: Mapping[str, str] | None, **content: Any) -> "httpx2.Request":
+    def _request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None,
+        params: Params | None = None,
+        body: bytes | None = None,
+    ) -> OutgoingRequest:
         """A request with the user agent that its service accepts, unless the caller sets one."""
-        request = self._client.build_request(method, url, headers=headers, **content)
-        service = self._service(request)
-        if service is not None and "user-agent" not in {name.lower() for name in headers or {}}:
-            own = self._access.user_agent(service.name)
-            request.headers["User-Agent"] = own or user_agent(self._access.contact, browser=service.facts.browser)
-        return request
+        try:
+            address = address_of(url, params)
+        except Unsendable as error:
+            raise SourceError(self.redact(str(error)), url=self.redact(url)) from None
+        given = dict(headers or {})
+        if "user-agent" not in {name.lower() for name in given}:
+            service = self._services and self._services.find(_netloc(address), address.path)
+            given["User-Agent"] = self._user_agent
+            if service is not None:
+                own = self._access.user_agent(service.name)
+                given["User-Agent"] = own or user_agent(self._access.contact, browser=service.facts.browser)
+        return OutgoingRequest(method, address, given, body)
 
-    def _service(self, request: "httpx2.Request") -> KnownService | None:
-        return self._services and self._services.find(request.url.netloc.decode(), request.url.path)
+    def _service(self, request: OutgoingRequest) -> KnownService | None:
+        return self._services and self._services.find(_netloc(request.url), request.url.path)
 
-    def _cache_key(self, request: "httpx2.Request") -> str | None:
+    def _cache_key(self, request: OutgoingRequest) -> str | None:
         """The cache key of a response; None if caching is useless or the request contains a key."""
         service = self._service(request)
         url = str(request.url)
         if self._cache is None or service is None or not service.facts.cached or self.redact(url) != url:
             return None
-        return self._cache.key(url, dict(request.headers))
+        return self._cache.key(url, request.headers or {})
 
     async def _kept_or_asked(
-        self, key: str | None, request: "httpx2.Request", good: Container[int], **options: Any
+        self, key: str | None, request: OutgoingRequest, good: Container[int], **options: Any
     ) -> HttpResponse:
         """The response from the cache while it is fresh, else a conditional request."""
         if self._cache is None or key is None:
             return await self._with_retries(request, good, **options)
         known = self._cache.find(key)
         if known is None or not known.fresh(self._cache.now()):
-            request.headers.update({} if known is None else known.conditions)
+            if known is not None:
+                request = request._replace(headers={**(request.headers or {}), **known.conditions})
             answer = await self._with_retries(request, good, **options)
             if known is None or answer.status != HTTPStatus.NOT_MODIFIED:
                 if answer.status == HTTPStatus.OK:
@@ -437,31 +426,29 @@ class AsyncHttpClient:
         return HttpResponse(status=HTTPStatus.OK, body=known.body, headers=known.headers)
 
     async def _with_retries(
-        self,
-        request: "httpx2.Request",
-        good: Container[int],
-        *,
-        address: str | None = None,
-        progress: Progress | None = None,
-        mark: str = "",
+        self, request: OutgoingRequest, good: Container[int], *, progress: Progress | None = None, mark: str = ""
     ) -> HttpResponse:
         service = self._service(request)
-        pace = self._paces.get(request.url.netloc.decode())
-        pinned = _pinned(request, address) if address else request
+        pace = self._paces.get(_netloc(request.url))
         url = self.redact(str(request.url))
-        async for attempt in retry_attempts(self.limits):
-            with attempt:
+        for attempt in count(1):
+            try:
                 if service is not None:
-                    return await self._in_turn(service, pinned, url, good, progress, mark)
+                    return await self._in_turn(service, request, url, good, progress, mark)
                 if pace is not None:
                     await pace.wait()
-                return await self._once(pinned, url, good, progress, mark)
+                return await self._once(request, url, good, progress, mark)
+            except ServerBusy as busy:
+                pause = self.limits.retries.pause(attempt, asked=busy.wait)
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
         raise AssertionError("retrying either returns or raises")
 
     async def _in_turn(
         self,
         service: KnownService,
-        request: "httpx2.Request",
+        request: OutgoingRequest,
         url: str,
         good: Container[int],
         progress: Progress | None,
@@ -475,7 +462,7 @@ class AsyncHttpClient:
             raise SourceError(problem, url=url)
         try:
             weigh = service.facts.weigh
-            weight = weigh(dict(request.url.params)) if weigh is not None else 1
+            weight = weigh(dict(request.url.query)) if weigh is not None else 1
             async with self._turns.turn(service, request.url.path, weight) as turn:
                 try:
                     answer = await self._once(request, url, good, progress, mark)
@@ -492,91 +479,73 @@ class AsyncHttpClient:
             raise SourceError(str(closed), url=url, status=HTTPStatus.TOO_MANY_REQUESTS) from None
 
     async def _once(
-        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None, mark: str
+        self, request: OutgoingRequest, url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
-        import httpx2
-
-        try:
-            async with asyncio.timeout(self.limits.total_seconds):
-                return await self._answer(request, url, good, progress, mark)
-        except TimeoutError:
-            failure = SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
-        except httpx2.TransportError as error:
-            failure = ServerBusy(self.redact(error_message(error)), url=url)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failure = SourceError(self.redact(error_message(error)), url=url)
+        async with self._open:
+            try:
+                async with asyncio.timeout(self.limits.total_seconds):
+                    return await self._answer(request, url, good, progress, mark)
+            except TimeoutError:
+                failure = SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
+            except (NotConnected, ConnectionBroke) as error:
+                failure = ServerBusy(self.redact(str(error)), url=url)
+            except OutgoingError as error:
+                failure = SourceError(self.redact(str(error)), url=url)
         # Raised out here so that no chained exception carries what was hidden.
         raise failure
 
     async def _answer(
-        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None, mark: str
+        self, request: OutgoingRequest, url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
-        response = await self._client.send(request, stream=True)
-        self._dates.setdefault(request.url.host, (response.headers.get("date", ""), time.time()))
-        service = self._service(request)
-        if service is not None:
-            self._turns.answered_by(service, practice=PRACTICE_HEADER in response.headers)
-        try:
-            status = response.status_code
-            if not (mark and mark in response.headers):
-                explanation = "" if status in good else await self._explanation(response)
-                check_status(response, url, good=good, explanation=explanation)
-            body = b"" if status in REDIRECT_STATUS else await self._body(response, url, progress)
-        finally:
-            await response.aclose()
-        return HttpResponse(status=status, body=body, headers=dict(response.headers.items()), hops=(url,))
+        async with self._transport.send(request) as answer:
+            status, headers = answer.status, answer.headers
+            log.debug("%s %s: %d", request.method, url, status)
+            self._dates.setdefault(request.url.raw_host or "", (headers.get("date", ""), time.time()))
+            service = self._service(request)
+            if service is not None:
+                self._turns.answered_by(service, practice=PRACTICE_HEADER in headers)
+            if not (mark and mark in headers):
+                explanation = "" if status in good else await self._explanation(answer)
+                check_status(answer, url, good=good, explanation=explanation)
+            body = b"" if status in REDIRECT_STATUS else await self._body(answer, progress)
+        return HttpResponse(status=status, body=body, headers=_joined(headers), hops=(url,))
 
-    async def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
-        body = bytearray()
-        total = _length(response)
-        # httpx hands on what it cannot unpack; without this, packed bytes would be read as a page or as broken JSON.
-        asked = response.request.headers.get("accept-encoding", "")
-        if packed := [name for name in _encodings(response) if name not in asked]:
-            raise SourceError(f"the answer is packed with {packed[0]}, which was not asked for", url=url)
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) > self.limits.max_bytes:
-                raise SourceError(f"answer is larger than {self.limits.max_bytes:,} bytes", url=url)
-            if progress is not None:
-                progress(len(body), total)
-        return bytes(body)
+    async def _body(self, answer: IncomingAnswer, progress: Progress | None) -> bytes:
+        if progress is None:
+            return await answer.read(self.limits.max_bytes)
+        total, received = answer.length, 0
 
-    async def _explanation(self, response: "httpx2.Response") -> str:
+        def heard(part: bytes) -> None:
+            nonlocal received
+            received += len(part)
+            progress(received, total)
+
+        return await answer.read(self.limits.max_bytes, heard)
+
+    async def _explanation(self, answer: IncomingAnswer) -> str:
         """The beginning of the server's message about a failure, unless it is a web page."""
-        if "html" in response.headers.get("content-type", ""):
+        if "html" in answer.headers.get("content-type", ""):
             return ""
-        async for part in response.aiter_bytes():
+        async for part in answer.parts():
             text = " ".join(self.redact(part.decode("utf-8", "replace")).split())
             return text[:MAX_EXPLANATION]
         return ""
 
 
+def _netloc(url: "URL") -> str:
+    """The host of an address, with its port if it is not the usual one."""
+    return url.host_port_subcomponent or ""
+
+
+def _joined(headers: Mapping[str, str]) -> dict[str, str]:
+    """Header values by lower-case name; the values of a repeated name are joined by commas."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
+
+
 def _asks_to_pause(error: ServerBusy, *, spared: bool) -> bool:
     """Whether everyone should pause; a practice server without a stated time is just retried a little later."""
     return error.wait is not None or (error.status == HTTPStatus.TOO_MANY_REQUESTS and not spared)
-
-
-def _pinned(request: "httpx2.Request", address: str) -> "httpx2.Request":
-    """The request sent to a fixed numeric address, so that a second name lookup cannot lead elsewhere.
-
-    Its connection is not reused: another site at the same address must prove its own name.
-    """
-    import httpx2
-
-    extensions = {**request.extensions, "sni_hostname": request.url.host}
-    headers = {**request.headers, "Connection": "close"}
-    return httpx2.Request("GET", request.url.copy_with(host=address), headers=headers, extensions=extensions)
-
-
-class _SecretLogFilter(logging.Filter):
-    """Hides secrets in log lines."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.secrets: list[str] = []
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Redact the line and let it through."""
-        if self.secrets:
-            record.msg, record.args = redacted(record.getMessage(), self.secrets), ()
-        return True

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.dates import latest_page_date, parse_stated_date
 from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
-from foretell.data.public_address import Resolve, is_public, look_up
+from foretell.outgoing.public_address import Resolve, is_public, look_up
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import MissingExtra
 

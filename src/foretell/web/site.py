@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from html import escape, unescape
 from pathlib import Path
 from posixpath import dirname, relpath
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+from starlette.types import ASGIApp, Message, Scope
 
 from foretell.data.files import write_atomically
 from foretell.operations.requests.setup import SiteRequest
@@ -16,10 +17,6 @@ from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.web.app import create_app
-
-if TYPE_CHECKING:
-    import httpx2
-
 
 # From the address of a page to the file it is written to.
 
@@ -84,7 +81,7 @@ SKIPPED_PATHS = ("/ask", "/models", "/doctor", "/login", "/logout", "/api", "/op
 """Paths that only work on a server, or that describe this machine."""
 EXTRA_FILES = ("/api/tree/export/",)
 """Paths of the API that pages offer as files."""
-LOCAL_HOST = "http://127.0.0.1"
+LOCAL_HOST = "127.0.0.1"
 
 SiteProgress = Callable[[int, int], None]
 
@@ -129,9 +126,49 @@ class WrittenSite(Result):
         return f"Wrote {self.pages} pages, {self.size / 1e6:.1f} MB: open {self.folder / 'index.html'}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Visit:
+    """The application's answer to a request for one page."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def _visit(app: ASGIApp, address: str) -> _Visit:
+    """Ask the application for a page in this process, as a server would."""
+    parts = urlsplit(address)
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": unquote(parts.path),
+        "raw_path": parts.path.encode(),
+        "query_string": parts.query.encode(),
+        "root_path": "",
+        "headers": [(b"host", LOCAL_HOST.encode()), (b"accept", b"*/*")],
+        "client": (LOCAL_HOST, 0),
+        "server": (LOCAL_HOST, 80),
+    }
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    head = next(one for one in sent if one["type"] == "http.response.start")
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in head.get("headers", ())}
+    return _Visit(status=head["status"], headers=headers, body=b"".join(one.get("body", b"") for one in sent))
+
+
 @dataclass(kw_only=True)
 class _Crawl:
-    client: "httpx2.AsyncClient"
+    app: ASGIApp
     request: SiteRequest
     progress: SiteProgress
     files: dict[str, str] = field(default_factory=dict[str, str])
@@ -156,15 +193,15 @@ class _Crawl:
 
     async def _get(self, address: str) -> str:
         """Fetch and store an address; return its text if it is a page that may hold links, else an empty string."""
-        answer = await self.client.get(address)
-        if answer.status_code != 200:
-            self.broken.append(f"{address}: {answer.status_code}")
+        answer = await _visit(self.app, address)
+        if answer.status != 200:
+            self.broken.append(f"{address}: {answer.status}")
             return ""
         kind = answer.headers.get("content-type", "text/html")
         self.files[address] = file_of(address, kind)
-        self.bodies[address] = (kind, answer.content)
+        self.bodies[address] = (kind, answer.body)
         attached = "content-disposition" in answer.headers
-        return answer.text if kind.startswith("text/html") and not attached else ""
+        return answer.body.decode("utf-8", "replace") if kind.startswith("text/html") and not attached else ""
 
     def content(self, address: str) -> bytes:
         """Return the content of the file for an address."""
@@ -184,17 +221,14 @@ async def write_site(
     request: SiteRequest, settings: Settings, *, progress: SiteProgress = lambda done, all: None
 ) -> WrittenSite:
     """Write the pages into a folder. Existing files are replaced one by one; other files are left alone."""
-    import httpx2
-
     out = request.folder
     if out.exists() and not out.is_dir():
         raise InputError("is a file, not a folder", path=out)
     # Somebody who looks at the application without a network and may change nothing.
     app = create_app(settings, still=True)
     try:
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=LOCAL_HOST) as client:
-            walk = _Crawl(client=client, request=request, progress=progress)
-            await walk.run()
+        walk = _Crawl(app=app, request=request, progress=progress)
+        await walk.run()
     finally:
         app.state.serving.close()
     size = 0

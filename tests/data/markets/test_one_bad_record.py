@@ -5,11 +5,11 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.answers import respond
 from fakes.market_reader import NOW, READERS, asked, client
 from fakes.samples import (
     SampleManifoldMarket,
@@ -21,6 +21,7 @@ from fakes.samples import (
 )
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
 from foretell.practice import PracticeService, ServerRequest
 from foretell.practice.markets import (
     KalshiCatalogue,
@@ -124,18 +125,18 @@ def spoil(record: Body, place: int, rubbish: Any) -> None:
 def connected(platform: str, service: PracticeService, records: Callable[[str, Body], Body], *rubbish: Any) -> Any:
     """The platform's client, to which one record of each answer that has some is spoilt."""
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
+    def handle(request: OutgoingRequest) -> Answer:
         pairs: dict[str, str] = {}
-        for name, value in request.url.params.multi_items():
+        for name, value in request.url.query.items():
             pairs[name] = f"{pairs[name]},{value}" if name in pairs else value
         path = request.url.path.removeprefix("/trade-api/v2")
         status, found = service.get(ServerRequest(method="GET", path=path, target=path, query=pairs, headers={}))
         body = json.loads(json.dumps(found))
         if status == 200 and (record := records(path, body)) is not None:
             spoil(record, *rubbish)
-        return httpx2.Response(status, content=json.dumps(body).encode())
+        return respond(status, content=json.dumps(body).encode())
 
-    http = AsyncHttpClient(limits=ONCE, transport=httpx2.MockTransport(handle))
+    http = AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle))
     return client(platform, http, HOST)
 
 

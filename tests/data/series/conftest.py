@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-import httpx2
 import pytest
 
 from fakes.faults import ServerFault, inject
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.series import FetchedSeries, WebSeries
+from foretell.outgoing import Connections
 from foretell.practice import PracticeServer
 from foretell.questions import AsOf, SeriesRef
 
@@ -40,7 +40,7 @@ async def _served(
     server: PracticeServer, use: Callable[[AsyncHttpClient], Awaitable[FetchedSeries]], faults: list[ServerFault]
 ) -> FetchedSeries:
     inject(server, *(faults or []))
-    async with server, AsyncHttpClient(limits=QUICK, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
+    async with server, AsyncHttpClient(limits=QUICK, transport=Connections()) as http:
         return await use(http)
 
 

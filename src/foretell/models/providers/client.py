@@ -1,4 +1,4 @@
-"""One HTTP client for all wires: sends, reads a limited body, and drops settings that a model refuses."""
+"""One client for all wires: sends requests, reads replies, and drops settings that a model refuses."""
 
 import asyncio
 import json
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from foretell.models.canonical import quick_json
@@ -16,6 +15,7 @@ from foretell.models.model import (
     BatchDeferred,
     ModelBusy,
     ModelError,
+    ModelRefused,
     Reply,
     ReplyLost,
     ReplyTooLong,
@@ -43,11 +43,18 @@ from foretell.models.providers.wire import (
     tidied,
     whole_characters,
 )
-from foretell.models.waiting import NotSent, WaitingReply, check_sending, sending_for_all
-from foretell.questions.errors import MissingExtra
+from foretell.models.waiting import WaitingReply, check_sending, sending_for_all
+from foretell.outgoing.client import (
+    AnswerTooLarge,
+    Connections,
+    NotConnected,
+    OutgoingError,
+    OutgoingRequest,
+    Unsendable,
+    address_of,
+)
 
 if TYPE_CHECKING:
-    import aiohttp
     from yarl import URL
 
 LONGEST_BODY = 16 * 2**20
@@ -97,16 +104,17 @@ class HttpModel:
         journal: Journal | None = None,
     ) -> None:
         """With `batches`, requests in the batch tier are submitted together and recorded in the journal."""
-        require_aiohttp()
         self._wire = wire
         self._batches = batches
         self._submitted = SubmittedBatches(journal) if journal else None
         self._queues: dict[asyncio.AbstractEventLoop, BatchQueue] = {}
         self._address = address.rstrip("/")
         self._key = key
-        self._headers = {**wire.headers(key), **(headers or {}), "Content-Type": JSON_TYPE}
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
-        self._proxy = _proxy(address)
+        self._connections = Connections(
+            headers={**wire.headers(key), **(headers or {}), "Content-Type": JSON_TYPE},
+            idle_seconds=_idle_seconds(address),
+            check=check_sending,
+        )
         self._urls: dict[str, URL] = {}
         self._learned: dict[str, ModelFacts] = {}
         self._dropped: dict[str, frozenset[str]] = {}
@@ -132,9 +140,7 @@ class HttpModel:
         for queue in self._queues.values():
             await queue.close()
         self._queues.clear()
-        for session in self._sessions.values():
-            await session.close()
-        self._sessions.clear()
+        await self._connections.close()
 
     def facts(self, name: str) -> ModelFacts:
         """What is known about a model, including what this server has refused."""
@@ -196,33 +202,40 @@ class HttpModel:
         longest: int | None = None,
     ) -> HttpAnswer:
         """Send a POST, or a GET without a body. Raises `ModelBusy` before anything was sent, `ReplyLost` afterwards."""
-        import aiohttp
-
-        method = "GET" if data is None else "POST"
         headers = None if content_type == JSON_TYPE else {"Content-Type": content_type}
-        sent = None if data is None else aiohttp.BytesPayload(data)  # Else every body is searched for its kind.
+        most = longest or LONGEST_BODY
         try:
+            sent = OutgoingRequest("GET" if data is None else "POST", self._url(path), headers, data)
             with WaitingReply() as waiting:
-                async with self._session().request(
-                    method, self._url(path), data=sent, headers=headers, proxy=self._proxy, allow_redirects=False
-                ) as answer:
-                    body = await _read_all(answer, waiting, longest or LONGEST_BODY)
+                async with self._connections.send(sent) as answer:
+
+                    def heard(part: bytes) -> None:
+                        waiting.heard(part.count(b"data:"))
+
+                    try:
+                        # A stream comes without its length.
+                        body = await answer.read(most, heard if answer.length is None else None)
+                    except AnswerTooLarge as error:
+                        if answer.status < 300:
+                            raise
+                        body = error.beginning[:LONGEST_TEXT]  # A page about an error: its beginning will do.
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
-        except ReplyTooLong as error:
-            raise ReplyTooLong(f"{request.model}: {error}") from None
-        except aiohttp.ClientConnectorError as error:
+        except AnswerTooLarge:
+            problem = f"the reply is larger than {most // 2**20} MiB and was left unread"
+            raise ReplyTooLong(f"{request.model}: {problem}") from None
+        except NotConnected as error:
             raise ModelBusy(f"{request.model}: no connection: {redact_key(str(error), self._key)}") from None
-        except (aiohttp.ClientError, ConnectionError) as error:
-            raise ReplyLost(f"{request.model}: the connection broke: {type(error).__name__}") from None
+        except Unsendable as error:
+            raise ModelRefused(f"{request.model}: {redact_key(str(error), self._key)}") from None
+        except OutgoingError as error:
+            raise ReplyLost(f"{request.model}: {redact_key(str(error), self._key)}") from None
 
     def _url(self, path: str) -> "URL":
         """Parse a URL, with a cache for the few paths that are used again and again."""
-        from yarl import URL
-
         if path not in self._urls:
             if len(self._urls) >= MOST_URLS:
                 self._urls.clear()
-            self._urls[path] = URL(self._address + path)
+            self._urls[path] = address_of(self._address + path)
         return self._urls[path]
 
     def _failure(self, answer: HttpAnswer, request: Request, parsed: Any = None) -> ModelError:
@@ -308,40 +321,8 @@ class HttpModel:
             return False
         return True
 
-    def _session(self) -> "aiohttp.ClientSession":
-        import aiohttp
 
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            self._sessions[loop] = aiohttp.ClientSession(
-                connector=_connector_type()(limit=0, keepalive_timeout=_keepalive(self._address)),
-                headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._sessions[loop]
-
-
-@cache
-def _connector_type() -> "type[aiohttp.TCPConnector]":
-    from aiohttp import TCPConnector
-
-    class CheckingConnector(TCPConnector):
-        """Checks again once connected, because the process may have been stopped while it waited for a connection."""
-
-        async def connect(self, *args: Any, **kwargs: Any) -> Any:
-            connection = await super().connect(*args, **kwargs)
-            try:
-                check_sending()
-            except NotSent:
-                connection.release()
-                raise
-            return connection
-
-    return CheckingConnector
-
-
-def _keepalive(address: str) -> float:
+def _idle_seconds(address: str) -> float:
     """Seconds after which an idle connection is not used again."""
     # Servers of one's own (llama.cpp, uvicorn) close it after five. A request that crosses with that is lost, and
     # nobody can tell whether it was answered.
@@ -349,23 +330,6 @@ def _keepalive(address: str) -> float:
 
 
 LONGEST_TEXT = 100_000
-
-
-async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply, longest: int) -> bytes:
-    length = answer.content_length
-    # What is packed may be a thousand times as long as is said.
-    if length is not None and length <= longest and "content-encoding" not in answer.headers:
-        return await answer.read()
-    read = bytearray()
-    async for chunk in answer.content.iter_any():
-        read += chunk
-        waiting.heard(chunk.count(b"data:"))
-        if len(read) > longest:
-            answer.close()
-            if answer.status >= 300:  # A page about an error, whatever its length: its beginning will do.
-                return bytes(read[:LONGEST_TEXT])
-            raise ReplyTooLong(f"the reply is larger than {longest // 2**20} MiB and was left unread")
-    return bytes(read)
 
 
 def _is_error(body: Json) -> bool:
@@ -397,20 +361,3 @@ def _without(request: Request, dropped: frozenset[str]) -> Request:
     if "sealed" in dropped:
         messages = tuple(replace(message, sealed="") if hasattr(message, "sealed") else message for message in messages)
     return replace(request, settings=replace(request.settings, **fields), messages=messages)
-
-
-def require_aiohttp() -> None:
-    """Raise an error that says what to install if aiohttp is missing."""
-    try:
-        import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError:
-        raise MissingExtra("asking a model", "llm") from None
-
-
-def _proxy(url: str) -> str | None:
-    """The proxy set in the environment for an address, cached because the lookup costs as much as a request."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

@@ -72,7 +72,6 @@ class LlamaCppModel:
 GGUF_FILE = Provider(
     open=lambda config: LlamaCppModel(config.name.name),
     form="local:PATH.gguf",
-    requires="aiohttp",
     per_model=True,
     free=True,
 )

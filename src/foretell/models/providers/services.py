@@ -44,7 +44,6 @@ def http_service(  # noqa: PLR0913 - what services differ in
         form=f"{name}:NAME",
         key_variables=key_variables,
         address=address,
-        requires="aiohttp",
         tiers=tiers,
         price_ids=lambda model: [(price_id or name, model)],
     )
@@ -104,7 +103,6 @@ OPENROUTER = Provider(
     form="openrouter:VENDOR/NAME",
     key_variables=("OPENROUTER_API_KEY",),
     address="https://openrouter.ai/api/v1",
-    requires="aiohttp",
     price_ids=_behind_openrouter,
     price=lambda name: FREE_OF_CHARGE if name.endswith(":free") else None,
 )
@@ -114,6 +112,5 @@ COMPATIBLE_SERVER = Provider(
     # Sent where it is set; most servers need none.
     key_variables=("COMPAT_API_KEY",),
     key_required=False,
-    requires="aiohttp",
     named_with_address=True,
 )

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
+from fakes.answers import respond
 from foretell.data import (
     AsyncHttpClient,
     HttpLimits,
     PageUnavailable,
     PublicAddressGuard,
     SourceError,
-    is_public,
-    leads_inside,
 )
+from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest, is_public, leads_inside
 
 INSIDE = (
     "http://127.0.0.1/", "http://127.8.8.8/", "http://127.1/", "http://0/", "http://0.0.0.0/", "http://2130706433/",
@@ -92,14 +92,12 @@ def test_a_redirect_to_a_name_goes_where_that_name_was_found_to_lead(
     start: str, target: str, asked: str | None
 ) -> None:
     """A name that leads inside is refused like the number itself, and is not looked up again for the connection."""
-    import httpx2
-
     seen: list[str] = []
 
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        seen.append(request.url.host)
+    def answer(request: OutgoingRequest) -> Answer:
+        seen.append(request.address or request.url.host or "")
         moved = {"location": f"http://{target}/b"}
-        return httpx2.Response(200, content=b"ok") if len(seen) > 1 else httpx2.Response(302, headers=moved)
+        return respond(200, content=b"ok") if len(seen) > 1 else respond(302, headers=moved)
 
     async def resolve(host: str, port: int) -> list[str]:
         if host not in NAMES:
@@ -107,7 +105,7 @@ def test_a_redirect_to_a_name_goes_where_that_name_was_found_to_lead(
         return NAMES[host]
 
     async def main() -> bytes:
-        async with AsyncHttpClient(transport=httpx2.MockTransport(answer), resolve=resolve) as client:
+        async with AsyncHttpClient(transport=FunctionTransport(answer), resolve=resolve) as client:
             return (await client.get(f"http://{start}/a")).body
 
     if asked is None:

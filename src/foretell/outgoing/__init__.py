@@ -1,0 +1,15 @@
+"""Requests that leave this program: connections, and the rules for when and how often a request is sent."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.outgoing.client": (
+        "Answer AnswerTooLarge ConnectionBroke Connections FunctionTransport IncomingAnswer NotConnected OutgoingError "
+        "OutgoingRequest Transport UnreadableBody Unsendable address_of trusted_certificates"
+    ),
+    "foretell.outgoing.public_address": "is_public leads_inside",
+    "foretell.outgoing.retry": "RETRY_STATUS RetryRule",
+}
+"""Maps each module to the names that other packages use from it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,0 +1,51 @@
+"""When a request that failed is sent again: one rule for readers of data and for models."""
+
+import random
+from dataclasses import dataclass
+from math import inf
+
+RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers that another attempt may change: the server was busy, out of order, or closed the connection early."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryRule:
+    """How often a request is sent, and how long to wait between two attempts.
+
+    >>> rule = RetryRule(attempts=4, first_pause=1.0, longest_pause=3.0, longest_wait=10.0)
+    >>> [rule.doubled(attempt) for attempt in (1, 2, 3)]
+    [1.0, 2.0, 3.0]
+    >>> rule.pause(4), rule.pause(1, asked=20.0), rule.pause(1, asked=0.0)
+    (None, None, 0.0)
+    """
+
+    attempts: int = 5
+    first_pause: float = 0.5
+    """Seconds; doubles with every attempt. Each pause is drawn between half of it and all of it."""
+    longest_pause: float = 60.0
+    longest_wait: float = inf
+    """Longest wait that a server may ask for; if it is longer, there is no further attempt."""
+
+    def doubled(self, attempt: int) -> float:
+        """The longest pause after this many attempts, if the server names none."""
+        # Bounded, because two to the power of a large number is no float.
+        return min(self.longest_pause, self.first_pause * 2.0 ** min(attempt - 1, 1000))
+
+    def pause(
+        self, attempt: int, *, asked: float | None = None, left: float = inf, rng: random.Random | None = None
+    ) -> float | None:
+        """Seconds until the next attempt; None if this was the last one.
+
+        Args:
+            attempt: How many attempts there were.
+            asked: Seconds that the server asked us to wait.
+            left: Seconds left for all further attempts with their pauses.
+            rng: Draws the jitter, so that those who failed together do not return together.
+        """
+        draw = (rng or random).uniform
+        if asked is None:
+            pause = self.doubled(attempt) * draw(0.5, 1.0)
+        else:
+            pause = asked + draw(0, self.first_pause) if asked else 0.0
+        over = attempt >= self.attempts or (asked or 0.0) > self.longest_wait or pause >= left
+        return None if over else pause
