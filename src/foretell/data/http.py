@@ -37,7 +37,7 @@ from foretell.outgoing.client import (
     address_of,
 )
 from foretell.outgoing.public_address import Resolve, is_public, leads_inside, look_up
-from foretell.outgoing.retry import RETRY_STATUS, RetryRule
+from foretell.outgoing.retry import RetryRule, may_pass
 from foretell.questions.server_replies import redacted, retry_after
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def check_status(answer: IncomingAnswer, url: str, *, good: Container[int], expl
         return
     reason = f"the server answered {status} {answer.reason}".rstrip()
     reason += f": {explanation}" if explanation else ""
-    if status in RETRY_STATUS:
+    if may_pass(status):
         raise ServerBusy(reason, url=url, status=status, wait=retry_after(answer.headers))
     raise (NotFound if status == HTTPStatus.NOT_FOUND else SourceError)(reason, url=url, status=status)
 

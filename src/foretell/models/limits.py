@@ -19,6 +19,7 @@ from foretell.models.rate_limiter import (
     SharedRateLimiter,
 )
 from foretell.models.waiting import MORE_TIME, ReplyLimit, StandingStill, note_reply
+from foretell.outgoing.retry import RetryRule
 from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
@@ -40,7 +41,7 @@ class ModelLimits:
     total_seconds: float = 900.0
     """Longest time for all attempts with the pauses between them, without waiting for a turn."""
     first_pause: float = 0.5
-    """Doubles with every attempt; each pause is drawn between half of it and all of it."""
+    """First pause before a retry; see `RetryRule`."""
     longest_pause: float = 60.0
     shared: bool = False
     """Whether the limits hold for all processes with the same journal together, instead of each one."""
@@ -110,6 +111,9 @@ class LimitedModel:
         self._pace = pace or LocalRateLimiter(limits.rates)
         self._counts_tokens = pace is not None or limits.tokens_per_minute is not None
         self._rng = rng or random.Random()
+        self._retries = RetryRule(
+            attempts=limits.attempts, first_pause=limits.first_pause, longest_pause=limits.longest_pause
+        )
 
     async def complete(self, request: Request) -> Reply:
         """The reply, after as many attempts as the limits allow. A batch that has to wait is not counted as one."""
@@ -136,22 +140,16 @@ class LimitedModel:
             if isinstance(busy, BatchDeferred) and left > 0:
                 continue  # That is no failed attempt, and its batch has a pause of its own.
             attempt += 1
-            pause = self._pause(attempt, busy)
-            if attempt >= self.limits.attempts or pause >= left:
+            if busy.wait is not None:
+                self._pace.hold(min(busy.wait, self.limits.longest_pause))
+            pause = self._retries.pause(attempt, asked=busy.wait, left=left, rng=self._rng)
+            if pause is None:
                 raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
             left -= pause
             if isinstance(busy, ReplyLost):
                 for reservation in request.reservations:
                     request = request.capped(await reservation.lose())
             await asyncio.sleep(pause)
-
-    def _pause(self, attempt: int, busy: ModelBusy) -> float:
-        """The pause the provider asked for, else a doubling one, with jitter so that clients do not return together."""
-        if busy.wait is not None:
-            self._pace.hold(min(busy.wait, self.limits.longest_pause))
-            return busy.wait + self._rng.uniform(0, self.limits.first_pause)
-        pause = min(self.limits.longest_pause, self.limits.first_pause * 2 ** (attempt - 1))
-        return pause * self._rng.uniform(0.5, 1.0)
 
 
 class _Turn:

@@ -8,7 +8,7 @@ HOMES = {
         "OutgoingRequest Transport UnreadableBody Unsendable address_of trusted_certificates"
     ),
     "foretell.outgoing.public_address": "is_public leads_inside",
-    "foretell.outgoing.retry": "RETRY_STATUS RetryRule",
+    "foretell.outgoing.retry": "RetryRule may_pass",
 }
 """Maps each module to the names that other packages use from it."""
 

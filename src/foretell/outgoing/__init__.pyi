@@ -17,5 +17,5 @@ from foretell.outgoing.client import address_of as address_of
 from foretell.outgoing.client import trusted_certificates as trusted_certificates
 from foretell.outgoing.public_address import is_public as is_public
 from foretell.outgoing.public_address import leads_inside as leads_inside
-from foretell.outgoing.retry import RETRY_STATUS as RETRY_STATUS
 from foretell.outgoing.retry import RetryRule as RetryRule
+from foretell.outgoing.retry import may_pass as may_pass

@@ -4,8 +4,17 @@ import random
 from dataclasses import dataclass
 from math import inf
 
-RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Answers that another attempt may change: the server was busy, out of order, or closed the connection early."""
+_TOO_EARLY = frozenset({408, 425, 429})
+"""The server waited too long, is not ready yet, or was asked too often."""
+
+
+def may_pass(status: int) -> bool:
+    """Whether another attempt may change an answer: the server was busy or out of order, or something before it was.
+
+    >>> [status for status in (400, 404, 408, 409, 425, 429, 500, 503, 529) if may_pass(status)]
+    [408, 425, 429, 500, 503, 529]
+    """
+    return status in _TOO_EARLY or status >= 500
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ and pays only once.
 """
 
 import asyncio
+import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
@@ -18,6 +19,7 @@ from foretell.models.ledger import batch_key
 from foretell.models.model import BatchDeferred, ModelBusy, ModelError, ReplyLost, ReplyTooLong, Request
 from foretell.models.providers.wire import ERROR_STATUS, HttpFailure, Json, count, odd_json
 from foretell.models.waiting import WaitingReply
+from foretell.outgoing.retry import RetryRule
 
 GATHER_SECONDS = 2.0
 """A batch is submitted when nothing has been added to it for this many seconds."""
@@ -483,13 +485,13 @@ class BatchQueue:
                 self._results.pop(id).cancel()
 
     async def _poll(self, id: str, send: SendBatch) -> BatchResults:
-        pause = FIRST_POLL
-        while True:
+        polls = RetryRule(first_pause=FIRST_POLL, longest_pause=LONGEST_POLL)
+        for attempt in itertools.count(1):
             try:
                 found = await self._form.results(send, id)
             except ModelBusy:
                 found = None  # The batch goes on whether or not we can look at it.
             if found is not None:
                 return found
-            await asyncio.sleep(pause)
-            pause = min(LONGEST_POLL, 1.5 * pause)
+            await asyncio.sleep(polls.doubled(attempt))
+        raise AssertionError("a batch ends some time")

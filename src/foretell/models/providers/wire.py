@@ -26,6 +26,7 @@ from foretell.models.model import (
     TokenCount,
     ToolCall,
 )
+from foretell.outgoing.retry import may_pass
 from foretell.questions.server_replies import read_seconds, redacted, retry_after
 
 Json = dict[str, Any]
@@ -57,7 +58,6 @@ class Wire(Protocol):
 
 # Errors: who must act?
 
-BUSY = frozenset({408, 409, 425, 429})
 NO_CREDIT = (
     "insufficient_quota",
     "credit_balance_exhausted",
@@ -262,7 +262,7 @@ class HttpFailure:
         if status == 429 and "request too large" in words:
             return ContextTooLong(text)  # Alone it is more than a minute allows: waiting does not help.
         again = self.headers.get("x-should-retry")
-        if again != "false" and (status in BUSY or status >= 500 or again == "true"):
+        if again != "false" and (status == 409 or may_pass(status) or again == "true"):
             return ModelBusy(text, wait=self.wait)
         setting = _refused_setting(words, request) if status in (400, 404, 422) else None
         # DeepSeek calls a response format "unavailable": only what is not about a setting is about the load.
