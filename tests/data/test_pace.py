@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,17 +22,18 @@ from foretell.data import (
     HttpLimits,
     JsonService,
     KnownService,
-    PaceStore,
     ServiceAccess,
     ServiceAddresses,
     ServiceConfig,
     ServiceLimit,
+    ServiceStore,
     ServiceTurns,
     SourceError,
     at_once,
     parse_pace,
 )
 from foretell.data.search import GDELT_URL
+from foretell.outgoing import Taken
 from foretell.practice import PracticeServer, json_response
 from foretell.questions import InputError
 
@@ -47,31 +48,45 @@ def limit(requests: int, seconds: float, what: str = "requests", path: str = "")
     return ServiceLimit(what=what, requests=requests, seconds=seconds, path=path)
 
 
+def take(store: ServiceStore, limits: Sequence[ServiceLimit], weight: int = 1) -> Taken:
+    taken = store.take("gdelt", [(one.limit, one.units(weight)) for one in limits], longest=60.0)
+    assert isinstance(taken, Taken)
+    return taken
+
+
+def give_back(store: ServiceStore, taken: Taken, limits: Sequence[ServiceLimit], weight: int = 1) -> None:
+    if taken.units:
+        store.give_back("gdelt", taken, [(one.limit, one.units(weight)) for one in limits])
+
+
 # The law.
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_span_ever_holds_more_requests_than_its_limit(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_no_span_ever_holds_more_requests_than_its_limit(seed: int, shared: bool, tmp_path: Path) -> None:
     """Many processes with random delays, in simulated time: whenever in its turn a request arrives, the law holds."""
     chance = random.Random(seed)
     now = [1_000.0]
     limits = [limit(chance.choice([1, 3, 30]), chance.choice([1.0, 5.0])), limit(chance.choice([4, 40]), 20.0, "long")]
-    processes = [PaceStore(tmp_path / "s.db", lambda: now[0]) for _ in range(3)]
+    processes = [ServiceStore(tmp_path / "s.db", clock=lambda: now[0]) for _ in range(3)]
+    if not shared:
+        processes = [ServiceStore(None, clock=lambda: now[0])] * 3
     arrivals: list[float] = []
-    events: list[tuple[float, int, str, int, list[int]]] = [(now[0], n, "ask", n % 3, []) for n in range(90)]
+    events: list[tuple[float, int, str, int, Taken]] = [(now[0], n, "ask", n % 3, Taken()) for n in range(90)]
     while events:
-        now[0], number, what, process, places = heapq.heappop(events)
+        now[0], number, what, process, taken = heapq.heappop(events)
         store = processes[process]
         if what == "answer":
-            store.give_back("gdelt", places)
+            give_back(store, taken, limits)
             continue
-        places, wait = store.take("gdelt", limits, 60.0)
-        if not places:
-            heapq.heappush(events, (now[0] + wait, number, "ask", process, []))
+        taken = take(store, limits)
+        if not taken.units:
+            heapq.heappush(events, (now[0] + taken.wait, number, "ask", process, Taken()))
             continue
         took = chance.choice([0.0, 0.01, 0.4, 3.0]) * chance.random()
         arrivals.append(now[0] + took * chance.random())
-        heapq.heappush(events, (now[0] + took, number, "answer", process, places))
+        heapq.heappush(events, (now[0] + took, number, "answer", process, taken))
     for store in processes:
         store.close()
     arrivals.sort()
@@ -82,13 +97,13 @@ def test_no_span_ever_holds_more_requests_than_its_limit(seed: int, tmp_path: Pa
 
 def test_places_come_back_after_a_whole_span_and_a_clock_set_back_blocks_nobody(tmp_path: Path) -> None:
     now = [1_000.0]
-    store = PaceStore(tmp_path / "s.db", lambda: now[0])
+    store = ServiceStore(tmp_path / "s.db", clock=lambda: now[0])
     one = (limit(2, 10.0),)
 
     def asked() -> float:
-        places, wait = store.take("gdelt", one, 60.0)
-        store.give_back("gdelt", places)
-        return max(0.0, wait)
+        taken = take(store, one)
+        give_back(store, taken, one)
+        return taken.wait
 
     assert [round(asked(), 1) for _ in range(3)] == [0.0, 0.0, 10.1]
     now[0] += 10.1
@@ -100,15 +115,16 @@ def test_places_come_back_after_a_whole_span_and_a_clock_set_back_blocks_nobody(
     store.close()
 
 
-def test_a_request_that_a_service_counts_as_several_takes_as_many_places() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_request_that_a_service_counts_as_several_takes_as_many_places(shared: bool, tmp_path: Path) -> None:
     now = [1_000.0]
-    store = PaceStore(None, lambda: now[0])
+    store = ServiceStore(tmp_path / "s.db" if shared else None, clock=lambda: now[0])
     limits = (limit(10, 60.0), at_once(3))
 
     def asked(weight: int) -> float:
-        places, wait = store.take("open_meteo", limits, 60.0, weight)
-        store.give_back("open_meteo", places)
-        return round(max(0.0, wait), 1)
+        taken = take(store, limits, weight)
+        give_back(store, taken, limits, weight)
+        return round(taken.wait, 1)
 
     assert [asked(weight) for weight in (4, 6, 1)] == [0.0, 0.0, 60.6]
     now[0] += 61.0
@@ -200,7 +216,7 @@ def test_a_process_that_is_killed_while_it_asks_blocks_nobody(tmp_path: Path) ->
 
 def test_a_cancelled_request_gives_its_place_back(tmp_path: Path) -> None:
     async def run() -> None:
-        turns = ServiceTurns(PaceStore(tmp_path / "s.db"), patience=60.0, longest=60.0)
+        turns = ServiceTurns(ServiceStore(tmp_path / "s.db"), patience=60.0, longest=60.0)
         one = service(at_once(1))
 
         async def hold() -> None:
@@ -230,13 +246,13 @@ def test_a_damaged_or_forbidden_file_is_no_reason_to_stop(damage: str | None, tm
         path.write_text(damage)
 
     async def run() -> None:
-        turns = ServiceTurns(PaceStore(path), patience=60.0, longest=60.0)
+        turns = ServiceTurns(ServiceStore(path), patience=60.0, longest=60.0)
         async with turns.turn(service(limit(5, 1.0)), "/") as turn:
             turn.problem = ""
         turns.close()
 
     asyncio.run(run())
-    with closing(PaceStore(path)) as store:
+    with closing(ServiceStore(path)) as store:
         assert damage is None or set(store.states()) == {"gdelt"}
 
 
@@ -246,7 +262,7 @@ def test_a_damaged_or_forbidden_file_is_no_reason_to_stop(damage: str | None, tm
 def closed_for(name: str, told: float | None, said: str, now: float, again: int = 1) -> float:
     """Seconds that a service is not asked after refusals."""
     clock = [now]
-    turns = ServiceTurns(PaceStore(None, lambda: clock[0]), patience=60.0, longest=60.0)
+    turns = ServiceTurns(ServiceStore(None, clock=lambda: clock[0]), patience=60.0, longest=60.0)
 
     async def run() -> float:
         for _ in range(again):
@@ -275,7 +291,7 @@ def test_how_long_a_refusal_closes_a_service() -> None:
 
 def test_refusals_of_requests_that_were_under_way_together_count_once() -> None:
     clock = [1_000.0]
-    turns = ServiceTurns(PaceStore(None, lambda: clock[0]), patience=60.0, longest=60.0)
+    turns = ServiceTurns(ServiceStore(None, clock=lambda: clock[0]), patience=60.0, longest=60.0)
     one = service(limit(9, 1.0))
 
     async def run() -> None:
@@ -317,7 +333,7 @@ def test_a_long_pause_is_told_once_and_holds_for_every_client(tmp_path: Path, ca
     with caplog.at_level(logging.WARNING):
         assert len(asked(tmp_path, use).requests) == 1
     assert caplog.text.count("is not asked before") == 1
-    with closing(PaceStore(tmp_path / "services.db")) as store:
+    with closing(ServiceStore(tmp_path / "services.db")) as store:
         state = store.state("kalshi")
     assert state.closed > time.time() + 3_000
     assert state.success == 0.0
@@ -329,7 +345,7 @@ def test_a_short_pause_is_waited_for(tmp_path: Path) -> None:
         await client.get(f"{server.url}/kalshi/markets")
 
     assert len(asked(tmp_path, use).requests) == 4
-    with closing(PaceStore(tmp_path / "services.db")) as store:
+    with closing(ServiceStore(tmp_path / "services.db")) as store:
         state = store.state("kalshi")
     assert (state.refusals, "429" in state.problem) == (0, True)
     assert state.success > state.error > 0

@@ -11,15 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.data import PaceStore, ServiceAccess, ServiceAddresses, ServiceLimit, ServiceTurns
+from foretell.data import ServiceAccess, ServiceAddresses, ServiceLimit, ServiceStore, ServiceTurns
 from foretell.models import Journal
-from foretell.models.rate_limiter import RateLimits, SharedRateLimiter
+from foretell.outgoing import DatabaseLimits, Limit, Limiter, Taken
 from foretell.questions import EmitEvent, Failure, Forecast
 from foretell.runs import Executor, RunCell, RunStore
 from foretell.runs.executor import FLUSH_SECONDS
 
 DAY = 86_400
 PATIENCE = 20.0
+RATE = Limit(what="requests", most=6000, seconds=60.0, held=False)
 
 
 def set_clock(seconds: int) -> None:
@@ -29,26 +30,29 @@ def set_clock(seconds: int) -> None:
 async def provider(home: Path) -> None:
     """A pause that a provider asked for ends when it should, whatever the clock says."""
     with closing(Journal(home / "journal.db")) as journal:
-        limiter = SharedRateLimiter(journal.database, "openai", RateLimits(requests=6000))
-        await limiter.turn(1)
-        limiter.hold(0.1)
+        limiter, wants = Limiter(DatabaseLimits(journal.database), longest=60.0), [(RATE, 1.0)]
+        limiter.give_back("openai", await limiter.take("openai", wants), wants)
+        limiter.pause("openai", 0.1)
         set_clock(-DAY)
-        await SharedRateLimiter(journal.database, "openai", RateLimits(requests=6000)).turn(1)
+        await Limiter(DatabaseLimits(journal.database), longest=60.0).take("openai", wants)
         set_clock(DAY)
-        await limiter.turn(1)
+        await limiter.take("openai", wants)
 
 
 async def services(home: Path) -> dict[str, float]:
     """Places and pauses of a service last as long as they did, whatever the clock says."""
     set_clock(0)
-    store = PaceStore(home / "services.db")
-    rule = (ServiceLimit(requests=1, seconds=30.0),)
-    places, _ = store.take("gdelt", rule, 60.0)
-    store.give_back("gdelt", places)
+    store = ServiceStore(home / "services.db")
+    rule = [(ServiceLimit(requests=1, seconds=30.0).limit, 1)]
+    taken = store.take("gdelt", rule, longest=60.0)
+    assert isinstance(taken, Taken)
+    store.give_back("gdelt", taken, rule)
     waits: dict[str, float] = {}
     for name, seconds in (("back", -DAY), ("forward", DAY), ("home", 0)):
         set_clock(seconds)
-        waits[name] = store.take("gdelt", rule, 60.0)[1]
+        taken = store.take("gdelt", rule, longest=60.0)
+        assert isinstance(taken, Taken)
+        waits[name] = taken.wait
     turns = ServiceTurns(store, patience=60.0, longest=60.0)
     service = ServiceAddresses(ServiceAccess(addresses={"kalshi": "http://kalshi.test"})).by_name("kalshi")
     assert service is not None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,7 @@ from foretell.models import (
 )
 from foretell.models.database import open_database
 from foretell.models.providers import ScriptedModel
-from foretell.models.rate_limiter import HORIZON, RateBooking, RateFlow, RateLimits, SharedConcurrency, fair_shares
+from foretell.outgoing import DatabaseLimits, Limit, Limiter, MemoryLimits, Taken, Wants, fair_shares
 from foretell.questions import InputError
 
 QUICK = ModelLimits(first_pause=0.001, longest_pause=5.0)
@@ -58,23 +59,36 @@ def test_never_more_at_once_than_allowed():
     assert _limited(ModelLimits(at_once=7), use).peak == 7
 
 
+def _left(limits: ModelLimits, gaps: list[float], amounts: list[int]) -> list[tuple[float, int]]:
+    """When requests of so many tokens leave that come after these gaps, in simulated time; each uses half of it."""
+    now = [1000.0]
+    store, left = MemoryLimits(lambda: now[0]), list[tuple[float, int]]()
+    for gap, amount in zip(gaps, amounts, strict=False):
+        now[0] += gap
+        wants = [want for want in limits.wants(amount) if want[0].seconds]
+        while (taken := store.take("p", wants, longest=300.0)).wait > 0:
+            now[0] += taken.wait
+        used = amount - amount // 2
+        store.give_back("p", taken, [want for want in limits.wants(used) if want[0].seconds])
+        left.append((now[0], used))
+    return left
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     limit=st.integers(2, 5000),
     gaps=st.lists(st.floats(0, 20), min_size=1, max_size=300),
-    amount=st.integers(1, 3),
+    amounts=st.lists(st.integers(1, 500), min_size=300, max_size=300),
 )
-def test_no_minute_sees_more_than_the_limit(limit: int, gaps: list[float], amount: int):
-    now = booked = 0.0
-    flow = RateFlow(limit=limit)
-    left: list[float] = []
-    for gap in gaps:
-        now += gap
-        booked = flow.book(booked, now, amount)
-        left.append(now + flow.wait(booked, now))
-    for start in left:
-        used = sum(amount for moment in left if start <= moment < start + 60 - 1e-6)
-        assert used <= limit + max(0, amount - max(1, limit * 5 / 60)) + 1e-6
+def test_no_minute_sees_more_than_the_limit(limit: int, gaps: list[float], amounts: list[int]):
+    for limits, most in (
+        (ModelLimits(requests_per_minute=limit), limit),
+        (ModelLimits(tokens_per_minute=100 * limit), 100 * limit),
+    ):
+        left = _left(limits, gaps, amounts)
+        for start, _ in left:
+            inside = [used for at, used in left if start <= at < start + 60]
+            assert (len(inside) if limits.requests_per_minute else sum(inside)) <= max(most, 500)
 
 
 def test_requests_per_minute_hold_at_the_provider():
@@ -89,25 +103,25 @@ def test_requests_per_minute_hold_at_the_provider():
 
 
 def test_tokens_that_were_not_used_are_given_back():
-    async def main() -> list[float]:
-        waits: list[float] = []
+    given: list[float] = []
 
-        class Watched:
-            async def turn(self, tokens: int) -> None:
-                waits.append(tokens)
+    class Watched(MemoryLimits):
+        def take(self, place: str, wants: Wants, *, longest: float, waiting: int = 0) -> Taken:
+            given.append(max(amount for _, amount in wants))
+            return super().take(place, wants, longest=longest, waiting=waiting)
 
-            def used(self, estimate: int, actual: int) -> None:
-                waits.append(estimate - actual)
+        def give_back(self, place: str, taken: Taken, wants: Wants, **options: Any) -> None:
+            given.append(max(amount for _, amount in wants))
+            super().give_back(place, taken, wants, **options)
 
-            def hold(self, seconds: float) -> None:
-                waits.append(seconds)
-
+    async def main() -> None:
         script = ScriptedModel([Reply(tokens=TokenCount(input=10, output=5))])
-        await LimitedModel(script, QUICK, pace=Watched()).complete(_request())
-        return waits
+        limits = ModelLimits(tokens_per_minute=100_000)
+        await LimitedModel(script, limits, limiter=Limiter(Watched(), longest=60.0)).complete(_request())
 
-    estimate, back = asyncio.run(main())
-    assert back == estimate - 15
+    asyncio.run(main())
+    estimate, used = given
+    assert estimate > used == 15
 
 
 def test_busy_provider_is_asked_again():
@@ -223,10 +237,28 @@ def test_all_wait_when_the_provider_says_so(place: Place, keys: dict[str, str]):
     assert times[1] - times[0] >= 0.6
 
 
+class Slots:
+    """So many at once over all who have a database open."""
+
+    def __init__(self, database: Any, most: int) -> None:
+        self.used = 0
+        self._limiter = Limiter(DatabaseLimits(database), longest=300.0)
+        self._wants = [(Limit(what="at once", most=most, seconds=0.0), 1.0)]
+        self._taken: list[Taken] = []
+
+    async def __aenter__(self) -> None:
+        self._taken.append(await self._limiter.take("p", self._wants))
+        self.used += 1
+
+    async def __aexit__(self, *error: object) -> None:
+        self.used -= 1
+        self._limiter.give_back("p", self._taken.pop(), self._wants)
+
+
 def test_slots_of_one_who_is_gone_are_used_by_the_others(place: Place):
     async def main() -> None:
         one, other = open_database(place, "test"), Journal(place).database
-        first, second = SharedConcurrency(one, "p", 4), SharedConcurrency(other, "p", 4)
+        first, second = Slots(one, 4), Slots(other, 4)
         for _ in range(4):
             await first.__aenter__()
         waiting = [asyncio.create_task(second.__aenter__()) for _ in range(4)]
@@ -258,9 +290,10 @@ def test_what_a_stopped_process_has_sent_counts_until_it_is_over(postgres: str):
                 " from (select clock_timestamp() - interval '1 hour' as ago) as times",
                 (stopped,),
             )
-            until = journal.database.now() + 300
-            journal.database.write("insert into lease values ('p', ?, 1, 3, 6, ?)", (stopped, until))
-            slots = SharedConcurrency(journal.database, "p", 6)
+            slots, until = Slots(journal.database, 6), journal.database.now() + 300
+            for number in range(3):
+                row = (stopped, number, "p/at once", 1.0, float("inf"), until)
+                journal.database.write("insert into limit_turn values (?, ?, ?, ?, ?, ?)", row)
             for _ in range(3):
                 await asyncio.wait_for(slots.__aenter__(), 20)
             waiting = [asyncio.create_task(slots.__aenter__()) for _ in range(3)]
@@ -276,16 +309,30 @@ def test_what_a_stopped_process_has_sent_counts_until_it_is_over(postgres: str):
     asyncio.run(main())
 
 
+def test_calls_that_must_be_over_by_now_are_over_whoever_sent_them(place: Place):
+    async def main() -> None:
+        with closing(Journal(place)) as journal:
+            slots, other = Slots(journal.database, 2), journal.database.life.id
+            now = journal.database.now() if journal.database.shared else time.time()
+            for number in range(2):
+                row = (other, -1 - number, "p/at once", 1.0, float("inf"), now - 1)
+                journal.database.write("insert into limit_turn values (?, ?, ?, ?, ?, ?)", row)
+            async with asyncio.timeout(20), slots, slots:
+                pass
+
+    asyncio.run(main())
+
+
 def test_two_semaphores_of_one_process_hold_together(place: Place):
     async def main() -> None:
         journal = Journal(place)
-        both = [SharedConcurrency(journal.database, "p", 3) for _ in range(2)]
+        both = [Slots(journal.database, 3) for _ in range(2)]
         most = 0
 
-        async def work(slots: SharedConcurrency) -> None:
+        async def work(slots: Slots) -> None:
             nonlocal most
             async with slots:
-                most = max(most, sum(each._used for each in both))
+                most = max(most, sum(each.used for each in both))
                 await asyncio.sleep(0.02)
 
         await asyncio.gather(*[work(both[n % 2]) for n in range(30)])
@@ -298,13 +345,13 @@ def test_two_semaphores_of_one_process_hold_together(place: Place):
 def test_one_who_comes_later_gets_a_fair_share(place: Place):
     async def main() -> None:
         journals = [Journal(place), Journal(place)]
-        slots = [SharedConcurrency(journal.database, "p", 8) for journal in journals]
+        slots = [Slots(journal.database, 8) for journal in journals]
         fair = asyncio.Event()
 
         async def work(which: int) -> None:
             while not fair.is_set():
                 async with slots[which]:
-                    used = [each._used for each in slots]
+                    used = [each.used for each in slots]
                     assert sum(used) <= 8
                     if min(used) >= 3:
                         fair.set()
@@ -314,7 +361,7 @@ def test_one_who_comes_later_gets_a_fair_share(place: Place):
             for which in (0, 1):
                 for _ in range(20):
                     group.create_task(work(which))
-                while slots[0]._used < 8 and not fair.is_set():
+                while slots[0].used < 8 and not fair.is_set():
                     await asyncio.sleep(0.01)
         for journal in journals:
             journal.close()
@@ -322,31 +369,54 @@ def test_one_who_comes_later_gets_a_fair_share(place: Place):
     asyncio.run(main())
 
 
+def test_a_cancelled_wait_leaves_nothing_behind(place: Place):
+    async def main() -> None:
+        with closing(Journal(place)) as journal:
+            slots = Slots(journal.database, 2)
+            chance = random.Random(1)
+            for _ in range(15):
+                tasks = [asyncio.create_task(slots.__aenter__()) for _ in range(4)]
+                await asyncio.sleep(chance.choice([0, 0.001, 0.01]))
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                while slots.used:
+                    await slots.__aexit__()
+            async with asyncio.timeout(20), slots, slots:
+                pass
+
+    asyncio.run(main())
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     limit=st.integers(2, 3000),
-    rounds=st.lists(st.tuples(st.floats(0, 5), st.integers(1, 40)), min_size=1, max_size=120),
+    rounds=st.lists(st.tuples(st.floats(0, 5), st.integers(1, 40)), min_size=1, max_size=40),
 )
 def test_no_minute_sees_more_than_the_limit_over_all(limit: int, rounds: list[tuple[float, int]]):
-    now, booked, left = 0.0, RateBooking(), []
-    for gap, waiting in rounds:
-        now += gap
-        found = RateLimits(requests=limit).grant(booked, now, [100] * waiting)
-        booked = found.booked
-        left += [now + wait for wait in found.waits]
-        assert len(found.waits) == waiting or found.again > 0
-        assert all(wait <= HORIZON for wait in found.waits)
+    now, left = [1000.0], list[float]()
+    wants = [want for want in ModelLimits(requests_per_minute=limit).wants(0) if want[0].seconds]
+    with closing(open_database(":memory:", "test")) as database:
+        store = DatabaseLimits(database, clock=lambda: now[0])
+        for gap, waiting in rounds:
+            now[0] += gap
+            for _ in range(waiting):
+                taken = store.take("p", wants, longest=300.0)
+                assert isinstance(taken, Taken)
+                if taken.wait:
+                    break
+                left.append(now[0])
     for start in left:
-        assert sum(start <= moment < start + 60 - 1e-6 for moment in left) <= limit
+        assert sum(start <= moment < start + 60 for moment in left) <= limit
 
 
 @settings(deadline=None, max_examples=100)
 @given(
     slots=st.integers(0, 50),
-    wanted=st.dictionaries(st.tuples(st.integers(1, 10**18), st.integers(1, 3)), st.integers(0, 60)),
+    wanted=st.dictionaries(st.integers(1, 10**18), st.integers(0, 60)),
     turn=st.integers(0, 99),
 )
-def test_shares_are_fair_and_leave_nothing_over(slots: int, wanted: dict[tuple[int, int], int], turn: int):
+def test_shares_are_fair_and_leave_nothing_over(slots: int, wanted: dict[int, int], turn: int):
     shares = fair_shares(slots, wanted, turn)
     assert shares.keys() == wanted.keys()
     assert all(shares[owner] <= want for owner, want in wanted.items())
@@ -356,11 +426,8 @@ def test_shares_are_fair_and_leave_nothing_over(slots: int, wanted: dict[tuple[i
 
 
 def test_with_fewer_slots_than_processes_everybody_comes_first_now_and_then():
-    first = {
-        max(shares, key=shares.__getitem__)
-        for shares in (fair_shares(1, {(5, 1): 3, (77, 1): 3}, n) for n in range(50))
-    }
-    assert first == {(5, 1), (77, 1)}
+    first = {max(shares, key=shares.__getitem__) for shares in (fair_shares(1, {5: 3, 77: 3}, n) for n in range(50))}
+    assert first == {5, 77}
 
 
 @pytest.mark.parametrize("text", ["openai speed=3", "openai at_once", "openai requests=many", "openai at_once=0"])
@@ -370,12 +437,12 @@ def test_limits_that_cannot_be_read(text: str):
 
 
 def test_a_large_request_is_not_waited_for_in_vain():
-    limits = RateLimits(tokens=600)
-    found = limits.grant(RateBooking(), 1000.0, [10_000])
-    assert len(found.waits) == 1
-    later = limits.grant(found.booked, 1000.0, [1])
-    assert later.waits == ()
-    assert later.again > 60
+    now = [1000.0]
+    store, limits = MemoryLimits(lambda: now[0]), ModelLimits(tokens_per_minute=600, at_once=1_000_000)
+    assert store.take("p", limits.wants(10_000), longest=60.0).wait == 0
+    assert store.take("p", limits.wants(1), longest=60.0).wait > 60
+    now[0] += 61
+    assert store.take("p", limits.wants(1), longest=60.0).wait == 0
 
 
 def test_a_file_may_be_opened_by_two(tmp_path: Path):

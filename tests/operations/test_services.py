@@ -15,7 +15,15 @@ from click.testing import CliRunner
 
 from fakes.faults import failing, inject
 from foretell.cli import cli
-from foretell.data import KNOWN_SERVICES, AsyncHttpClient, HttpResponse, KnownService, NotFound, PaceStore, parse_pace
+from foretell.data import (
+    KNOWN_SERVICES,
+    AsyncHttpClient,
+    HttpResponse,
+    KnownService,
+    NotFound,
+    ServiceStore,
+    parse_pace,
+)
 from foretell.models import Journal, JournalEntry, JournalRequest, content_key
 from foretell.operations import (
     DoctorRequest,
@@ -62,7 +70,7 @@ def test_the_checks_pass_in_the_practice_world_and_their_marks_stay(tmp_path: Pa
         assert by_service[market][::2] == ["ok", "ok"], "listed and settled"
     for name in ("fred", "yahoo", "dbnomics", "wikipedia", "wayback", "gdelt", "brave", "exa", "forecastbench"):
         assert by_service[name] == ["ok"], name
-    states = PaceStore(tmp_path / "services.db").states()
+    states = ServiceStore(tmp_path / "services.db").states()
     assert states["kalshi"].success > 0
     assert not any(state.error for state in states.values())
     text = found.to_markdown()
@@ -280,7 +288,7 @@ def test_every_adapter_asks_its_service_under_the_limits_of_the_table(
         seen.setdefault(service.name, set()).update(limits)
         if "/cdx/" in request.url.path:
             row = {"timestamp": "20260101000000", "original": "https://example.com/", "statuscode": "200"}
-            names = request.url.params["fl"].split(",")
+            names = request.url.query["fl"].split(",")
             body = json.dumps([names, [row.get(name, "-") for name in names]])
             return HttpResponse(status=200, body=body.encode(), hops=(url,))
         raise NotFound("caught", url=url, status=404)

@@ -27,7 +27,7 @@ from foretell.models import (
     UserMessage,
 )
 from foretell.models.database import SessionLiveness, Statements, liveness
-from foretell.models.rate_limiter import SharedConcurrency
+from foretell.outgoing import DatabaseLimits, Limit, Limiter, Taken
 from foretell.questions import EmitEvent, Failed, Forecast, Question, Target
 from foretell.runs import Executor, RunCell, RunProgress, RunStore
 
@@ -171,27 +171,28 @@ def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
 
     async def main() -> None:
         with closing(Journal(place)) as mine, closing(Journal(place)) as theirs:
-            ours, me, they = SharedConcurrency(mine.database, "p", 6), mine.database.life, theirs.database.life.id
-            for _ in range(3):
-                await ours.__aenter__()
+            limiter, me, they = Limiter(DatabaseLimits(mine.database), longest=300.0), mine.database.life, theirs
+            wants = [(Limit(what="at once", most=6, seconds=0.0), 1.0)]
+            ours: list[Taken] = [await limiter.take("p", wants) for _ in range(3)]
 
             def take_all(statements: Statements) -> None:
-                statements.write("delete from lease where owner = ?", (me.id,))
-                statements.write("insert into lease values ('p', ?, 99, 6, 6, 0)", (they,))
+                statements.write("delete from limit_turn where owner = ?", (me.id,))
+                for number in range(6):
+                    row = (they.database.life.id, -1 - number, "p/at once", 1.0, float("inf"), 1e12)
+                    statements.write("insert into limit_turn values (?, ?, ?, ?, ?, ?)", row)
 
             await theirs.database.aside(theirs.database.together, take_all)
             if isinstance(me, SessionLiveness):
                 fall_asleep(me)
-            await asyncio.sleep(0.6)  # What was settled is settled anew.
-            await ours.__aexit__()
-            waiting = asyncio.create_task(ours.__aenter__())
+            limiter.give_back("p", ours.pop(), wants)
+            waiting = asyncio.create_task(limiter.take("p", wants))
             await asyncio.sleep(0.6)
             assert not waiting.done()  # Six of theirs are under way, and two of ours that began before.
-            await theirs.database.aside(theirs.database.write, "delete from lease where owner = ?", (they,))
+            await theirs.database.aside(theirs.database.write, "delete from limit_turn where number < 0")
             async with asyncio.timeout(20):
-                await waiting
-            for _ in range(3):
-                await ours.__aexit__()
+                ours.append(await waiting)
+            for taken in ours:
+                limiter.give_back("p", taken, wants)
 
     asyncio.run(main())
 

@@ -7,11 +7,9 @@ HOMES = {
     "foretell.data.corpus": "Corpus CorpusDocument read_documents",
     "foretell.data.dates": "EARLIEST parse_stated_date",
     "foretell.data.files": "DownloadCache LockHeld home_folder locked open_duckdb write_atomically",
-    "foretell.data.http": (
-        "AsyncHttpClient HttpLimits HttpResponse NotFound Progress REDIRECT_STATUS RequestRate SourceError"
-    ),
+    "foretell.data.http": ("AsyncHttpClient HttpLimits HttpResponse NotFound Progress REDIRECT_STATUS SourceError"),
     "foretell.data.known_services": "KNOWN_SERVICES ServiceLimit at_once parse_pace",
-    "foretell.data.pace": "KnownService PaceStore ServiceAccess ServiceAddresses ServiceTurns",
+    "foretell.data.pace": "KnownService ServiceAccess ServiceAddresses ServiceStore ServiceTurns",
     "foretell.data.pages": (
         "Page PageUnavailable PublicAddressGuard WaybackPages WebPages read_captures read_page stored_at "
         "versions_differ"

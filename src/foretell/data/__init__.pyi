@@ -19,16 +19,15 @@ from foretell.data.http import HttpResponse as HttpResponse
 from foretell.data.http import NotFound as NotFound
 from foretell.data.http import Progress as Progress
 from foretell.data.http import REDIRECT_STATUS as REDIRECT_STATUS
-from foretell.data.http import RequestRate as RequestRate
 from foretell.data.http import SourceError as SourceError
 from foretell.data.known_services import KNOWN_SERVICES as KNOWN_SERVICES
 from foretell.data.known_services import ServiceLimit as ServiceLimit
 from foretell.data.known_services import at_once as at_once
 from foretell.data.known_services import parse_pace as parse_pace
 from foretell.data.pace import KnownService as KnownService
-from foretell.data.pace import PaceStore as PaceStore
 from foretell.data.pace import ServiceAccess as ServiceAccess
 from foretell.data.pace import ServiceAddresses as ServiceAddresses
+from foretell.data.pace import ServiceStore as ServiceStore
 from foretell.data.pace import ServiceTurns as ServiceTurns
 from foretell.data.pages import Page as Page
 from foretell.data.pages import PageUnavailable as PageUnavailable

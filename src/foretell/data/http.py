@@ -19,10 +19,10 @@ from foretell.data.http_cache import FOLDER, HttpCache
 from foretell.data.pace import (
     PRACTICE_HEADER,
     KnownService,
-    PaceStore,
     ServiceAccess,
     ServiceAddresses,
     ServiceClosed,
+    ServiceStore,
     ServiceTurns,
 )
 from foretell.outgoing.client import (
@@ -36,6 +36,7 @@ from foretell.outgoing.client import (
     Unsendable,
     address_of,
 )
+from foretell.outgoing.limiter import Limit, Limiter, MemoryLimits
 from foretell.outgoing.public_address import Resolve, is_public, leads_inside, look_up
 from foretell.outgoing.retry import RetryRule, may_pass
 from foretell.questions.server_replies import redacted, retry_after
@@ -143,38 +144,6 @@ def check_status(answer: IncomingAnswer, url: str, *, good: Container[int], expl
     raise (NotFound if status == HTTPStatus.NOT_FOUND else SourceError)(reason, url=url, status=status)
 
 
-class RequestRate:
-    """How often a server may be asked: a token bucket with a small burst.
-
-    Callers are admitted in the order in which they came, without busy waiting.
-
-    >>> now = [0.0]
-    >>> pace = RequestRate(per_second=2.0, burst=2, clock=lambda: now[0])
-    >>> [pace.reserve() for _ in range(4)]
-    [0.0, 0.0, 0.5, 1.0]
-    """
-
-    def __init__(self, *, per_second: float, burst: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        if per_second <= 0 or burst < 1:
-            raise ValueError("per_second must be positive and burst at least 1")
-        self._gap = 1.0 / per_second
-        self._slack = (burst - 1) * self._gap
-        self._clock = clock
-        self._next = float("-inf")
-
-    def reserve(self) -> float:
-        """Take the next free slot and return the seconds until it."""
-        now = self._clock()
-        place = max(self._next, now - self._slack)
-        self._next = place + self._gap
-        return max(0.0, place - now)
-
-    async def wait(self) -> None:
-        """Wait for this caller's turn."""
-        if (seconds := self.reserve()) > 0:
-            await asyncio.sleep(seconds)
-
-
 AdmitAddress = Callable[[str], Awaitable[str | None]]
 """Called before every hop: raises to refuse an address; may return the numeric host to connect to."""
 
@@ -220,16 +189,18 @@ class AsyncHttpClient:
         """
         self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
         self._secrets: list[str] = []
-        self._paces: dict[str, RequestRate] = {}
+        self._rates: dict[str, Limit] = {}
+        """By host: how often it may be asked, as a plug-in says."""
         self._access = access or ServiceAccess()
         self._resolve = resolve or (look_up if transport is None else None)
         # Through a transport of somebody's own nothing leaves this machine that would have to be spared.
         self._services = ServiceAddresses(self._access) if transport is None else None
         self._turns = ServiceTurns(
-            PaceStore(self._access.state_file),
+            ServiceStore(self._access.state_file),
             patience=self.limits.max_pause_seconds,
             longest=self.limits.total_seconds + self.limits.connect_seconds,
         )
+        self._hosts = Limiter(MemoryLimits(), longest=self.limits.total_seconds)
         home = self._access.home
         self._cache = None if home is None or transport is not None else HttpCache(home / FOLDER)
         self._user_agent = self._access.user_agent() or user_agent(self._access.contact)
@@ -274,9 +245,11 @@ class AsyncHttpClient:
 
     def pace(self, url: str, *, per_second: float, burst: int = 1) -> None:
         """Limit the request rate for the host of this address. Limits of known services are not changed."""
+        if per_second <= 0 or burst < 1:
+            raise ValueError("per_second must be positive and burst at least 1")
         parts = urlsplit(url)
         if self._services is not None and self._services.find(parts.netloc, parts.path) is None:
-            self._paces[parts.netloc] = RequestRate(per_second=per_second, burst=burst)
+            self._rates[parts.netloc] = Limit(what="requests", most=burst, seconds=burst / per_second, held=False)
 
     def stand_in(self, url: str, public: str) -> None:
         """Treat an address as that of a public service, so that its limits apply."""
@@ -429,14 +402,15 @@ class AsyncHttpClient:
         self, request: OutgoingRequest, good: Container[int], *, progress: Progress | None = None, mark: str = ""
     ) -> HttpResponse:
         service = self._service(request)
-        pace = self._paces.get(_netloc(request.url))
+        host = _netloc(request.url)
+        rate = self._rates.get(host)
         url = self.redact(str(request.url))
         for attempt in count(1):
             try:
                 if service is not None:
                     return await self._in_turn(service, request, url, good, progress, mark)
-                if pace is not None:
-                    await pace.wait()
+                if rate is not None:
+                    await self._hosts.take(host, [(rate, 1)])
                 return await self._once(request, url, good, progress, mark)
             except ServerBusy as busy:
                 pause = self.limits.retries.pause(attempt, asked=busy.wait)

@@ -9,10 +9,12 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from importlib.resources import files
 from math import ceil
 from typing import Literal
 
+from foretell.outgoing.limiter import Limit
 from foretell.questions.errors import InputError
 
 SECOND, MINUTE, HOUR, DAY = 1.0, 60.0, 3_600.0, 86_400.0
@@ -35,6 +37,15 @@ class ServiceLimit:
     def __post_init__(self) -> None:
         if self.requests < 1 or self.seconds < 0:
             raise InputError("a limit allows at least one request in a time that is not negative", hint="e.g. 30/60s")
+
+    @cached_property
+    def limit(self) -> Limit:
+        """The limit as the limiter keeps it."""
+        return Limit(what=self.what, most=self.requests, seconds=self.seconds)
+
+    def units(self, weight: int) -> int:
+        """How many units a request takes that the service counts as several; at most all of them."""
+        return min(weight, self.requests) if self.seconds else 1
 
     def __str__(self) -> str:
         if not self.seconds:

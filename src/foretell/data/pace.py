@@ -1,43 +1,48 @@
 """Rate limits of external services, shared by all processes of this machine.
 
-A request takes a slot of every limit it falls under before it leaves and keeps it until a whole span has passed since
-its *response*. It reached the service between the two, so the service never counts more requests in a span than its
-limit allows. A pause requested by a service applies to everyone.
-
-The state is an SQLite file in the home. Nobody holds a lock while waiting, and requests of a dead process count as
-answered.
+Which limits a service has is in `known_services`; how they are kept is in `foretell.outgoing.limiter`. A pause that a
+service requests applies to everyone. The state is an SQLite file in the home.
 """
 
 import asyncio
 import logging
-import os
 import re
 import sqlite3
-import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from math import inf
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.known_services import DAY, HOUR, KNOWN_SERVICES, ServiceFacts, ServiceLimit
 from foretell.data.untrusted import for_log
-from foretell.questions.clock_jump import ClockReading, jump_text, steady_seconds
+from foretell.models.database import open_database
+from foretell.outgoing.limiter import (
+    Change,
+    DatabaseLimits,
+    Limiter,
+    LimitStore,
+    MemoryLimits,
+    PlaceClosed,
+    PlaceState,
+    Taken,
+    Wants,
+)
+from foretell.questions.clock_jump import steady_seconds
+from foretell.questions.errors import DamagedFile, InputError
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 STATE_FILE = "services.db"
-MARGIN = 1.01
-"""Spans are extended slightly because clocks differ."""
 LONGEST_PAUSE = 900.0
 """Longest pause, in seconds, while refusals continue."""
-POLL = 0.02
-"""Seconds between checks while others have requests in flight."""
 NOTE_INTERVAL = 10.0
-"""Seconds between records of success for a service without limits."""
+"""Seconds between records of success for a service."""
 LOOK_INTERVAL = 0.5
 """Seconds between checks whether another process was told to pause for a service without limits."""
 LONGEST_NOTE = 300
@@ -45,223 +50,136 @@ PRACTICE_HEADER = "X-Foretell-Practice"
 """Header with which a local server declares that it is for practice and has no limits."""
 LOCAL_POLL = 0.25
 """Seconds between checks whether a local server has declared that to another process."""
+PRACTICE_TABLES = ("CREATE TABLE practice_server (address TEXT PRIMARY KEY)",)
+"""The tables of the part `practice`. Scripts never change once released."""
 
 
-# What is stored: the places that requests have taken, and how a service is.
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS place (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, at REAL NOT NULL, process INTEGER, until REAL);
-CREATE INDEX IF NOT EXISTS places ON place (what, at);
-CREATE TABLE IF NOT EXISTS service (
-    name TEXT PRIMARY KEY, closed REAL NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
-    refusals INTEGER NOT NULL DEFAULT 0, paused REAL NOT NULL DEFAULT 0,
-    success REAL NOT NULL DEFAULT 0, error REAL NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS practice (address TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS clock (wall REAL NOT NULL, steady REAL NOT NULL)"""
-_NO_NUMBERS = """
-SELECT 1 FROM clock WHERE typeof(wall) || typeof(steady) <> 'realreal' UNION ALL
-SELECT 1 FROM service WHERE typeof(closed) || typeof(paused) || typeof(success) || typeof(error) || typeof(refusals)
-    <> 'realrealrealrealinteger' UNION ALL
-SELECT 1 FROM place WHERE typeof(at) <> 'real' OR typeof(until) NOT IN ('real', 'null') LIMIT 1"""
-UNDER_WAY = inf
-"""Response time of a request that is still in flight."""
+# What is stored: the requests that count against limits, how a service is, and which servers are for practice.
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServiceState:
-    """The state of a service. Times are seconds since 1970; 0 means never."""
+class ServiceStore:
+    """Units, states and practice servers in a file shared by several processes, or in memory.
 
-    closed: float = 0.0
-    """Nobody asks before this time."""
-    reason: str = ""
-    """Why it is closed."""
-    refusals: int = 0
-    """Consecutive refusals."""
-    paused: float = 0.0
-    """Start of the last pause."""
-    success: float = 0.0
-    error: float = 0.0
-    problem: str = ""
-    """Message of the last error."""
+    The file is opened when it is first needed. If it is damaged it is begun anew; if it cannot be used, limits hold for
+    this process alone.
+    """
 
-
-class PaceStore:
-    """Slots and states, in a file shared by several processes, or in memory."""
-
-    def __init__(
-        self, path: Path | None, clock: Callable[[], float] = time.time, steady: Callable[[], float] | None = None
-    ) -> None:
-        """`steady` is a clock that nobody can set; it reveals changes of the other one."""
+    def __init__(self, path: Path | None, *, clock: Callable[[], float] | None = None) -> None:
         self._path = path
-        self.now = clock
-        self.steady = steady or (steady_seconds if clock is time.time else clock)
-        self._open: sqlite3.Connection | None = None
-        self._process = 0
+        self._clock = clock
+        self.steady = clock or steady_seconds
+        """A clock that nobody can set."""
+        self._open: LimitStore | None = None
+        self._practice: set[str] = set()
 
-    @contextmanager
-    def alone(self) -> Generator[sqlite3.Connection]:
-        """Change something exclusively."""
-        db = self._begun()
-        try:
-            self._follow_clock(db)
-            yield db
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
-
-    def _begun(self) -> sqlite3.Connection:
-        for _ in range(2):
-            try:
-                db = self._connection()
-                db.execute("BEGIN IMMEDIATE")
-                return db
-            except sqlite3.Error as error:
-                self._give_up(error)
-        db = self._connection()
-        db.execute("BEGIN IMMEDIATE")
-        return db
-
-    def _jump(self, db: sqlite3.Connection) -> tuple[ClockReading | None, ClockReading, float]:
-        """The clocks at the last write and now, and by how much the wall clock was set in between."""
-        row = db.execute("SELECT wall, steady FROM clock").fetchone()
-        now = ClockReading(self.now(), self.steady())
-        before = None if row is None else ClockReading(*row)
-        return before, now, 0.0 if before is None else before.jump_to(now)
-
-    def _follow_clock(self, db: sqlite3.Connection) -> None:
-        """If the clock was set, shift all recorded times by the same amount, so that waits keep their length."""
-        before, now, jump = self._jump(db)
-        if jump:
-            log.warning("%s; waits for services stay as long as they were", jump_text(jump))
-            db.execute("UPDATE place SET at = at + ?, until = until + ?", (jump, jump))
-            for column in ("closed", "paused", "success", "error"):
-                db.execute(f"UPDATE service SET {column} = {column} + ? WHERE {column} > 0", (jump,))
-        if before is None:
-            db.execute("INSERT INTO clock VALUES (?, ?)", (now.wall, now.steady))
-        elif jump or abs(now.steady - before.steady) > LOOK_INTERVAL:
-            db.execute("UPDATE clock SET wall = ?, steady = ?", (now.wall, now.steady))
-
-    def _give_up(self, error: sqlite3.Error) -> None:
-        """Replace a damaged file; without any file, limits hold for this process alone."""
-        self.close()
-        if self._path is not None and not isinstance(error, sqlite3.OperationalError):
-            log.warning("%s is damaged and begun anew: %s", self._path, error)
-            self._path.unlink(missing_ok=True)
-        else:
-            log.warning("%s cannot be used, so every process keeps a pace of its own: %s", self._path, error)
-            self._path = None
-
-    def _connection(self) -> sqlite3.Connection:
-        # A connection must not be used by a forked process.
-        if self._open is None or self._process != os.getpid():
-            if self._path is not None:
-                with suppress(OSError):
-                    self._path.parent.mkdir(parents=True, exist_ok=True)
-            db = sqlite3.connect(self._path or ":memory:", isolation_level=None, timeout=10.0)
-            try:
-                # What a power cut loses is a pace of minutes ago: no commit waits for the disk.
-                db.execute("PRAGMA synchronous = OFF")
-                # Half the work of other modes. Where another process is switching a new file right now, that will do.
-                with suppress(sqlite3.OperationalError):
-                    db.execute("PRAGMA journal_mode = WAL")
-                for statement in _TABLES.split(";"):
-                    db.execute(statement)
-                if db.execute(_NO_NUMBERS).fetchone():
-                    raise sqlite3.DatabaseError("text stands where numbers belong")
-            except sqlite3.Error:
-                db.close()
-                raise
-            self._open, self._process = db, os.getpid()
+    def _store(self) -> LimitStore:
+        if self._open is None:
+            self._open = MemoryLimits(self._clock) if self._path is None else self._opened(self._path)
         return self._open
 
-    def take(
-        self, service: str, limits: Sequence[ServiceLimit], longest: float, weight: int = 1
-    ) -> tuple[list[int], float]:
-        """The slots of a request that may leave now, or none and the minimum seconds until it may.
+    def _opened(self, path: Path) -> LimitStore:
+        database = open_database(path, "record of services", timeout=10.0, durable=False)
+        try:
+            if database.read("SELECT 1 FROM sqlite_master WHERE name = 'place'"):
+                raise DamagedFile("an earlier version wrote this", path=path)
+            database.migrate("practice", PRACTICE_TABLES)
+            self._practice = {address for (address,) in database.read("SELECT address FROM practice_server")}
+            return DatabaseLimits(database, **({} if self._clock is None else {"clock": self._clock}))
+        except BaseException:
+            database.close()
+            raise
 
-        A request that is not returned after `longest` seconds counts as answered. A request that the service counts as
-        several has a `weight` and takes as many slots.
-        """
-        places: list[int] = []
-        with self.alone() as db:
-            now = self.now()
-            wait = _wait(db, service, limits, weight, now)
-            if wait <= 0:
-                for limit in limits:
-                    row = (f"{service}/{limit.what}", UNDER_WAY, os.getpid(), now + longest)
-                    for _ in range(_places(limit, weight)):
-                        added = db.execute("INSERT INTO place (what, at, process, until) VALUES (?, ?, ?, ?)", row)
-                        places.append(added.lastrowid or 0)
-        return places, wait
+    def _safely(self, work: Callable[[LimitStore], T]) -> T:
+        for _ in range(2):
+            try:
+                return work(self._store())
+            except (InputError, sqlite3.Error) as error:
+                self._give_up(error)
+        return work(self._store())
 
-    def give_back(self, service: str, places: Sequence[int], *, free: bool = False, **notes: float | str) -> None:
-        """The request with these slots was answered; `notes` are facts to record about the service.
+    def _give_up(self, error: InputError | sqlite3.Error) -> None:
+        """Replace a damaged file; without any file, limits hold for this process alone."""
+        with suppress(InputError, sqlite3.Error):
+            self.close()
+        self._open = None
+        if self._path is None:
+            raise error
+        if isinstance(error, DamagedFile):
+            log.warning("%s is begun anew: %s", self._path, error)
+            for file in (self._path, *(Path(f"{self._path}{end}") for end in ("-wal", "-shm"))):
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+            if not self._path.exists():
+                return
+        log.warning("%s cannot be used, so every process keeps a pace of its own: %s", self._path, error)
+        self._path = None
 
-        With `free` the slots are free at once, as for a practice server.
-        """
-        with self.alone() as db:
-            now = self.now()
-            change = "DELETE FROM place WHERE ? > 0 AND id = ?" if free else "UPDATE place SET at = ? WHERE id = ?"
-            db.executemany(change, [(now, place) for place in places])
-            if notes:
-                _note(db, service, **notes)
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._safely(lambda store: store.now())
+
+    def take(self, place: str, wants: Wants, *, longest: float, waiting: int = 0) -> Taken | Awaitable[Taken]:
+        """Take units if the request may leave now."""
+        return self._safely(lambda store: store.take(place, wants, longest=longest, waiting=waiting))
+
+    def give_back(
+        self, place: str, taken: Taken, wants: Wants, *, free: bool = False, change: Change | None = None
+    ) -> None:
+        """The request was answered."""
+        self._safely(lambda store: store.give_back(place, taken, wants, free=free, change=change))
+
+    def update(self, place: str, change: Change) -> PlaceState:
+        """Change the state of a service."""
+        return self._safely(lambda store: store.update(place, change))
+
+    def state(self, service: str) -> PlaceState:
+        """The state of a service; a new one if it was never asked."""
+        return self.states().get(service, PlaceState())
+
+    def states(self) -> dict[str, PlaceState]:
+        """The states of all services ever asked. A file that cannot be read tells nothing."""
+        if self._missing:
+            return {}
+        try:
+            return self._store().states()
+        except (InputError, sqlite3.Error):
+            return {}
+
+    @property
+    def _missing(self) -> bool:
+        return self._open is None and (self._path is None or not self._path.exists())
 
     def is_practice(self, address: str) -> bool:
         """Whether the server at an address has declared that it is for practice."""
-        if self._open is None and (self._path is None or not self._path.exists()):
+        if self._missing:
             return False
-        return bool(self._connection().execute("SELECT 1 FROM practice WHERE address = ?", (address,)).fetchone())
+        query = "SELECT 1 FROM practice_server WHERE address = ?"
+        return self._safely(
+            lambda store: (
+                bool(store.database.read(query, (address,)))
+                if isinstance(store, DatabaseLimits)
+                else address in self._practice
+            )
+        )
 
     def set_practice(self, address: str, practice: bool) -> None:
         """Record or clear that declaration."""
-        with self.alone() as db:
-            if practice:
-                db.execute("INSERT OR IGNORE INTO practice VALUES (?)", (address,))
-            else:
-                db.execute("DELETE FROM practice WHERE address = ?", (address,))
+        statement = "DELETE FROM practice_server WHERE address = ?"
+        if practice:
+            statement = "INSERT INTO practice_server VALUES (?) ON CONFLICT DO NOTHING"
 
-    def state(self, service: str) -> ServiceState:
-        """The state of a service; a new one if it was never asked."""
-        return self.states(service).get(service, ServiceState())
+        def work(store: LimitStore) -> None:
+            if isinstance(store, DatabaseLimits):
+                store.database.together(lambda db: db.write(statement, (address,)))
 
-    def states(self, only: str = "") -> dict[str, ServiceState]:
-        """The states of all services ever asked, or of one."""
-        if self._open is None and (self._path is None or not self._path.exists()):
-            return {}
-        columns = tuple(ServiceState.__dataclass_fields__)
-        query = f"SELECT name, {', '.join(columns)} FROM service WHERE ? IN ('', name)"
-        try:
-            db = self._connection()
-            if not db.in_transaction and self._jump(db)[2]:
-                with self.alone():
-                    pass
-            rows = db.execute(query, (only,)).fetchall()
-        except (
-            sqlite3.DatabaseError
-        ):  # Damaged: whoever writes next begins anew. Or read-only, and of an older version.
-            return {}
-        return {name: ServiceState(**dict(zip(columns, values, strict=True))) for name, *values in rows}
+        self._safely(work)
+        self._practice = self._practice | {address} if practice else self._practice - {address}
 
     def close(self) -> None:
         """Close the file."""
-        if self._open is not None and self._process == os.getpid():
+        if self._open is not None:
             self._open.close()
         self._open = None
-
-
-def _alive(process: int) -> bool:
-    """Whether a process exists; True if that cannot be determined."""
-    if process == os.getpid() or os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 # Whose address it is, and under which limits a request falls.
@@ -397,13 +315,11 @@ class ServiceTurn:
 class ServiceTurns:
     """Admits the requests of one client at the rate shared by all clients of this machine."""
 
-    def __init__(self, store: PaceStore, *, patience: float, longest: float) -> None:
+    def __init__(self, store: ServiceStore, *, patience: float, longest: float) -> None:
         """`patience` is how long a caller waits for a closed service, `longest` how long a request takes."""
         self.store = store
         self._patience = patience
-        self._longest = longest
-        self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
-        self._answered = asyncio.Event()
+        self._limiter = Limiter(store, longest=longest, patience=patience)
         self._noted: dict[str, float] = {}
         self._looked: dict[str, tuple[float, float]] = {}
         self._practice: dict[str, bool] = {}
@@ -411,22 +327,28 @@ class ServiceTurns:
 
     @asynccontextmanager
     async def turn(self, service: KnownService, path: str, weight: int = 1) -> AsyncGenerator[ServiceTurn]:
-        """Wait until a request may leave, and hold its slots while it is in flight."""
+        """Wait until a request may leave, and hold its units while it is in flight."""
         limits = () if self.spared(service) else service.limits_of(path)
-        places: list[int] = []
-        if limits:
-            # In the order they came; whoever falls under other limits does not wait for them.
-            queue = self._queues.setdefault((service.name, *(limit.what for limit in limits)), asyncio.Lock())
-            async with queue:
-                places = await self._take(service, limits, weight)
-        else:
-            while (wait := self._closed(service)) > 0:
-                await self._pause(service, wait)
+        wants = [(one.limit, one.units(weight)) for one in limits]
+        # A server on this machine may say meanwhile, perhaps to another process, that it is there for practice.
+        look_again = inf if service.public or service.by_settings else LOCAL_POLL
+        taken = Taken()
+        try:
+            if wants:
+                spared = lambda: self.spared(service)  # noqa: E731
+                taken = await self._limiter.take(service.name, wants, look_again=look_again, spared=spared)
+            else:
+                while (wait := self._closed(service)) > 0:
+                    if wait > self._patience:
+                        raise PlaceClosed(service.name, wait)
+                    await asyncio.sleep(min(wait, look_again))
+        except PlaceClosed as closed:
+            raise ServiceClosed(self._why(service, closed.wait)) from None
         turn = ServiceTurn(sent=self.store.now())
         try:
             yield turn
         finally:
-            self._over(service, places, turn)
+            self._over(service, taken, wants, turn)
 
     def _closed(self, service: KnownService) -> float:
         """Seconds for which a service without limits is closed, checked only now and then."""
@@ -439,45 +361,29 @@ class ServiceTurns:
             self._looked[service.name] = (now, closed)
         return closed - now
 
-    async def _take(self, service: KnownService, limits: Sequence[ServiceLimit], weight: int) -> list[int]:
-        while True:
-            if self.spared(service):
-                return []
-            places, wait = self.store.take(service.name, limits, self._longest, weight)
-            if places:
-                return places
-            await self._pause(service, wait)
+    def _why(self, service: KnownService, wait: float) -> str:
+        state, now = self.store.state(service.name), self.store.now()
+        why = state.reason if state.closed > now else "its limits are used up"
+        until = datetime.fromtimestamp(now + wait, UTC)
+        return f"{service.facts.title} is not asked before {until:%Y-%m-%d %H:%M:%S} UTC: {why}"
 
-    async def _pause(self, service: KnownService, wait: float) -> None:
-        if wait > self._patience:
-            state = self.store.state(service.name)
-            until = datetime.fromtimestamp(self.store.now() + wait, UTC)
-            why = state.reason if state.closed > self.store.now() else "its limits are used up"
-            raise ServiceClosed(f"{service.facts.title} is not asked before {until:%Y-%m-%d %H:%M:%S} UTC: {why}")
-        if wait > POLL:
-            # A server on this machine may say meanwhile, perhaps to another process, that it is there for practice.
-            await asyncio.sleep(wait if service.public or service.by_settings else min(wait, LOCAL_POLL))
+    def _over(self, service: KnownService, taken: Taken, wants: Wants, turn: ServiceTurn) -> None:
+        """Return the units and record how the request ended."""
+        steady, problem = self.store.steady(), turn.problem
+        recent = steady - self._noted.get(service.name, -inf) < NOTE_INTERVAL
+        noted = bool(problem) or (problem is not None and not recent)
+        if not taken.units and not noted:
             return
-        # It may be a request of our own that we wait for.
-        self._answered.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._answered.wait()
+        if noted:
+            self._noted[service.name] = -inf if problem else steady
 
-    def _over(self, service: KnownService, places: Sequence[int], turn: ServiceTurn) -> None:
-        """Return the slots and record how the request ended."""
-        now, steady = self.store.now(), self.store.steady()
-        known = turn.problem is not None
-        if not places and (
-            not known or (not turn.problem and steady - self._noted.get(service.name, -inf) < NOTE_INTERVAL)
-        ):
-            return
-        self._noted[service.name] = -inf if turn.problem else steady
-        notes: dict[str, float | str] = {"success": now, "refusals": 0} if known else {}
-        if turn.problem:
-            notes = {"error": now, "problem": turn.problem[:LONGEST_NOTE]}
-        self.store.give_back(service.name, places, free=self.spared(service), **notes)
-        self._answered.set()
+        def note(state: PlaceState, now: float) -> PlaceState:
+            if problem:
+                return replace(state, error=now, problem=problem[:LONGEST_NOTE])
+            return replace(state, success=now, refusals=0)
+
+        free = self.spared(service)
+        self._limiter.give_back(service.name, taken, wants, free=free, change=note if noted else None)
 
     def refused(self, service: KnownService, turn: ServiceTurn, told: float | None, reason: str) -> None:
         """The service refused because it was asked too fast: nobody asks it for a while.
@@ -488,19 +394,20 @@ class ServiceTurns:
             told: Seconds that the service asked to wait, if it did.
             reason: Its message.
         """
-        with self.store.alone() as db:
-            now, state = self.store.now(), self.store.state(service.name)
+        least = 0.0 if self.spared(service) else service.facts.least_pause
+
+        def close(state: PlaceState, now: float) -> PlaceState:
             fresh = turn.sent > state.paused
             refusals = state.refusals + fresh
             usual = min(LONGEST_PAUSE, service.facts.pause * 2 ** max(0, refusals - 1)) if told is None else told
-            least = 0.0 if self.spared(service) else service.facts.least_pause
-            wait = max(usual, least, _named_wait(service, reason, now))
-            closed = max(state.closed, now + wait)
-            why = reason[:LONGEST_NOTE] if closed > state.closed else state.reason
-            paused = now if fresh else state.paused
-            _note(db, service.name, closed=closed, reason=why, refusals=refusals, paused=paused)
+            closed = now + max(usual, least, _named_wait(service, reason, now))
+            state = replace(state, refusals=refusals, paused=now if fresh else state.paused)
+            later = closed > max(state.closed, now)
+            return replace(state, closed=closed, reason=reason[:LONGEST_NOTE]) if later else state
+
+        closed = self.store.update(service.name, close).closed
         self._looked.pop(service.name, None)
-        if wait > 0 and closed > self._announced.get(service.name, 0.0) + 1.0:
+        if closed > max(self.store.now(), self._announced.get(service.name, 0.0) + 1.0):
             self._announced[service.name] = closed
             until = datetime.fromtimestamp(closed, UTC)
             log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", for_log(reason))
@@ -528,44 +435,6 @@ class ServiceTurns:
     def close(self) -> None:
         """Close the file."""
         self.store.close()
-
-
-def _places(limit: ServiceLimit, weight: int) -> int:
-    """How many slots of a limit a request takes; one that is heavier than the limit takes all of them."""
-    return min(weight, limit.requests) if limit.seconds else 1
-
-
-def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], weight: int, now: float) -> float:
-    """Minimum seconds until a request may leave; 0 for now."""
-    closed = db.execute("SELECT closed FROM service WHERE name = ?", (service,)).fetchone()
-    waits = [closed[0] - now if closed else 0.0]
-    for limit in limits:
-        key, span = f"{service}/{limit.what}", limit.seconds * MARGIN
-        db.execute("DELETE FROM place WHERE what = ? AND at <= ?", (key, now - span))
-        last = "SELECT at FROM place WHERE what = ? ORDER BY at DESC LIMIT 1 OFFSET ?"
-        left = limit.requests - _places(limit, weight)
-        row = db.execute(last, (key, left)).fetchone()
-        if row is not None and row[0] == UNDER_WAY:
-            _forget_the_gone(db, key, now)
-            row = db.execute(last, (key, left)).fetchone()
-        if row is not None:
-            # A place whose answer has not come is free a whole span after it at the soonest.
-            waits.append(max(span, POLL) if row[0] == UNDER_WAY else row[0] + span - now)
-    return max(waits)
-
-
-def _forget_the_gone(db: sqlite3.Connection, what: str, now: float) -> None:
-    """Mark requests of dead processes and overdue requests as answered."""
-    rows = db.execute("SELECT id, process, until FROM place WHERE what = ? AND at > 1e300", (what,)).fetchall()
-    for place, process, until in rows:
-        if until < now or not _alive(process):
-            db.execute("UPDATE place SET at = ? WHERE id = ?", (now, place))
-
-
-def _note(db: sqlite3.Connection, service: str, **values: float | str) -> None:
-    db.execute("INSERT OR IGNORE INTO service (name) VALUES (?)", (service,))
-    changes = ", ".join(f"{column} = ?" for column in values)
-    db.execute(f"UPDATE service SET {changes} WHERE name = ?", (*values.values(), service))
 
 
 def _named_wait(service: KnownService, reason: str, now: float) -> float:

@@ -3,22 +3,14 @@
 import asyncio
 import random
 import time
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 from foretell.models.budget import estimate_tokens
 from foretell.models.database.interface import Database
 from foretell.models.model import BatchDeferred, Model, ModelBusy, ModelError, Reply, ReplyLost, Request
-from foretell.models.rate_limiter import (
-    LocalRateLimiter,
-    RateLimiter,
-    RateLimits,
-    SharedConcurrency,
-    SharedRateLimiter,
-)
 from foretell.models.waiting import MORE_TIME, ReplyLimit, StandingStill, note_reply
+from foretell.outgoing.limiter import DatabaseLimits, Limit, Limiter, MemoryLimits, Taken, Wants
 from foretell.outgoing.retry import RetryRule
 from foretell.questions.errors import InputError
 
@@ -26,6 +18,8 @@ USUAL_REPLY_TOKENS = 4096
 """Tokens counted against the rate limit until the reply has arrived."""
 UNLIMITED = 1_000_000
 """Concurrency if only the rate is limited."""
+MINUTE, BURST = 60.0, 5.0
+"""Seconds of a provider's limit, and of the shorter span in which its share may pass at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +40,26 @@ class ModelLimits:
     shared: bool = False
     """Whether the limits hold for all processes with the same journal together, instead of each one."""
 
-    @property
-    def rates(self) -> RateLimits:
-        """The rate limits."""
-        return RateLimits(requests=self.requests_per_minute, tokens=self.tokens_per_minute)
+    def wants(self, tokens: int) -> Wants:
+        """The limits that a request of so many tokens falls under.
+
+        A call may take minutes and is counted when it arrives, so its units count from sending.
+
+        >>> [(limit.what, limit.most, units) for limit, units in ModelLimits(requests_per_minute=120).wants(50)]
+        [('at once', 64, 1), ('requests', 120, 1), ('requests in a burst', 10.0, 1)]
+        """
+        found: list[tuple[Limit, float]] = []
+        if self.at_once < UNLIMITED:
+            found.append((Limit(what="at once", most=self.at_once, seconds=0.0), 1))
+        for what, most, units in (
+            ("requests", self.requests_per_minute, 1),
+            ("tokens", self.tokens_per_minute, tokens),
+        ):
+            if most is not None:
+                burst = max(1.0, most * BURST / MINUTE)
+                found.append((Limit(what=what, most=most, seconds=MINUTE, held=False), units))
+                found.append((Limit(what=f"{what} in a burst", most=burst, seconds=BURST, held=False), units))
+        return found
 
     def allowing(self, caps: "ModelLimits | None") -> "ModelLimits":
         """The same patience with another concurrency and rate."""
@@ -100,16 +110,17 @@ class LimitedModel:
         inner: Model,
         limits: ModelLimits,
         *,
-        pace: RateLimiter | None = None,
-        slots: AbstractAsyncContextManager[Any] | None = None,
+        limiter: Limiter | None = None,
+        place: str = "",
         rng: random.Random | None = None,
     ) -> None:
-        """The rate limiter and the semaphore may be shared by several processes."""
+        """The limiter may be shared by several processes; `place` is the provider's name there."""
         self.limits = limits
         self._inner = inner
-        self._slots = slots or asyncio.Semaphore(limits.at_once)
-        self._pace = pace or LocalRateLimiter(limits.rates)
-        self._counts_tokens = pace is not None or limits.tokens_per_minute is not None
+        self._limiter = limiter or Limiter(MemoryLimits(), longest=limits.seconds)
+        self._place = place
+        self._wants = limits.wants(0) if limits.tokens_per_minute is None else None
+        """The same for all requests if tokens do not count."""
         self._rng = rng or random.Random()
         self._retries = RetryRule(
             attempts=limits.attempts, first_pause=limits.first_pause, longest_pause=limits.longest_pause
@@ -117,18 +128,21 @@ class LimitedModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply, after as many attempts as the limits allow. A batch that has to wait is not counted as one."""
-        size = estimate_tokens(request) if self._counts_tokens else None
-        tokens = size.input + min(size.output, USUAL_REPLY_TOKENS) if size else 0
+        wants = self._wants
+        if wants is None:
+            size = estimate_tokens(request)
+            wants = self.limits.wants(size.input + min(size.output, USUAL_REPLY_TOKENS))
         left = self.limits.total_seconds
         attempt = 0
         while True:
-            async with _Turn(self._slots, self._pace, tokens):
+            async with _Turn(self._limiter, self._place, wants) as turn:
                 start = time.monotonic()
                 seconds = min(self.limits.seconds, left)
                 try:
                     with ReplyLimit(seconds):
                         reply = await self._inner.complete(request)
-                    self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
+                    if self._wants is None:
+                        turn.wants = self.limits.wants(reply.tokens.input + reply.tokens.output)
                     note_reply(time.monotonic() - start)
                     return reply
                 except TimeoutError:
@@ -141,7 +155,7 @@ class LimitedModel:
                 continue  # That is no failed attempt, and its batch has a pause of its own.
             attempt += 1
             if busy.wait is not None:
-                self._pace.hold(min(busy.wait, self.limits.longest_pause))
+                self._limiter.pause(self._place, min(busy.wait, self.limits.longest_pause))
             pause = self._retries.pause(attempt, asked=busy.wait, left=left, rng=self._rng)
             if pause is None:
                 raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
@@ -153,34 +167,28 @@ class LimitedModel:
 
 
 class _Turn:
-    """A slot among concurrent calls and a turn at the provider's rate. Waiting for them does not count as work."""
+    """The time in which a request may be under way. Waiting for it does not count as work."""
 
-    __slots__ = ("_pace", "_slots", "_tokens")
+    __slots__ = ("_limiter", "_place", "_taken", "wants")
 
-    def __init__(self, slots: AbstractAsyncContextManager[Any], pace: RateLimiter, tokens: int) -> None:
-        self._slots, self._pace, self._tokens = slots, pace, tokens
+    def __init__(self, limiter: Limiter, place: str, wants: Wants) -> None:
+        self._limiter, self._place = limiter, place
+        self.wants = wants
+        """Corrected when it is known what was used."""
+        self._taken = Taken()
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> "_Turn":
         with StandingStill():
-            await self._slots.__aenter__()
-            try:
-                await self._pace.turn(self._tokens)
-            except BaseException as error:
-                await self._slots.__aexit__(type(error), error, error.__traceback__)
-                raise
+            self._taken = await self._limiter.take(self._place, self.wants)
+        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self._slots.__aexit__(kind, error, at)
+    async def __aexit__(self, *error: object) -> None:
+        self._limiter.give_back(self._place, self._taken, self.wants)
 
 
 def limit_model(inner: Model, limits: ModelLimits, place: str, database: Database | None) -> LimitedModel:
     """A model behind its limits, for this process or for all that share a database."""
     if not limits.shared or database is None:
         return LimitedModel(inner, limits)
-    pace = SharedRateLimiter(database, place, limits.rates) if limits.rates != RateLimits() else None
-    if limits.at_once >= UNLIMITED:
-        return LimitedModel(inner, limits, pace=pace)
-    slots = SharedConcurrency(database, place, limits.at_once, seconds=limits.seconds)
-    return LimitedModel(inner, limits, pace=pace, slots=slots)
+    limiter = Limiter(DatabaseLimits(database), longest=limits.seconds)
+    return LimitedModel(inner, limits, limiter=limiter, place=f"model {place}")

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from foretell.data.files import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
-from foretell.data.pace import PaceStore
+from foretell.data.pace import ServiceStore
 from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only
 from foretell.models.journal import Journal
 from foretell.operations.repair import (
@@ -172,7 +172,7 @@ def _home(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("home", "ok", str(home))
     yield _disk(home)
-    with closing(PaceStore(settings.access.state_file)) as store:
+    with closing(ServiceStore(settings.access.state_file)) as store:
         now = datetime.now(UTC).timestamp()
         closed = [name for name, state in store.states().items() if state.closed > now]
     if closed:
@@ -400,7 +400,7 @@ def _clock(settings: Settings, skew: float | None) -> Finding:
 def _newest_stored(settings: Settings) -> datetime | None:
     """The latest time stored in the home: of a run, or of the last request to a service."""
     found: list[datetime] = []
-    asked = {"runs.db": "SELECT max(created) FROM run", "services.db": "SELECT max(wall) FROM clock"}
+    asked = {"runs.db": "SELECT max(created) FROM run", "services.db": "SELECT max(wall) FROM limit_clock"}
     for name, query in asked.items():
         with suppress(sqlite3.DatabaseError, ValueError, TypeError):
             with closing(open_read_only(settings.home / name)) as con:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
-from foretell.data.pace import PaceStore, ServiceAddresses, ServiceState
+from foretell.data.pace import ServiceAddresses, ServiceStore
 from foretell.operations.requests.setup import ServicesCheckRequest, ServicesListRequest
 from foretell.operations.result import Result, show_table
+from foretell.outgoing.limiter import PlaceState
 from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
@@ -105,9 +106,9 @@ def list_services(request: ServicesListRequest, settings: Settings | None = None
     """List the outside services: whether the key is set, how fast they are asked, and how they last answered."""
     settings = settings or load_settings()
     wanted = service_names() if request.name is None else [_known_name(request.name)]
-    with closing(PaceStore(settings.access.state_file)) as store:
+    with closing(ServiceStore(settings.access.state_file)) as store:
         states = store.states()
-    rows = [_row(name, settings, states.get(name, ServiceState())) for name in wanted]
+    rows = [_row(name, settings, states.get(name, PlaceState())) for name in wanted]
     limits: tuple[str, ...] = ()
     if request.name is not None:
         known = ServiceAddresses(settings.access).by_name(wanted[0])
@@ -125,7 +126,7 @@ def _known_name(name: str) -> str:
     return name
 
 
-def _row(name: str, settings: Settings, state: ServiceState) -> ServiceRow:
+def _row(name: str, settings: Settings, state: PlaceState) -> ServiceRow:
     facts = KNOWN_SERVICES.get(name, ServiceFacts(title=name, hosts=(), date="", source="a plug-in of another package"))
     known = ServiceAddresses(settings.access).by_name(name)
     limits = ", ".join(f"{one} {one.what}" if one.path else str(one) for one in known.limits) if known else ""

@@ -7,6 +7,9 @@ HOMES = {
         "Answer AnswerTooLarge ConnectionBroke Connections FunctionTransport IncomingAnswer NotConnected OutgoingError "
         "OutgoingRequest Transport UnreadableBody Unsendable address_of trusted_certificates"
     ),
+    "foretell.outgoing.limiter": (
+        "DatabaseLimits Limit LimitStore Limiter MemoryLimits PlaceClosed PlaceState Taken Wants fair_shares"
+    ),
     "foretell.outgoing.public_address": "is_public leads_inside",
     "foretell.outgoing.retry": "RetryRule may_pass",
 }

@@ -15,6 +15,16 @@ from foretell.outgoing.client import UnreadableBody as UnreadableBody
 from foretell.outgoing.client import Unsendable as Unsendable
 from foretell.outgoing.client import address_of as address_of
 from foretell.outgoing.client import trusted_certificates as trusted_certificates
+from foretell.outgoing.limiter import DatabaseLimits as DatabaseLimits
+from foretell.outgoing.limiter import Limit as Limit
+from foretell.outgoing.limiter import LimitStore as LimitStore
+from foretell.outgoing.limiter import Limiter as Limiter
+from foretell.outgoing.limiter import MemoryLimits as MemoryLimits
+from foretell.outgoing.limiter import PlaceClosed as PlaceClosed
+from foretell.outgoing.limiter import PlaceState as PlaceState
+from foretell.outgoing.limiter import Taken as Taken
+from foretell.outgoing.limiter import Wants as Wants
+from foretell.outgoing.limiter import fair_shares as fair_shares
 from foretell.outgoing.public_address import is_public as is_public
 from foretell.outgoing.public_address import leads_inside as leads_inside
 from foretell.outgoing.retry import RetryRule as RetryRule
