@@ -269,7 +269,7 @@ def closed_for(name: str, told: float | None, said: str, now: float, again: int 
             clock[0] = max(now, turns.store.state(name).closed) + 0.001
             async with turns.turn(service(limit(9, 1.0), name=name), "/") as turn:
                 clock[0] += 0.001
-                turns.refused(service(name=name), turn, told, said)
+                await turns.refused(service(name=name), turn, told, said)
         return turns.store.state(name).closed - clock[0]
 
     with closing(turns):
@@ -297,8 +297,8 @@ def test_refusals_of_requests_that_were_under_way_together_count_once() -> None:
     async def run() -> None:
         async with turns.turn(one, "/") as first, turns.turn(one, "/") as second:
             clock[0] += 1.0
-            turns.refused(one, first, None, "429")
-            turns.refused(one, second, None, "429")
+            await turns.refused(one, first, None, "429")
+            await turns.refused(one, second, None, "429")
 
     asyncio.run(run())
     assert turns.store.state("gdelt").refusals == 1
@@ -451,3 +451,33 @@ def test_a_plug_in_cannot_change_the_limits_of_a_known_service(tmp_path: Path) -
         await asyncio.gather(*(client.get(f"{server.url}/kalshi/markets") for _ in range(5)))
 
     assert len(asked(tmp_path, use).requests) == 10
+
+
+def test_machines_with_one_database_keep_a_limit_together(postgres: str, tmp_path: Path) -> None:
+    """Two homes stand for two machines."""
+    one = LimitedService("kalshi", (limit(3, 0.5),), answer_seconds=0.01)
+
+    async def run() -> list[float]:
+        async with limited_server([one]) as server:
+            clients = [
+                AsyncHttpClient(
+                    limits=QUICK,
+                    access=ServiceAccess(
+                        home=tmp_path / name,
+                        database=postgres,
+                        addresses={"kalshi": f"{server.url}/kalshi"},
+                        pace=parse_pace("kalshi=3/0.5s"),
+                    ),
+                )
+                for name in ("a", "b")
+            ]
+            await asyncio.gather(*(clients[n % 2].get(f"{server.url}/kalshi/markets") for n in range(10)))
+            for client in clients:
+                await client.aclose()
+        with closing(ServiceStore(postgres)) as store:
+            return [store.state("kalshi").success, store.state("kalshi").error]
+
+    success, error = asyncio.run(run())
+    assert (one.over, one.counts["requests"]) == ([], 10)
+    assert success > time.time() - 3600 > error == 0.0
+    assert not (tmp_path / "a").exists()

@@ -57,7 +57,7 @@ async def services(home: Path) -> dict[str, float]:
     service = ServiceAddresses(ServiceAccess(addresses={"kalshi": "http://kalshi.test"})).by_name("kalshi")
     assert service is not None
     async with turns.turn(service, "/") as turn:
-        turns.refused(service, turn, 0.2, "too fast")
+        await turns.refused(service, turn, 0.2, "too fast")
     set_clock(-DAY)
     async with turns.turn(service, "/"):
         waits["paused"] = max(0.0, store.state("kalshi").closed - time.time())

@@ -196,7 +196,7 @@ class AsyncHttpClient:
         # Through a transport of somebody's own nothing leaves this machine that would have to be spared.
         self._services = ServiceAddresses(self._access) if transport is None else None
         self._turns = ServiceTurns(
-            ServiceStore(self._access.state_file),
+            ServiceStore(self._access.state),
             patience=self.limits.max_pause_seconds,
             longest=self.limits.total_seconds + self.limits.connect_seconds,
         )
@@ -446,7 +446,7 @@ class AsyncHttpClient:
                     turn.problem = "" if isinstance(error, NotFound) else error.problem
                     spared = self._turns.spared(service)
                     if isinstance(error, ServerBusy) and _asks_to_pause(error, spared=spared):
-                        self._turns.refused(service, turn, error.wait, error.problem)
+                        await self._turns.refused(service, turn, error.wait, error.problem)
                         error.wait = 0.0
                     raise
         except ServiceClosed as closed:

@@ -1,7 +1,7 @@
-"""Rate limits of external services, shared by all processes of this machine.
+"""Rate limits of external services, shared by all processes of this machine or of several.
 
 Which limits a service has is in `known_services`; how they are kept is in `foretell.outgoing.limiter`. A pause that a
-service requests applies to everyone. The state is an SQLite file in the home.
+service requests applies to everyone. The state is an SQLite file in the home, or in the database of several machines.
 """
 
 import asyncio
@@ -50,6 +50,8 @@ PRACTICE_HEADER = "X-Foretell-Practice"
 """Header with which a local server declares that it is for practice and has no limits."""
 LOCAL_POLL = 0.25
 """Seconds between checks whether a local server has declared that to another process."""
+SESSIONS = 2
+"""Connections to a database server."""
 PRACTICE_TABLES = ("CREATE TABLE practice_server (address TEXT PRIMARY KEY)",)
 """The tables of the part `practice`. Scripts never change once released."""
 
@@ -58,13 +60,14 @@ PRACTICE_TABLES = ("CREATE TABLE practice_server (address TEXT PRIMARY KEY)",)
 
 
 class ServiceStore:
-    """Units, states and practice servers in a file shared by several processes, or in memory.
+    """Units, states and practice servers in a file or database shared by several processes, or in memory.
 
-    The file is opened when it is first needed. If it is damaged it is begun anew; if it cannot be used, limits hold for
-    this process alone.
+    It is opened when it is first needed. A damaged file is begun anew; if nothing can be opened, limits hold for this
+    process alone.
     """
 
-    def __init__(self, path: Path | None, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, path: Path | str | None, *, clock: Callable[[], float] | None = None) -> None:
+        """A path, the address of a database, or None for memory."""
         self._path = path
         self._clock = clock
         self.steady = clock or steady_seconds
@@ -77,9 +80,11 @@ class ServiceStore:
             self._open = MemoryLimits(self._clock) if self._path is None else self._opened(self._path)
         return self._open
 
-    def _opened(self, path: Path) -> LimitStore:
-        database = open_database(path, "record of services", timeout=10.0, durable=False)
+    def _opened(self, path: Path | str) -> LimitStore:
+        database = open_database(path, "record of services", timeout=10.0, durable=False, sessions=SESSIONS)
         try:
+            if database.shared:
+                return DatabaseLimits(database)
             if database.read("SELECT 1 FROM sqlite_master WHERE name = 'place'"):
                 raise DamagedFile("an earlier version wrote this", path=path)
             database.migrate("practice", PRACTICE_TABLES)
@@ -104,14 +109,15 @@ class ServiceStore:
         self._open = None
         if self._path is None:
             raise error
-        if isinstance(error, DamagedFile):
+        if isinstance(error, DamagedFile) and isinstance(self._path, Path):
             log.warning("%s is begun anew: %s", self._path, error)
             for file in (self._path, *(Path(f"{self._path}{end}") for end in ("-wal", "-shm"))):
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
             if not self._path.exists():
                 return
-        log.warning("%s cannot be used, so every process keeps a pace of its own: %s", self._path, error)
+        shown = self._path if isinstance(self._path, Path) else "the database of services"
+        log.warning("%s cannot be used, so every process keeps a pace of its own: %s", shown, error)
         self._path = None
 
     def now(self) -> float:
@@ -147,7 +153,15 @@ class ServiceStore:
 
     @property
     def _missing(self) -> bool:
-        return self._open is None and (self._path is None or not self._path.exists())
+        return self._open is None and (self._path is None or (isinstance(self._path, Path) and not self._path.exists()))
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Do something with the store; on a server without blocking the event loop."""
+        if isinstance(self._path, str):
+            store = self._safely(lambda store: store)
+            if isinstance(store, DatabaseLimits):
+                return await store.database.aside(work)
+        return work()
 
     def is_practice(self, address: str) -> bool:
         """Whether the server at an address has declared that it is for practice."""
@@ -157,7 +171,7 @@ class ServiceStore:
         return self._safely(
             lambda store: (
                 bool(store.database.read(query, (address,)))
-                if isinstance(store, DatabaseLimits)
+                if isinstance(store, DatabaseLimits) and not store.database.shared
                 else address in self._practice
             )
         )
@@ -169,7 +183,8 @@ class ServiceStore:
             statement = "INSERT INTO practice_server VALUES (?) ON CONFLICT DO NOTHING"
 
         def work(store: LimitStore) -> None:
-            if isinstance(store, DatabaseLimits):
+            # Other machines have other servers at the same local address.
+            if isinstance(store, DatabaseLimits) and not store.database.shared:
                 store.database.together(lambda db: db.write(statement, (address,)))
 
         self._safely(work)
@@ -191,6 +206,8 @@ class ServiceAccess:
 
     home: Path | None = None
     """None to store nothing and limit only this client."""
+    database: str | None = field(default=None, repr=False)
+    """Address of a PostgreSQL database through which several machines keep the limits together."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
     """By service: a mirror, proxy or test server instead of the public address."""
     contact: str = ""
@@ -205,9 +222,9 @@ class ServiceAccess:
         return self.user_agents.get(service) or self.user_agents.get("", "")
 
     @property
-    def state_file(self) -> Path | None:
-        """The file with the state of services."""
-        return None if self.home is None else self.home / STATE_FILE
+    def state(self) -> Path | str | None:
+        """The file or database with the state of services."""
+        return self.database or (None if self.home is None else self.home / STATE_FILE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,31 +355,35 @@ class ServiceTurns:
                 spared = lambda: self.spared(service)  # noqa: E731
                 taken = await self._limiter.take(service.name, wants, look_again=look_again, spared=spared)
             else:
-                while (wait := self._closed(service)) > 0:
+                while (wait := await self._closed(service)) > 0:
                     if wait > self._patience:
                         raise PlaceClosed(service.name, wait)
                     await asyncio.sleep(min(wait, look_again))
         except PlaceClosed as closed:
-            raise ServiceClosed(self._why(service, closed.wait)) from None
+            raise ServiceClosed(await self._why(service, closed.wait)) from None
         turn = ServiceTurn(sent=self.store.now())
         try:
             yield turn
         finally:
             self._over(service, taken, wants, turn)
 
-    def _closed(self, service: KnownService) -> float:
+    async def _closed(self, service: KnownService) -> float:
         """Seconds for which a service without limits is closed, checked only now and then."""
         now, closed = self.store.steady(), 0.0
         looked = self._looked.get(service.name)
         if looked is not None:
             closed = looked[1]
         if looked is None or now - looked[0] > LOOK_INTERVAL or closed > now:
-            closed = now + self.store.state(service.name).closed - self.store.now()
+            state = await self._state(service)
+            closed = now + state.closed - self.store.now()
             self._looked[service.name] = (now, closed)
         return closed - now
 
-    def _why(self, service: KnownService, wait: float) -> str:
-        state, now = self.store.state(service.name), self.store.now()
+    async def _state(self, service: KnownService) -> PlaceState:
+        return await self.store.aside(lambda: self.store.state(service.name))
+
+    async def _why(self, service: KnownService, wait: float) -> str:
+        state, now = await self._state(service), self.store.now()
         why = state.reason if state.closed > now else "its limits are used up"
         until = datetime.fromtimestamp(now + wait, UTC)
         return f"{service.facts.title} is not asked before {until:%Y-%m-%d %H:%M:%S} UTC: {why}"
@@ -385,7 +406,7 @@ class ServiceTurns:
         free = self.spared(service)
         self._limiter.give_back(service.name, taken, wants, free=free, change=note if noted else None)
 
-    def refused(self, service: KnownService, turn: ServiceTurn, told: float | None, reason: str) -> None:
+    async def refused(self, service: KnownService, turn: ServiceTurn, told: float | None, reason: str) -> None:
         """The service refused because it was asked too fast: nobody asks it for a while.
 
         Args:
@@ -405,7 +426,7 @@ class ServiceTurns:
             later = closed > max(state.closed, now)
             return replace(state, closed=closed, reason=reason[:LONGEST_NOTE]) if later else state
 
-        closed = self.store.update(service.name, close).closed
+        closed = (await self.store.aside(lambda: self.store.update(service.name, close))).closed
         self._looked.pop(service.name, None)
         if closed > max(self.store.now(), self._announced.get(service.name, 0.0) + 1.0):
             self._announced[service.name] = closed

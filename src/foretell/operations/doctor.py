@@ -172,7 +172,7 @@ def _home(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("home", "ok", str(home))
     yield _disk(home)
-    with closing(ServiceStore(settings.access.state_file)) as store:
+    with closing(ServiceStore(settings.access.state)) as store:
         now = datetime.now(UTC).timestamp()
         closed = [name for name, state in store.states().items() if state.closed > now]
     if closed:

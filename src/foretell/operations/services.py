@@ -106,7 +106,7 @@ def list_services(request: ServicesListRequest, settings: Settings | None = None
     """List the outside services: whether the key is set, how fast they are asked, and how they last answered."""
     settings = settings or load_settings()
     wanted = service_names() if request.name is None else [_known_name(request.name)]
-    with closing(ServiceStore(settings.access.state_file)) as store:
+    with closing(ServiceStore(settings.access.state)) as store:
         states = store.states()
     rows = [_row(name, settings, states.get(name, PlaceState())) for name in wanted]
     limits: tuple[str, ...] = ()

@@ -278,6 +278,10 @@ class LimitDatabase(Protocol):
         """All rows of a query."""
         ...
 
+    def now(self) -> float:
+        """A clock that all users of the database share."""
+        ...
+
     def close(self) -> None:
         """Close it."""
         ...
@@ -377,12 +381,14 @@ class DatabaseLimits:
         self._wall = clock
         self._steady = steady or (steady_seconds if clock is time.time else clock)
         self._poll = SHARED_POLL if database.shared else POLL
+        self._ahead = database.now() - clock() if database.shared else 0.0
+        """Seconds by which a server's clock is ahead of ours."""
         self._told = frozenset[str]()
         """Limits for which it is recorded that requests wait here."""
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return self._wall()
+        return self._wall() + self._ahead
 
     def take(self, place: str, wants: Wants, *, longest: float, waiting: int = 0) -> Taken | Awaitable[Taken]:
         """Take units if the request may leave now."""

@@ -82,6 +82,7 @@ class Settings:
         """How to access external services."""
         return ServiceAccess(
             home=self.home,
+            database=self.database,
             addresses=self.addresses,
             contact=self.contact,
             user_agents=self.user_agents,
