@@ -34,7 +34,6 @@ MOST_PROXIES = 1_000
 """Number of hosts for which the proxy is remembered."""
 ENCODINGS = "gzip, deflate"
 """How an answer may be packed; both can be unpacked everywhere."""
-PACKED_LIKE = frozenset({"gzip", "deflate", "identity", ""})
 KEPT_IN_PATH, KEPT_IN_QUERY = "/:@!$&'()*+,;=~%", "/:@!$&'()*+,;=~%?[]"
 """Characters of an address that are sent as they are."""
 
@@ -111,10 +110,10 @@ class IncomingAnswer:
 
     def parts(self) -> AsyncIterator[bytes]:
         """Parts of the unpacked body as they arrive."""
-        for name in self.headers.get("content-encoding", "").split(","):
-            # aiohttp hands on what it does not know; packed bytes would be read as a page or as broken JSON.
-            if name.strip().lower() not in PACKED_LIKE:
-                raise UnreadableBody(f"the answer is packed with {name.strip()}, which was not asked for")
+        packed = self.headers.get("content-encoding", "identity").strip().lower()
+        # aiohttp hands on what it does not know; packed bytes would be read as a page or as broken JSON.
+        if packed not in ("", "identity", "gzip", "deflate"):
+            raise UnreadableBody(f"the answer is packed with {packed}, which was not asked for")
         return self._content()
 
     async def read(self, longest: int, heard: Callable[[bytes], None] | None = None) -> bytes:

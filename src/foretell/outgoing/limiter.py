@@ -146,9 +146,13 @@ class _Window:
 
     def wait(self, limit: Limit, amount: float, now: float) -> float:
         """Seconds until so many more fit in; infinite until a request is answered."""
-        dated, ended = self.dated, now - limit.span
-        while dated and dated[0].at <= ended:
-            self.total -= dated.popleft().amount
+        dated = self.dated
+        if dated:
+            ended = now - limit.span
+            while dated and dated[0].at <= ended:
+                self.total -= dated.popleft().amount
+        if self.total + amount <= limit.most:
+            return 0.0
         room = limit.room_for(amount)
         if self.total <= room:
             return 0.0
@@ -191,8 +195,8 @@ class MemoryLimits:
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """Without a clock, time goes on steadily from now on, whatever is done to the machine's clock."""
-        began = time.time() - steady_seconds()
-        self.now = clock or (lambda: began + steady_seconds())
+        began, passed = time.time() - time.monotonic(), time.monotonic
+        self.now = clock or (lambda: began + passed())
         self._windows: dict[tuple[str, str], _Window] = {}
         self._states: dict[str, PlaceState] = {}
 
@@ -201,19 +205,17 @@ class MemoryLimits:
         now = self.now()
         state = self._states.get(place)
         wait = 0.0 if state is None else state.closed - now
+        windows: list[_Window] = []
         for limit, amount in wants:
             window = self._windows.get((place, limit.what))
-            if window is not None and (blocked := window.wait(limit, amount, now)) > wait:
+            if window is None:
+                window = self._windows[place, limit.what] = _Window()
+            windows.append(window)
+            if (blocked := window.wait(limit, amount, now)) > wait:
                 wait = blocked
         if wait > 0:
             return Taken(wait=wait)
-        return Taken(tuple([self._window(place, limit).add(limit, amount, now) for limit, amount in wants]))
-
-    def _window(self, place: str, limit: Limit) -> _Window:
-        found = self._windows.get((place, limit.what))
-        if found is None:
-            found = self._windows[place, limit.what] = _Window()
-        return found
+        return Taken(tuple([window.add(*want, now) for window, want in zip(windows, wants, strict=True)]))
 
     def give_back(
         self, place: str, taken: Taken, wants: Wants, *, free: bool = False, change: Change | None = None
@@ -585,8 +587,10 @@ class Limiter:
         self.store = store
         self._longest = longest
         self._patience = patience
+        self._local = store if isinstance(store, MemoryLimits) else None
         self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
-        self._waiting: dict[tuple[str, ...], int] = {}
+        self._waiting: dict[str, int] = {}
+        """How many requests wait here, by place."""
         self._given_back = asyncio.Event()
         self._paused: dict[str, float] = {}
         """Until when a place is paused, as it was told here: what is written elsewhere may take a moment."""
@@ -602,11 +606,14 @@ class Limiter:
             look_again: Longest sleep, in seconds, before `spared` is asked again.
             spared: Whether the limits do not apply after all.
         """
+        if self._local is not None and not self._waiting.get(place) and place not in self._paused:
+            # Every call of a model passes here, so nothing is done that only those who wait need.
+            taken = self._local.take(place, wants, longest=self._longest)
+            if taken.wait <= 0:
+                return taken
         key = (place, *[limit.what for limit, _ in wants])
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = asyncio.Lock()
-        self._waiting[key] = self._waiting.get(key, 0) + 1
+        queue = self._queues.setdefault(key, asyncio.Lock())
+        self._waiting[place] = self._waiting.get(place, 0) + 1
         try:
             async with queue:
                 while True:
@@ -614,8 +621,9 @@ class Limiter:
                         return Taken()
                     while (left := self._paused.get(place, 0.0) - time.monotonic()) > 0:
                         await asyncio.sleep(left)
+                    self._paused.pop(place, None)
                     self._given_back.clear()
-                    found = self.store.take(place, wants, longest=self._longest, waiting=self._waiting[key] - 1)
+                    found = self.store.take(place, wants, longest=self._longest, waiting=self._waiting[place] - 1)
                     taken = found if isinstance(found, Taken) else await found
                     if taken.wait <= 0:
                         return taken
@@ -623,14 +631,14 @@ class Limiter:
                         raise PlaceClosed(place, taken.wait)
                     await self._sleep(min(taken.wait, look_again))
         finally:
-            self._waiting[key] -= 1
+            self._waiting[place] -= 1
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep that long, or until something is given back here."""
         if seconds == inf:
             await self._given_back.wait()
             return
-        if not isinstance(self.store, MemoryLimits):
+        if self._local is None:
             seconds = min(seconds, LATEST)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -641,7 +649,8 @@ class Limiter:
     ) -> None:
         """The request was answered; see `LimitStore.give_back`."""
         self.store.give_back(place, taken, wants, free=free, change=change)
-        self._given_back.set()
+        if self._waiting.get(place):
+            self._given_back.set()
 
     def pause(self, place: str, seconds: float, reason: str = "") -> None:
         """The service asked for a pause: nothing leaves for it before that is over."""

@@ -1,4 +1,4 @@
-"""What both HTTP clients do with a server's reply: read how long to wait, and hide keys that it repeats."""
+"""What to do with any server's reply: read how long to wait, and hide keys that it repeats."""
 
 import math
 from base64 import b64encode, urlsafe_b64encode
