@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
 from foretell.data.search import ExaSearch, exa_hits
-from foretell.outgoing import OutgoingRequest
+from foretell.outgoing import HttpRequest
 from foretell.questions import AsOf, instant
 
 NOW = instant("2026-11-15")
@@ -61,7 +61,7 @@ async def _requests() -> None:
     declared = document["paths"]["/search"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     validator = Draft202012Validator({**declared, "components": document["components"]})
     known = document["components"]["schemas"]["CommonRequest"]["properties"]
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     engine = ExaSearch(config_on({"/search": answer("exa", "search")}, seen, key=KEY), now=lambda: NOW)
     for as_of in (AsOf(at=NOW, mode="live"), AsOf.day("2026-10-01"), AsOf.day("2024-10-01")):
         await engine.search("Example Domain", as_of, limit=500)

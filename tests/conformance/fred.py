@@ -9,7 +9,7 @@ from conformance.recordings import Check, answer, recording
 from fakes.answers import respond
 from foretell.data.series import FredSeries, SeriesUnavailable
 from foretell.data.series.fred import ReleaseCalendar, first_values, fred_values, read_calendar
-from foretell.outgoing import OutgoingRequest
+from foretell.outgoing import HttpRequest
 from foretell.questions import AsOf, SeriesRef
 
 GDP = SeriesRef(provider="fred", id="GDP")
@@ -17,7 +17,7 @@ RECORDED = AsOf.day("2024-11-03", "live")
 
 
 async def _current() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     source = FredSeries(config_on({"/series/observations": answer("fred", "get_series_pandas")}, seen, key=KEY))
     series = await source.fetch(GDP, RECORDED)
     # Four quarters of 1946 are points, not values.
@@ -59,7 +59,7 @@ async def _calendar() -> None:
         scheduled=(date(2024, 10, 10),),
     )
     answers = {"/series/release": answer("fred", "get_release"), "/release/dates": answer("fred", "get_release_dates")}
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     lines = await FredSeries(config_on(answers, seen, key=KEY)).ahead(GDP, AsOf.day("2024-09-12"))
     assert lines[0].startswith("part of the release 'Consumer Price Index', last out on 2024-09-11, 2024-08-14, ")
     assert len(lines) == 1

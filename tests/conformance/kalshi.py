@@ -27,7 +27,7 @@ from foretell.data.markets import (
 )
 from foretell.data.markets.kalshi import candle_price, candles_by_ticker, market_state, series_filing, whole_event
 from foretell.data.settlements import KalshiSettlements, SettledOutcome, SettlementTarget
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.practice.markets import (
     KalshiCatalogue,
     PracticeKalshi,
@@ -170,7 +170,7 @@ STAMPS = {
 """Filters of `/markets` by time, and the states that they may be asked with."""
 
 
-def check_request(request: OutgoingRequest) -> str:
+def check_request(request: HttpRequest) -> str:
     """Hold a request against the specification; the path it is an instance of."""
     template, operation = _operation(request.url.path.removeprefix(PREFIX))
     declared = {one["name"]: one for one in map(_resolved, operation.get("parameters", ())) if one["in"] == "query"}
@@ -247,7 +247,7 @@ OLD = SampleKalshiEvent(
 SECOND = int(instant("2026-10-01").timestamp())
 
 
-def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
+def _practice(seen: list[tuple[HttpRequest, Any]]) -> FunctionTransport:
     """The practice exchange as a network; requests and answers are remembered."""
     catalogue = KalshiCatalogue(
         [kalshi_event_body(LIVE), kalshi_event_body(OLD)],
@@ -261,7 +261,7 @@ def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
     }
     exchange = PracticeKalshi(books, catalogue=catalogue, cutoff=SECOND)
 
-    def handle(request: OutgoingRequest) -> Answer:
+    def handle(request: HttpRequest) -> Answer:
         status, body = exchange.answer(request.url.path.removeprefix(PREFIX), dict(request.url.query))
         seen.append((request, body if status == 200 else None))
         return respond(status, json=body)
@@ -269,9 +269,9 @@ def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
     return FunctionTransport(handle)
 
 
-async def _exchanges() -> list[tuple[OutgoingRequest, Any]]:
+async def _exchanges() -> list[tuple[HttpRequest, Any]]:
     """All that the adapter ever asks, and what the practice exchange says to it."""
-    seen: list[tuple[OutgoingRequest, Any]] = []
+    seen: list[tuple[HttpRequest, Any]] = []
     client = _client(_practice(seen))
     events, settlements = KalshiEvents(client), KalshiSettlements(client)
     for status in ("unopened", "open", "closed", "resolved"):

@@ -19,7 +19,7 @@ from foretell.data.markets import (
 )
 from foretell.data.markets.manifold import read_bet
 from foretell.data.settlements import ManifoldSettlements
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.practice import ServerRequest
 from foretell.practice.markets import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
 from foretell.questions import AsOf, instant
@@ -88,14 +88,14 @@ SHARED = SampleManifoldMarket(
 )
 
 
-async def _exchanges() -> list[tuple[OutgoingRequest, int]]:
-    seen: list[tuple[OutgoingRequest, int]] = []
+async def _exchanges() -> list[tuple[HttpRequest, int]]:
+    seen: list[tuple[HttpRequest, int]] = []
     catalogue = ManifoldCatalogue(map(manifold_market_body, (CHOICE, SHARED)))
     at = int(instant("2026-10-01").timestamp() * 1000)
     bets = {"choice0001": (SampleManifoldBet(id="b", at_ms=at, after=0.4, answer="annanswer1"),)}
     service = PracticeManifold(bets, catalogue=catalogue)
 
-    def handle(request: OutgoingRequest) -> Answer:
+    def handle(request: HttpRequest) -> Answer:
         path, query = request.url.path, dict(request.url.query)
         status, body = service.get(ServerRequest(method="GET", path=path, target=path, query=query, headers={}))
         seen.append((request, status))

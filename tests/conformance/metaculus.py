@@ -27,7 +27,7 @@ from foretell.data.markets import (
 from foretell.data.markets.metaculus import split_post
 from foretell.data.settlements import MetaculusResolution, MetaculusSettlements
 from foretell.data.settlements.metaculus import resolution_of
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.practice import ServerRequest, data_services
 from foretell.questions import AsOf, Numeric, NumericRange, Question, instant
 from foretell.submit import COMMENT, FORECAST, SEND_ONCE, MetaculusWriter, questions_in_post
@@ -39,7 +39,7 @@ HOST = "https://www.metaculus.com/api"
 TOKEN = "practice"
 
 
-def _client(seen: list[OutgoingRequest] | None = None, **answers: Answer) -> MetaculusClient:
+def _client(seen: list[HttpRequest] | None = None, **answers: Answer) -> MetaculusClient:
     paths = {f"/{path.replace('_', '/')}/": response for path, response in answers.items()}
     config = config_on(paths, seen)
     return MetaculusClient(http=config.http, token=TOKEN, retry_seconds=0.0)
@@ -217,7 +217,7 @@ NOT_IN_SPEC = {"ids"}
 """In the site's own source (PostFilterSerializer, 2026-08-20), which the specification does not repeat in full."""
 
 
-def _hold_against_spec(request: OutgoingRequest) -> str:
+def _hold_against_spec(request: HttpRequest) -> str:
     """The path of the specification that a request goes to; fails where it asks for what that does not take."""
     path = next(
         path
@@ -246,7 +246,7 @@ def _fits(value: str, schema: Mapping[str, Any], name: str) -> None:
 
 
 async def _requests() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     page = respond(200, json={"next": None, "previous": None, "results": []})
     client = _client(seen, posts=page, posts_34516=answer(SERVICE, "post_34516_binary_open"), comments=page)
     for status in ("open", "closed", "resolved", "unopened"):
@@ -274,8 +274,8 @@ async def _requests() -> None:
     assert {request.headers["authorization"] for request in seen} == {f"Token {TOKEN}"}
 
 
-def _accept(seen: list[OutgoingRequest]) -> Any:
-    def handle(request: OutgoingRequest) -> Answer:
+def _accept(seen: list[HttpRequest]) -> Any:
+    def handle(request: HttpRequest) -> Answer:
         seen.append(request)
         return respond(201, json={"id": 1})
 

@@ -11,7 +11,7 @@ from conformance.recordings import Check, answer, spec_file
 from foretell.data import Payload, SourceError
 from foretell.data.series import OpenMeteoSeries, SeriesUnavailable
 from foretell.data.series.open_meteo import LEADS, read_weather
-from foretell.outgoing import OutgoingRequest
+from foretell.outgoing import HttpRequest
 from foretell.questions import AsOf, SeriesRef, instant
 
 NEW_YORK = "forecast_pi-inky-_ny_6pm_before_gmt_open_meteo_daily_forecast"
@@ -54,7 +54,7 @@ def _hourly() -> None:
 
 async def _requests() -> None:
     declared: dict[str, Any] = json.loads(spec_file("open_meteo", "parameters.json").read_text())
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     answers = {
         "/v1/archive": answer("open_meteo", NEW_YORK),
         "/v1/forecast": answer("open_meteo", ALASKA.format("hourly")),

@@ -26,7 +26,7 @@ from foretell.data.markets import (
 from foretell.data.markets.polymarket import clob_price, data_price, data_rows, market_states
 from foretell.data.settlements import PolymarketSettlements, SettledOutcome, SettlementTarget
 from foretell.data.settlements.polymarket import book_pays, resolution_pays
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.practice import POLYMARKET_ID, ServerRequest, data_services
 from foretell.practice.markets import PolymarketCatalogue, PracticePolymarket
 from foretell.questions import AsOf, instant
@@ -151,7 +151,7 @@ A, B, C = ("0x" + digit * 64 for digit in "abc")
 START = int(instant("2026-10-01").timestamp())
 
 
-def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
+def _practice(seen: list[tuple[HttpRequest, Any]]) -> FunctionTransport:
     markets = (
         SamplePolymarketMarket(condition=A, question="Ann?", label="Ann", bid=0.4, ask=0.5),
         SamplePolymarketMarket(condition=B, question="Bob?", label="Bob", closed=True, prices=("0.6", "0.4")),
@@ -162,7 +162,7 @@ def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
     catalogue = PolymarketCatalogue([polymarket_event_body(group)])
     service = PracticePolymarket(catalogue, trades, verdicts={B: (0.5, 0.5)})
 
-    def handle(request: OutgoingRequest) -> Answer:
+    def handle(request: HttpRequest) -> Answer:
         pairs: dict[str, str] = {}
         for name, value in request.url.query.items():
             pairs[name] = f"{pairs[name]},{value}" if name in pairs else value
@@ -174,8 +174,8 @@ def _practice(seen: list[tuple[OutgoingRequest, Any]]) -> FunctionTransport:
     return FunctionTransport(handle)
 
 
-async def _exchanges() -> list[tuple[OutgoingRequest, Any]]:
-    seen: list[tuple[OutgoingRequest, Any]] = []
+async def _exchanges() -> list[tuple[HttpRequest, Any]]:
+    seen: list[tuple[HttpRequest, Any]] = []
     client = _client(_practice(seen))
     window = ListingFilter(as_of=NOW, closes_after=instant("2026-11-02"), closes_before=instant("2028-01-01"))
     (listed,) = await PolymarketEvents(client).events(window).all()

@@ -27,7 +27,7 @@ from foretell.data.markets import (
     ProphetArenaWindows,
 )
 from foretell.data.settlements import ProphetArenaSettlements
-from foretell.outgoing import Answer, OutgoingRequest
+from foretell.outgoing import Answer, HttpRequest
 from foretell.practice import data_services
 from foretell.questions import AsOf, Forecast, instant
 from foretell.submit import (
@@ -46,7 +46,7 @@ KEY = "practice"
 OPEN, RESOLVED, OWN = "constructed_event_open", "constructed_event_resolved", "constructed_own_forecasts"
 
 
-def _client(seen: list[OutgoingRequest] | None = None, **answers: Answer) -> ProphetArenaClient:
+def _client(seen: list[HttpRequest] | None = None, **answers: Answer) -> ProphetArenaClient:
     paths = {path.replace("__", "/"): response for path, response in answers.items()}
     return ProphetArenaClient(http=config_on(paths, seen).http, key=KEY)
 
@@ -82,7 +82,7 @@ async def _resolved_event() -> None:
 
 
 async def _own_forecasts() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     client = _client(seen, forecasts=answer(SERVICE, OWN))
     http = AsyncHttpClient(limits=SEND_ONCE)
     writer = ProphetArenaWriter(client=client, http=http, key=KEY)
@@ -95,7 +95,7 @@ async def _own_forecasts() -> None:
 
 
 async def _requests() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     page = respond(200, json={"data": [], "next_cursor": None})
     bare = respond(200, json=[])
     event = answer(SERVICE, OPEN)

@@ -14,7 +14,7 @@ from foretell.data import (
     SourceError,
 )
 from foretell.data.series import SeriesUnavailable
-from foretell.outgoing import Answer, OutgoingRequest
+from foretell.outgoing import Answer, HttpRequest
 
 ONCE = HttpLimits(attempts=1)
 KEY = "key-beside-recordings"
@@ -36,7 +36,7 @@ def response_of(service: str, name: str) -> HttpResponse:
     return HttpResponse(status=found.status, body=body, headers=headers, hops=hops)
 
 
-def config_on(answers: Mapping[str, Answer], seen: list[OutgoingRequest] | None = None, **more: Any) -> ServiceConfig:
+def config_on(answers: Mapping[str, Answer], seen: list[HttpRequest] | None = None, **more: Any) -> ServiceConfig:
     """What a plug-in is opened with where only these answers exist, by the end of an address's path."""
     client = AsyncHttpClient(limits=ONCE, transport=replay(answers, seen))
     return ServiceConfig(http=client, **more)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fakes.answers import respond
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 
 FOLDER = Path(os.environ.get("FORETELL_SERVICE_RECORDINGS", Path(__file__).parents[3] / "shared/data/wire/services"))
 
@@ -71,13 +71,13 @@ def answer(service: str, name: str) -> Answer:
     return respond(status, json=body, headers=headers)
 
 
-def replay(answers: Mapping[str, Answer], seen: list[OutgoingRequest] | None = None) -> FunctionTransport:
+def replay(answers: Mapping[str, Answer], seen: list[HttpRequest] | None = None) -> FunctionTransport:
     """A network that knows these answers, by the end of an address's path; anything else is 404.
 
     Requests are appended to `seen`, so that they can be held against the official specification.
     """
 
-    def handle(request: OutgoingRequest) -> Answer:
+    def handle(request: HttpRequest) -> Answer:
         if seen is not None:
             seen.append(request)
         for end, response in answers.items():

@@ -3,12 +3,12 @@
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
 from foretell.data.search import TavilySearch, tavily_hits
-from foretell.outgoing import OutgoingRequest
+from foretell.outgoing import HttpRequest
 from foretell.questions import AsOf
 
 
 async def _basic() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     engine = TavilySearch(config_on({"/search": answer("tavily", "basic_search")}, seen, key=KEY))
     hits = await engine.search("What is Pydantic AI?", AsOf.day("2025-10-01"))
     assert [hit.title for hit in hits][:3] == [

@@ -28,7 +28,7 @@ from foretell.data.series.fred import first_values, fred_values
 from foretell.data.series.open_meteo import read_weather
 from foretell.data.series.yahoo import read_sessions
 from foretell.data.wikipedia import found_articles
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.questions import AsOf, instant
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
@@ -106,7 +106,7 @@ def listing(platform: str, answer: Callable[[list[Any]], Any], path: str) -> Cal
     """Everything that a platform lists, whatever its status."""
 
     async def read(records: list[Any]) -> Read:
-        def handle(request: OutgoingRequest) -> Answer:
+        def handle(request: HttpRequest) -> Answer:
             if request.url.path.rstrip("/").endswith(path):
                 return _json(answer(records))
             # Kalshi tells the category of an event with its series.
@@ -131,7 +131,7 @@ async def _settlements(records: list[Any]) -> Read:
     wanted = [row["conditionId"] for row in lists("polymarket", "markets", "conditionId") if row.get("closed")]
     questions = [asked(f"polymarket/{condition}", condition) for condition in dict.fromkeys(wanted)]
 
-    def handle(request: OutgoingRequest) -> Answer:
+    def handle(request: HttpRequest) -> Answer:
         ends = request.url.path.endswith
         return _json({"markets": records}) if ends("/markets/keyset") else respond(404, json={})
 
@@ -145,7 +145,7 @@ def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: st
     """The prices of one market."""
 
     async def read(records: list[Any]) -> Read:
-        def handle(request: OutgoingRequest) -> Answer:
+        def handle(request: HttpRequest) -> Answer:
             if request.url.path.endswith("/historical/cutoff"):
                 return _json({"market_settled_ts": "2020-01-01T00:00:00Z"})
             return _json(answer(records) if request.url.path.endswith(path) else {})

@@ -18,7 +18,7 @@ from foretell.data import (
     read_page,
     stored_at,
 )
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.questions import AsOf, instant
 
 PAGE = "<html><head><title>T</title></head><body><article>" + "<p>Words of the page as it stood then.</p>" * 5
@@ -31,7 +31,7 @@ class Archive:
     def __init__(self, captures: list[list[str]], answers: Mapping[str, Answer]) -> None:
         self.captures = captures
         self.answers = answers
-        self.asked: list[OutgoingRequest] = []
+        self.asked: list[HttpRequest] = []
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
         """A page through our adapter."""
@@ -44,7 +44,7 @@ class Archive:
             await self.fetch(url, as_of)
         return str(refusal.value)
 
-    def _handle(self, request: OutgoingRequest) -> Answer:
+    def _handle(self, request: HttpRequest) -> Answer:
         self.asked.append(request)
         if "/cdx/" in request.url.path:
             return respond(200, json=[["timestamp", "original", "statuscode"], *self.captures])

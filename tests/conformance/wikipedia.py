@@ -6,14 +6,14 @@ from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, names
 from foretell.data import PageUnavailable, Wikipedia
 from foretell.data.wikipedia import check_refusal, found_articles, found_page
-from foretell.outgoing import OutgoingRequest
+from foretell.outgoing import HttpRequest
 from foretell.questions import AsOf, instant
 
 LIVE = AsOf(at=instant("2026-03-30"), mode="live")
 
 
 async def _search() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     config = config_on({"/w/api.php": answer("wikipedia", "WikiSearch_test_limit")}, seen)
     hits = await Wikipedia(config.http).search("Python programming", LIVE, limit=3)
     assert [hit.title for hit in hits] == [

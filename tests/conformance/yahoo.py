@@ -7,12 +7,12 @@ from conformance.recordings import Check, answer
 from foretell.data import SourceError
 from foretell.data.series import YahooSeries
 from foretell.data.series.yahoo import read_sessions
-from foretell.outgoing import OutgoingRequest
+from foretell.outgoing import HttpRequest
 from foretell.questions import AsOf, SeriesRef, instant
 
 
 async def _microsoft() -> None:
-    seen: list[OutgoingRequest] = []
+    seen: list[HttpRequest] = []
     source = YahooSeries(config_on({"/chart/MSFT": answer("yahoo", "chart_MSFT")}, seen))
     ref = SeriesRef(provider="yahoo", id="MSFT")
     whole = await source.fetch(ref, AsOf.day("2025-10-29"))

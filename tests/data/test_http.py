@@ -14,7 +14,7 @@ import pytest
 from fakes.answers import respond
 from fakes.faults import busy, cut_off, failing, inject, slow
 from foretell.data import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
-from foretell.outgoing import Answer, ConnectionBroke, FunctionTransport, NotConnected, OutgoingRequest
+from foretell.outgoing import Answer, ConnectionBroke, FunctionTransport, HttpRequest, NotConnected
 from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
@@ -111,7 +111,7 @@ SENT_AGAIN = [
 def scripted(answers: list[Any], limits: HttpLimits = QUICK, **options: Any) -> HttpResponse:
     """What the client makes of answers that come in turn; an exception is raised instead of answering."""
 
-    def answer(request: OutgoingRequest) -> Answer:
+    def answer(request: HttpRequest) -> Answer:
         one = answers.pop(0)
         if isinstance(one, Exception):
             raise one
@@ -213,7 +213,7 @@ def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_an_error_of_the_connection_hides_keys() -> None:
-    def refuse(request: OutgoingRequest) -> Answer:
+    def refuse(request: HttpRequest) -> Answer:
         raise NotConnected(f"cannot reach {request.url}")
 
     async def ask() -> None:

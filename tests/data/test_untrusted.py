@@ -26,7 +26,7 @@ from foretell.data import (
     write_atomically,
 )
 from foretell.data.datasets import csv_rows
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest, is_public, leads_inside
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest, is_public, leads_inside
 from foretell.report import console, echo
 from foretell.runs.tree_runtime import TreeFolder
 from foretell.scoring import write_rows
@@ -126,7 +126,7 @@ def test_hosts_that_lead_inside_are_known_however_they_are_written(host: str) ->
 async def _redirected(location: str) -> None:
     asked: list[str] = []
 
-    def answer(request: OutgoingRequest) -> Answer:
+    def answer(request: HttpRequest) -> Answer:
         asked.append(request.url.host)
         return respond(302, headers={"location": location})
 

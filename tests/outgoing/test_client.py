@@ -14,9 +14,9 @@ from foretell.outgoing import (
     AnswerTooLarge,
     ConnectionBroke,
     Connections,
+    HttpRequest,
     NotConnected,
     OutgoingError,
-    OutgoingRequest,
     UnreadableBody,
     Unsendable,
     address_of,
@@ -58,7 +58,7 @@ async def read(url: str, longest: int = 1_000_000, **options: object) -> bytes:
     """The body of an address."""
     connections = Connections(**options)  # pyright: ignore[reportArgumentType]
     try:
-        async with connections.send(OutgoingRequest("GET", address_of(url))) as answer:
+        async with connections.send(HttpRequest("GET", address_of(url))) as answer:
             return await answer.read(longest)
     finally:
         await connections.close()
@@ -103,7 +103,7 @@ def test_what_cannot_be_sent_is_said_before_anything_is_sent() -> None:
     async def use(url: str, heads: list[str]) -> None:
         connections = Connections()
         with pytest.raises(Unsendable):
-            async with connections.send(OutgoingRequest("GET", address_of(url), {"X-Key": "a\nb"})):
+            async with connections.send(HttpRequest("GET", address_of(url), {"X-Key": "a\nb"})):
                 pass
         await connections.close()
 
@@ -136,7 +136,7 @@ def test_cookies_are_not_kept_and_redirects_are_not_followed() -> None:
     async def use(url: str, heads: list[str]) -> None:
         connections = Connections(headers={"X-Mine": "1"})
         for _ in range(2):
-            async with connections.send(OutgoingRequest("GET", address_of(url))) as answer:
+            async with connections.send(HttpRequest("GET", address_of(url))) as answer:
                 assert (answer.status, answer.reason, answer.headers["LOCATION"]) == (302, "Found", "/elsewhere")
                 await answer.read(10)
         await connections.close()
@@ -210,7 +210,7 @@ def test_a_fixed_address_must_still_prove_the_name_that_was_asked_for(
     async def use(url: str, heads: list[str]) -> None:
         port = url.rpartition(":")[2]
         connections = Connections()
-        request = OutgoingRequest("GET", address_of(f"https://public.example:{port}/a"), address="127.0.0.1")
+        request = HttpRequest("GET", address_of(f"https://public.example:{port}/a"), address="127.0.0.1")
         async with connections.send(request) as answer:
             assert await answer.read(10) == b"ok"
         other = request._replace(url=address_of(f"https://other.example:{port}/a"))

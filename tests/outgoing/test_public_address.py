@@ -12,7 +12,7 @@ from foretell.data import (
     PublicAddressGuard,
     SourceError,
 )
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest, is_public, leads_inside
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest, is_public, leads_inside
 
 INSIDE = (
     "http://127.0.0.1/", "http://127.8.8.8/", "http://127.1/", "http://0/", "http://0.0.0.0/", "http://2130706433/",
@@ -94,7 +94,7 @@ def test_a_redirect_to_a_name_goes_where_that_name_was_found_to_lead(
     """A name that leads inside is refused like the number itself, and is not looked up again for the connection."""
     seen: list[str] = []
 
-    def answer(request: OutgoingRequest) -> Answer:
+    def answer(request: HttpRequest) -> Answer:
         seen.append(request.address or request.url.host or "")
         moved = {"location": f"http://{target}/b"}
         return respond(200, content=b"ok") if len(seen) > 1 else respond(302, headers=moved)

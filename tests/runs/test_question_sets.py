@@ -28,7 +28,7 @@ from foretell.data.markets import (
 )
 from foretell.operations import BacktestRequest, FetchRequest, QuestionsRequest, check_questions, fetch
 from foretell.operations.run import backtest
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Target, instant
 from foretell.runs import (
@@ -265,14 +265,14 @@ def test_a_name_is_that_of_a_part_or_of_an_event():
     ],
 )
 def test_markets_are_asked_for_the_part_that_is_named(platform: str, name: str, asked: dict[str, str]):
-    sent: list[OutgoingRequest] = []
+    sent: list[HttpRequest] = []
     empty = {
         "kalshi": {"events": [], "cursor": ""},
         "polymarket": {"events": []},
         "metaculus": {"results": [], "next": None},
     }
 
-    def answer(request: OutgoingRequest) -> Answer:
+    def answer(request: HttpRequest) -> Answer:
         sent.append(request)
         single = request.url.path.rstrip("/").rsplit("/", 1)[-1] == name
         if single:

@@ -28,10 +28,10 @@ from foretell.data.pace import (
 from foretell.outgoing.client import (
     ConnectionBroke,
     Connections,
+    HttpRequest,
     IncomingAnswer,
     NotConnected,
     OutgoingError,
-    OutgoingRequest,
     Transport,
     Unsendable,
     address_of,
@@ -309,8 +309,8 @@ class AsyncHttpClient:
         return await self._with_retries(self._request("POST", url, headers=given, body=body), range(200, 300))
 
     def _next_hop(
-        self, request: OutgoingRequest, answer: HttpResponse, headers: Mapping[str, str], shown: str
-    ) -> OutgoingRequest:
+        self, request: HttpRequest, answer: HttpResponse, headers: Mapping[str, str], shown: str
+    ) -> HttpRequest:
         try:
             target = address_of(urljoin(str(request.url), answer.headers["location"]))
         except (KeyError, ValueError, Unsendable):
@@ -323,7 +323,7 @@ class AsyncHttpClient:
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
         return self._request("GET", str(target), headers=kept)
 
-    async def _hop_address(self, came: OutgoingRequest, target: OutgoingRequest, shown: str) -> str | None:
+    async def _hop_address(self, came: HttpRequest, target: HttpRequest, shown: str) -> str | None:
         """The numeric address of another site's name; refused if it leads into a private network.
 
         A service within such a network may redirect within it.
@@ -338,7 +338,7 @@ class AsyncHttpClient:
             return None
         return min(numbers, key=lambda one: ":" in one, default=None)
 
-    async def _numbers(self, request: OutgoingRequest) -> list[str]:
+    async def _numbers(self, request: HttpRequest) -> list[str]:
         if self._resolve is None:
             return []
         try:
@@ -354,7 +354,7 @@ class AsyncHttpClient:
         headers: Mapping[str, str] | None,
         params: Params | None = None,
         body: bytes | None = None,
-    ) -> OutgoingRequest:
+    ) -> HttpRequest:
         """A request with the user agent that its service accepts, unless the caller sets one."""
         try:
             address = address_of(url, params)
@@ -367,12 +367,12 @@ class AsyncHttpClient:
             if service is not None:
                 own = self._access.user_agent(service.name)
                 given["User-Agent"] = own or user_agent(self._access.contact, browser=service.facts.browser)
-        return OutgoingRequest(method, address, given, body)
+        return HttpRequest(method, address, given, body)
 
-    def _service(self, request: OutgoingRequest) -> KnownService | None:
+    def _service(self, request: HttpRequest) -> KnownService | None:
         return self._services and self._services.find(_netloc(request.url), request.url.path)
 
-    def _cache_key(self, request: OutgoingRequest) -> str | None:
+    def _cache_key(self, request: HttpRequest) -> str | None:
         """The cache key of a response; None if caching is useless or the request contains a key."""
         service = self._service(request)
         url = str(request.url)
@@ -381,7 +381,7 @@ class AsyncHttpClient:
         return self._cache.key(url, request.headers or {})
 
     async def _kept_or_asked(
-        self, key: str | None, request: OutgoingRequest, good: Container[int], **options: Any
+        self, key: str | None, request: HttpRequest, good: Container[int], **options: Any
     ) -> HttpResponse:
         """The response from the cache while it is fresh, else a conditional request."""
         if self._cache is None or key is None:
@@ -399,7 +399,7 @@ class AsyncHttpClient:
         return HttpResponse(status=HTTPStatus.OK, body=known.body, headers=known.headers)
 
     async def _with_retries(
-        self, request: OutgoingRequest, good: Container[int], *, progress: Progress | None = None, mark: str = ""
+        self, request: HttpRequest, good: Container[int], *, progress: Progress | None = None, mark: str = ""
     ) -> HttpResponse:
         service = self._service(request)
         host = _netloc(request.url)
@@ -422,7 +422,7 @@ class AsyncHttpClient:
     async def _in_turn(
         self,
         service: KnownService,
-        request: OutgoingRequest,
+        request: HttpRequest,
         url: str,
         good: Container[int],
         progress: Progress | None,
@@ -453,7 +453,7 @@ class AsyncHttpClient:
             raise SourceError(str(closed), url=url, status=HTTPStatus.TOO_MANY_REQUESTS) from None
 
     async def _once(
-        self, request: OutgoingRequest, url: str, good: Container[int], progress: Progress | None, mark: str
+        self, request: HttpRequest, url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
         async with self._open:
             try:
@@ -469,7 +469,7 @@ class AsyncHttpClient:
         raise failure
 
     async def _answer(
-        self, request: OutgoingRequest, url: str, good: Container[int], progress: Progress | None, mark: str
+        self, request: HttpRequest, url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
         async with self._transport.send(request) as answer:
             status, headers = answer.status, answer.headers

@@ -5,7 +5,7 @@ from foretell.interface import offer
 HOMES = {
     "foretell.outgoing.client": (
         "Answer AnswerTooLarge ConnectionBroke Connections FunctionTransport IncomingAnswer NotConnected OutgoingError "
-        "OutgoingRequest Transport UnreadableBody Unsendable address_of trusted_certificates"
+        "HttpRequest Transport UnreadableBody Unsendable address_of trusted_certificates"
     ),
     "foretell.outgoing.limiter": (
         "DatabaseLimits Limit LimitStore Limiter MemoryLimits PlaceClosed PlaceState Taken Wants fair_shares"

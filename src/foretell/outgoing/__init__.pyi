@@ -6,10 +6,10 @@ from foretell.outgoing.client import AnswerTooLarge as AnswerTooLarge
 from foretell.outgoing.client import ConnectionBroke as ConnectionBroke
 from foretell.outgoing.client import Connections as Connections
 from foretell.outgoing.client import FunctionTransport as FunctionTransport
+from foretell.outgoing.client import HttpRequest as HttpRequest
 from foretell.outgoing.client import IncomingAnswer as IncomingAnswer
 from foretell.outgoing.client import NotConnected as NotConnected
 from foretell.outgoing.client import OutgoingError as OutgoingError
-from foretell.outgoing.client import OutgoingRequest as OutgoingRequest
 from foretell.outgoing.client import Transport as Transport
 from foretell.outgoing.client import UnreadableBody as UnreadableBody
 from foretell.outgoing.client import Unsendable as Unsendable

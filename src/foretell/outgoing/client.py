@@ -66,7 +66,7 @@ class AnswerTooLarge(OutgoingError):
         self.beginning = beginning
 
 
-class OutgoingRequest(NamedTuple):
+class HttpRequest(NamedTuple):
     """A request as it leaves."""
 
     method: str
@@ -137,7 +137,7 @@ class IncomingAnswer:
 class Transport(Protocol):
     """Sends requests: over connections, or to something that stands in for a network."""
 
-    def send(self, request: OutgoingRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
         """Send a request; its answer can be read inside the block."""
         ...
 
@@ -182,7 +182,7 @@ class Connections:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._proxies: dict[tuple[str, str], str | None] = {}
 
-    def send(self, request: OutgoingRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
         """Send a request; its answer can be read inside the block."""
         return _Exchange(self._session(), request, self._proxy(request.url))
 
@@ -231,7 +231,7 @@ class _Exchange:
 
     __slots__ = ("_context", "_proxy", "_request", "_session")
 
-    def __init__(self, session: "aiohttp.ClientSession", request: OutgoingRequest, proxy: str | None) -> None:
+    def __init__(self, session: "aiohttp.ClientSession", request: HttpRequest, proxy: str | None) -> None:
         self._session, self._request, self._proxy = session, request, proxy
 
     async def __aenter__(self) -> IncomingAnswer:
@@ -389,16 +389,16 @@ class FunctionTransport:
 
     >>> async def example() -> bytes:
     ...     transport = FunctionTransport(lambda request: Answer(body=request.url.path.encode()))
-    ...     async with transport.send(OutgoingRequest("GET", address_of("https://example.org/a"))) as answer:
+    ...     async with transport.send(HttpRequest("GET", address_of("https://example.org/a"))) as answer:
     ...         return await answer.read(1000)
     >>> asyncio.run(example())
     b'/a'
     """
 
-    def __init__(self, answer: Callable[[OutgoingRequest], Answer | Awaitable[Answer]]) -> None:
+    def __init__(self, answer: Callable[[HttpRequest], Answer | Awaitable[Answer]]) -> None:
         self._answer = answer
 
-    def send(self, request: OutgoingRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
         """Answer a request."""
         return _FunctionExchange(self._answer, request)
 
@@ -407,9 +407,7 @@ class FunctionTransport:
 
 
 class _FunctionExchange:
-    def __init__(
-        self, answer: Callable[[OutgoingRequest], Answer | Awaitable[Answer]], request: OutgoingRequest
-    ) -> None:
+    def __init__(self, answer: Callable[[HttpRequest], Answer | Awaitable[Answer]], request: HttpRequest) -> None:
         self._answer, self._request = answer, request
 
     async def __aenter__(self) -> IncomingAnswer:

@@ -21,7 +21,7 @@ from fakes.samples import (
 )
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
-from foretell.outgoing import Answer, FunctionTransport, OutgoingRequest
+from foretell.outgoing import Answer, FunctionTransport, HttpRequest
 from foretell.practice import PracticeService, ServerRequest
 from foretell.practice.markets import (
     KalshiCatalogue,
@@ -125,7 +125,7 @@ def spoil(record: Body, place: int, rubbish: Any) -> None:
 def connected(platform: str, service: PracticeService, records: Callable[[str, Body], Body], *rubbish: Any) -> Any:
     """The platform's client, to which one record of each answer that has some is spoilt."""
 
-    def handle(request: OutgoingRequest) -> Answer:
+    def handle(request: HttpRequest) -> Answer:
         pairs: dict[str, str] = {}
         for name, value in request.url.query.items():
             pairs[name] = f"{pairs[name]},{value}" if name in pairs else value

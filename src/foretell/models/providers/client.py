@@ -47,9 +47,9 @@ from foretell.models.waiting import WaitingReply, check_sending, sending_for_all
 from foretell.outgoing.client import (
     AnswerTooLarge,
     Connections,
+    HttpRequest,
     NotConnected,
     OutgoingError,
-    OutgoingRequest,
     Unsendable,
     address_of,
 )
@@ -205,7 +205,7 @@ class HttpModel:
         headers = None if content_type == JSON_TYPE else {"Content-Type": content_type}
         most = longest or LONGEST_BODY
         try:
-            sent = OutgoingRequest("GET" if data is None else "POST", self._url(path), headers, data)
+            sent = HttpRequest("GET" if data is None else "POST", self._url(path), headers, data)
             with WaitingReply() as waiting:
                 async with self._connections.send(sent) as answer:
 
