@@ -13,7 +13,7 @@ from typing import Any
 from foretell.arena.store import MIGRATIONS as ARENA_TABLES
 from foretell.arena.store import SCHEMA_NAME
 from foretell.data.corpus import Corpus
-from foretell.data.pace import STATE_FILE
+from foretell.data.pace import PRACTICE_TABLES, STATE_FILE
 from foretell.models.database.interface import SqlRow
 from foretell.models.database.liveness import FileLiveness
 from foretell.models.database.salvage import (
@@ -27,13 +27,20 @@ from foretell.models.database.salvage import (
 from foretell.models.database.sqlite import open_read_only
 from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
 from foretell.operations.run import replay_into, stored_run
+from foretell.outgoing.limiter import LIMIT_TABLES
 from foretell.questions.forecast import Forecast
 from foretell.runs.runner import asks_models
 from foretell.runs.settings import Settings
 from foretell.runs.store import CELL_COLUMNS, ROW_READERS, UNREADABLE, CellKey, RunStore, answer_fault, cells_of
 from foretell.runs.store import MIGRATIONS as STORE_TABLES
 
-PARTS = {"store": STORE_TABLES, "journal": JOURNAL_TABLES, SCHEMA_NAME: ARENA_TABLES}
+PARTS = {
+    "store": STORE_TABLES,
+    "journal": JOURNAL_TABLES,
+    SCHEMA_NAME: ARENA_TABLES,
+    "limits": LIMIT_TABLES,
+    "practice": PRACTICE_TABLES,
+}
 KNOWN_PARTS = {part: len(scripts) for part, scripts in PARTS.items()}
 """How many migrations of each part this version knows."""
 KEY_BYTES = 32
