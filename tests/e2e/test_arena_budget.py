@@ -64,7 +64,7 @@ def test_killed_in_the_middle_of_paid_forecasts(
         found = asyncio.run(story(house, models.server))
         status, bill = found["status"]["entries"]["paid"], models.server
         again = bill.billed.total() - len(bill.billed)
-    at_most = status["dollars"] + status["at_risk"]
+    at_most = status["money"]["billed"] + status["money"]["unknown"]
     assert bill.bill <= at_most + 1e-9
     assert at_most <= budget + 1e-9
     # Only what was on the wire at a kill is sent again: every reply that arrived is kept, once.

@@ -58,7 +58,7 @@ def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
     )
     assert desk.model() == "openai:gpt-5-mini"
     purse.spend(Cost(dollars=0.5))
-    with pytest.raises(InputError, match="is spent"):
+    with pytest.raises(InputError, match="used up"):
         desk.model()
     assert desk.model("local:m.gguf") == "local:m.gguf"
     with pytest.raises(InputError, match="not on offer"):
@@ -115,7 +115,7 @@ def test_long_work_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.Monke
     assert worked
     assert answer == {"done": True}
     assert len(seen) > 1
-    assert "$0.0000 spent" in seen[0][1]
+    assert "$0.0000 billed" in seen[0][1]
 
 
 def test_a_tool_that_breaks_does_not_break_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

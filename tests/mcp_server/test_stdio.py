@@ -219,7 +219,7 @@ def test_with_leave_to_spend_everything_is_researched_and_kept(office: Office, p
         assert told["rationale"]
         assert told["notes"] == []
         assert told["usage"]["calls"] > 0
-        assert 0 < told["server_spending"]["spent"] < told["server_spending"]["allowed"] == 1.0
+        assert 0 < told["server_spending"]["billed"] < told["server_spending"]["allowed"] == 1.0
 
         runs = parsed(await client.call_tool("list_runs", {}))["runs"]
         assert [row["run"] for row in runs] == [told["run"]]
@@ -261,11 +261,11 @@ def test_the_budget_holds_for_all_calls_together(office: Office, provider: Backg
         asked = [client.call_tool("ask", {"question": f"Will bridge {n} be approved?"}) for n in range(12)]
         answers = await asyncio.gather(*asked)
         told = [answer.structured_content for answer in answers if not answer.is_error]
-        spent = max(answer["server_spending"]["spent"] for answer in told)
+        spent = max(answer["server_spending"]["billed"] for answer in told)
         assert 0 < spent <= allowed
         refused = await client.call_tool("ask", {"question": "Will bridge 99 be approved?", "budget": 0.000001})
         if refused.is_error:
-            assert "spent" in problem(refused)
+            assert "used up" in problem(refused)
         else:
             # Nothing was paid for, and the answer says so.
             assert "budget does not pay" in parsed(refused)["notes"][0]
@@ -292,7 +292,13 @@ def test_engines_that_send_bills_are_booked(office: Office):
     async def booked(client: Any) -> None:
         told = parsed(await client.call_tool("search_as_of", live))
         assert told["results"]
-        assert told["server_spending"] == {"spent": 0.01, "allowed": 0.015}
+        assert told["server_spending"] == {
+            "billed": 0.01,
+            "reused": 0.0,
+            "unknown": 0.0,
+            "reserved": 0.0,
+            "allowed": 0.015,
+        }
         assert "allows 0.015 dollars" in problem(await client.call_tool("search_as_of", live))
 
     with Background(lambda: search_server(small_world(), "engine-key")) as engines:

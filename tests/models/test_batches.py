@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -247,11 +247,11 @@ class RecordingJournal(Journal):
         self.told: list[tuple[str, int, int]] = []
         self.provider: BatchProvider | None = None
 
-    async def posting(self, keys: list[str]) -> None:
+    def posting(self, keys: Sequence[str]) -> None:
         assert self.provider is not None
         self.told.append(("posting", len(keys), len(self.provider.batches)))
 
-    async def not_posted(self, keys: list[str]) -> None:
+    def not_posted(self, keys: Sequence[str]) -> None:
         assert self.provider is not None
         self.told.append(("not posted", len(keys), len(self.provider.batches)))
 

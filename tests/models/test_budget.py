@@ -420,7 +420,7 @@ def test_a_small_budget_of_a_question_is_used():
     assert asyncio.run(model.complete(request)).finish == "stop"
 
 
-def test_money_at_risk_counts_and_is_shown_apart():
+def test_unknown_money_counts_and_is_shown_apart():
     provider, budget = Provider(lose=1.0, wants=1_000), Budget("run", dollars=1.0)
     settings = ModelSettings(max_tokens=1_000)
     model = BudgetedModel(LimitedModel(provider, ModelLimits(first_pause=0.0, attempts=3)), CHEAP, budget)

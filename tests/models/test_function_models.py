@@ -156,7 +156,7 @@ def test_it_costs_nothing_unless_it_says_so() -> None:
         async with ModelRouter({}) as exchange:
             budget = Budget("run", dollars=dollars)
             await exchange.within(budget).complete(Request(model=name, messages=MESSAGES))
-            return budget.spent.dollars
+            return budget.billed.dollars
 
     assert asyncio.run(spent(model_name(priced, name="free"), 0.0)) == 0
     priced.price = TokenPrice(input=2.0, output=0.0)

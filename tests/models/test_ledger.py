@@ -185,7 +185,7 @@ def test_a_process_that_was_taken_for_dead_sends_nothing(ledgers: list[Ledger]):
 class Reserved:
     """Money for a request, as far as the journal needs to know it."""
 
-    run = "run"
+    payer = "run"
 
     def __init__(self, ledger: Ledger, grant: Grant) -> None:
         self.ledger, self.grant, self.ended = ledger, grant, False
@@ -204,7 +204,7 @@ def test_a_reply_is_stored_and_billed_together(place: Path | str):
     with closing(Journal(place)) as journal:
         journal.ledger.open(Account("run", "run", 1.0))
         money = Reserved(journal.ledger, granted(journal.ledger.reserve(asked("run"))))
-        request = JournalRequest(content_key("x"), "model", "openai:m", run="run", reservation=money)
+        request = JournalRequest(content_key("x"), "model", "openai:m", payer="run", reservation=money)
         assert journal.intend(request)
         journal.keep(request, JournalEntry(body=pack_reply(Reply(text="yes")), dollars=0.03))
         assert money.ended

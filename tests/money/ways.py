@@ -278,7 +278,8 @@ def _arena(whole: bool) -> Callable[[Site, float], Sequence[str]]:
     def prepare(site: Site, budget: float) -> Sequence[str]:
         entry = {"model": RESPONSES, "prices": {RESPONSES: PRICE}, "trials": 10}
         if whole:
-            entries = {f"entry{n}": {**entry, "seed": n} for n in (1, 2)}
+            # Trials count on from the seed: far apart, no two entries send the same.
+            entries = {f"entry{n}": {**entry, "seed": 1000 * n} for n in (1, 2)}
         else:
             entries = {"market": "market", "entry": {**entry, "budget": {"run": budget}}}
         spec = {"name": "a", "entries": entries, "select": {"volume": 1}, **({"budget": budget} if whole else {})}

@@ -91,7 +91,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     plan = world.visit(plan=True).plan
     assert plan is not None
-    assert (plan.questions, plan.limit, world.sent) == (3, 5.0, [])
+    assert (plan.questions, plan.most, world.sent) == (3, 5.0, [])
     # A key that is not accepted says nothing about forecasts: they wait for a better one, however often it is tried.
     world.site.server.middleware = lambda request, handler: (
         json_response({}, 401) if request.method == "POST" else handler(request)
@@ -108,7 +108,7 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     # What was over the quota waits as it is: nobody is paid again for it.
     calls, world.arena.quota = world.provider.stats()["arrived"], None
     again = world.visit()
-    assert (world.sent[2:], again.exit_code, again.dollars) == ([("w2", 1)], 0, 0.0)
+    assert (world.sent[2:], again.exit_code, again.billed) == ([("w2", 1)], 0, 0.0)
     assert world.provider.stats()["arrived"] == calls
     # What was sent is forgotten here; the arena knows it.
     state = world.home / "tournaments" / "prophet_arena-weekly" / "state.json"

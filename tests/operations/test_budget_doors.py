@@ -53,7 +53,7 @@ class Visited(NamedTuple):
 
     complete: bool
     spent: float
-    at_risk: float
+    unknown: float
     text: str
 
 
@@ -88,7 +88,7 @@ class World:
         where = {"FORETELL_METACULUS_URL": f"{site.url}/api", "METACULUS_TOKEN": "t"}
         request = TournamentRequest.read({"tournament": "cup", "model": model, "tournament_budget": budget})
         done = asyncio.run(tournament(request, load_settings({**self.environment, **where})))
-        return Visited(sum(row.sent for row in done.forecasts) == 10, done.spent, done.at_risk, str(done))
+        return Visited(sum(row.sent for row in done.forecasts) == 10, done.billed_in_all, done.unknown, str(done))
 
     def forecastbench(self, budget: float, model: str = MODEL) -> Visited:
         def rounds() -> PracticeServer:
@@ -104,7 +104,7 @@ class World:
         done = asyncio.run(enter_round(request, load_settings({**self.environment, **where})))
         assert done.answered == 13  # The stack stands for the rest.
         assert bool(done.problems) == (done.exit_code == 3)
-        return Visited(done.by_agents == 13 and not done.problems, done.spent, done.at_risk, str(done.problems))
+        return Visited(done.by_agents == 13 and not done.problems, done.billed_in_all, done.unknown, str(done.problems))
 
     def arena(self, budget: float, model: str = MODEL) -> Visited:
         where = {**practice_environment(self.stack.enter_context(served()), Path()), **self.environment}
@@ -122,7 +122,8 @@ class World:
             told(stage)
         text = told("forecast")
         entry = json.loads(told("status", "--json"))["entries"]["one"]
-        return Visited(not entry["open"] and entry["forecasts"] > 0, entry["dollars"], entry["at_risk"], text)
+        money = entry["money"]
+        return Visited(not entry["open"] and entry["forecasts"] > 0, money["billed"], money["unknown"], text)
 
 
 @pytest.fixture
@@ -150,9 +151,9 @@ def test_the_contract_holds_in_every_door(world: World, door: Callable[..., Visi
     found = door(world, enough / 2)
     assert not found.complete
     assert 0 < world.models.bill <= enough / 2 + world.models.longest
-    assert world.models.bill <= found.spent + found.at_risk + 1e-6
+    assert world.models.bill <= found.spent + found.unknown + 1e-6
     again = door(world, enough / 2)
-    assert (again.spent, again.at_risk) == (pytest.approx(found.spent), pytest.approx(found.at_risk))
+    assert (again.spent, again.unknown) == (pytest.approx(found.spent), pytest.approx(found.unknown))
     # Less than a single reply: nothing is sent, and nobody claims that a model has answered.
     world.begin("nothing")
     none = door(world, 0.0001)

@@ -171,7 +171,7 @@ def test_the_table_that_comes_along_can_be_read():
 def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, caplog: pytest.LogCaptureFixture):
     settings = Settings(home=home, keys={"OPENAI_API_KEY": "k"}, check_models=True)
     with BackgroundModels() as fake:
-        model, tried = f"compat:unheard-of@{fake.url}/v1", list[str]()
+        model = f"compat:unheard-of@{fake.url}/v1"
 
         def asked(question: str, **fields: Any) -> int:
             before = sum(fake.stats()["billed"].values())
@@ -179,7 +179,6 @@ def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, ca
             wanted = AskRequest(question=question, model=model, model_price="1/2", steps=1, trials=1, budget=1.0)
             result = ask(wanted, done)
             assert result.p
-            tried.extend(note for note in result.notes if "finding out how its model can be asked" in note)
             return sum(fake.stats()["billed"].values()) - before
 
         without = asked("Will it snow in Oslo?", check_models=False)
@@ -190,13 +189,12 @@ def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, ca
         assert "FORETELL_CHECK_MODELS=no" in caplog.text
         assert facts_of("unheard-of") is not facts_of("never-named")
         assert asked("Will it hail in Oslo?") == without
-        assert len(tried) == 1
     with closing(Journal(settings.journal)) as journal:
         assert journal.spent()[model].calls == 2 * without + first
         billed = journal.spent()[model].dollars
     told = CliRunner(env={"FORETELL_HOME": str(home)}).invoke(cli, ["runs", "--json"]).stdout
-    # What the try cost is a part of what is shown as spent.
-    assert sum(run["dollars"] for run in json.loads(told)["runs"]) == pytest.approx(billed)
+    # What the try cost is a part of what is shown as billed.
+    assert sum(run["billed"] for run in json.loads(told)["runs"]) == pytest.approx(billed)
     known = [*unknown_models(["openai:gpt-6-sol", f"compat:else@{fake.url}/v1", "scripted:x"], PriceList())]
     assert known == []
     assert load_settings({}).check_models

@@ -186,7 +186,8 @@ def test_a_study_by_an_own_function_names_the_call():
 
 def test_a_page_of_a_tournament_says_what_made_it(fixed_clock: str):
     day = TournamentDay(
-        tournament="t", account="a", day="2026-07-01", visits=1, rows=(), skipped={}, notes=(), dollars=0, spent=0,
+        tournament="t", account="a", day="2026-07-01", visits=1, rows=(), skipped={}, notes=(),
+        billed=0, billed_in_all=0,
         budget=None,
     )  # fmt: skip
     with made_by("foretell tournament metaculus t"):

@@ -250,16 +250,16 @@ def test_agents_answer_within_a_budget_and_the_stack_stands_for_the_rest(world: 
         world.visit(paid, model=MODEL)
     plan = world.visit(paid, model=MODEL, budget=2.0, plan=True).plan
     assert plan is not None
-    assert (plan.cells, plan.limit, plan.basis) == (QUESTIONS, 2.0, "rough")
+    assert (plan.cells, plan.most, plan.basis) == (QUESTIONS, 2.0, "rough")
     assert plan.dollars
     assert plan.seconds > 0
     # Too little for anybody: the file is whole all the same.
     short = world.visit(paid, model=MODEL, budget=0.0001, rehearse=True)
     assert short.answered == QUESTIONS
-    assert short.spent <= 0.0001
+    assert short.billed_in_all <= 0.0001
     done = world.visit(paid, model=MODEL, budget=2.0)
     assert (done.by_agents, done.answered) == (QUESTIONS, QUESTIONS), done.problems
-    assert 0 < done.spent <= 2.0
+    assert 0 < done.billed_in_all <= 2.0
     assert json.loads(world.bucket.files[PLACE])["model"] == f"foretell {MODEL}"
     by_stack = {(row["question"], row["target"]): row["p"] for row in alone.rows()}
     for row in done.rows():
@@ -269,7 +269,7 @@ def test_agents_answer_within_a_budget_and_the_stack_stands_for_the_rest(world: 
     assert any(row["p"] != row["stack"] for row in done.rows())
     calls = provider.stats()["arrived"]
     again = world.visit(paid, model=MODEL, budget=2.0)
-    assert (again.forecasts, again.spent) == (done.forecasts, done.spent)
+    assert (again.forecasts, again.billed_in_all) == (done.forecasts, done.billed_in_all)
     assert provider.stats()["arrived"] == calls
     assert world.bucket.uploads == [PLACE]
     # Half an hour before the end nobody is asked any more.

@@ -186,7 +186,7 @@ def test_every_kind_is_forecast_and_commented_once(world: World):
     calls = world.provider.stats()["arrived"]
     again = world.visit(tournament_budget=5.0)
     assert (again.exit_code, again.rows()) == (0, [])
-    assert again.spent == pytest.approx(done.spent) != 0
+    assert again.billed_in_all == pytest.approx(done.billed_in_all) != 0
     assert world.provider.stats()["arrived"] == calls
     assert (world.forecast, world.commented) == (QUESTIONS, COMMENTED)
     stored = "".join(
@@ -246,18 +246,18 @@ def test_what_lists_do_not_tell_is_read_from_the_post(world: World):
 
 def test_a_spent_budget_stops_and_is_remembered(world: World):
     first = world.visit(tournament_budget=5.0, limit=3)
-    assert 0 < first.spent < 5
+    assert 0 < first.billed_in_all < 5
     calls, sent = world.provider.stats()["arrived"], len(world.inbox.forecasts)
-    done = world.visit(tournament_budget=first.spent)
+    done = world.visit(tournament_budget=first.billed_in_all)
     assert done.exit_code == 3
-    assert "is spent" in done.stopped
+    assert "used up" in done.stopped
     assert (world.provider.stats()["arrived"], len(world.inbox.forecasts)) == (calls, sent)
     # Hardly anything is left, which is no fault of the questions: they are not given up.
     for _ in range(2):
-        left = world.visit(tournament_budget=first.spent + 1e-6, limit=1)
+        left = world.visit(tournament_budget=first.billed_in_all + 1e-6, limit=1)
         assert left.exit_code == 3
         assert "budget of the tournament" in left.rows()[0]["problem"]
-        assert left.spent - first.spent < 0.001
+        assert left.billed_in_all - first.billed_in_all < 0.001
     state = json.loads((world.home / "tournaments" / "metaculus-cup" / "state.json").read_text(encoding="utf-8"))
     assert {one["attempts"] for one in state["pending"].values()} == {0}
 
@@ -376,7 +376,7 @@ def test_what_was_said_is_scored_when_it_has_come_out(world: World):
     found = results()
     (entered,) = found.entered
     assert (entered.name, entered.state, entered.decided) == ("cup", "3 sent", 2)
-    assert entered.dollars > 0
+    assert entered.billed > 0
     rows = {row["forecaster"]: row for row in found.rows()}
     # What was called off counts for nobody.
     assert (rows["cup"]["n"], rows["always 0.5"]["bi"]) == (2, pytest.approx(50))
@@ -398,11 +398,11 @@ def test_a_post_that_cannot_be_read_does_not_hold_up_the_others(world: World):
     (failed,) = [row for row in done.forecasts if not row.sent]
     assert f"How much? (metaculus/103): {failed.answer} (not sent: " in str(done)
     assert "not JSON" in failed.problem
-    assert world.visit().dollars == 0
+    assert world.visit().billed == 0
     broken.clear()
     done = world.visit()
     # What was forecast then is sent now, and nothing is asked again.
-    assert (done.dollars, done.exit_code, [row.question for row in done.forecasts]) == (0, 0, ["metaculus/103"])
+    assert (done.billed, done.exit_code, [row.question for row in done.forecasts]) == (0, 0, ["metaculus/103"])
     assert (world.forecast, world.commented) == (QUESTIONS, COMMENTED)
 
 

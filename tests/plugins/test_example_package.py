@@ -122,7 +122,7 @@ def test_a_model_provider_behind_journal_and_budget(tmp_path: Path) -> None:
             with pytest.raises(BudgetExceeded):
                 await router.within(Budget("run", dollars=0.01)).complete(replace(request, slot="not stored"))
         journal.close()
-        return text, budget.spent.dollars
+        return text, budget.billed.dollars
 
     assert asyncio.run(ask()) == ("HI", pytest.approx(0.2))
 

@@ -75,7 +75,7 @@ def test_the_purse_is_around_every_run(settings: Settings):
     held = replace(settings, budget=purse)
     first = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=held)
     second = foretell.ask("Will the wolf come back?", model="openai:gpt-5-mini", search=(), settings=held)
-    assert purse.spent.dollars == pytest.approx(first.usage.dollars + second.usage.dollars)
+    assert purse.billed.dollars == pytest.approx(first.usage.dollars + second.usage.dollars)
     with pytest.raises(InputError, match="needs a known price"):
         foretell.ask(BRIDGE, model="compat:unheard@http://203.0.113.1/v1", settings=held)
 

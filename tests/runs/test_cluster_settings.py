@@ -37,7 +37,6 @@ def test_standing_in_words():
 
 def test_tools_are_those_of_the_machine_that_started_the_run():
     assert settings_for(HERE, ROW).keys == HERE.keys
-    assert settings_for(HERE, ROW).shared_budget
     without = settings_for(HERE, replace(ROW, services=("openai",)))
     assert without.keys == {"OPENAI_API_KEY": "k"}
     with pytest.raises(InputError, match="metaculus"):

@@ -47,7 +47,7 @@ async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
 
 def test_every_cell_is_answered_once_and_kept(store: RunStore):
     progress = asyncio.run(Executor(store, concurrency=4).run(cells_of("r", QUESTIONS, 3), answer))
-    assert (progress.done, progress.failed, progress.calls, progress.dollars) == (18, 0, 18, 9.0)
+    assert (progress.done, progress.failed, progress.calls) == (18, 0, 18)
     assert len(list(store.answers("r"))) == 18
     kinds = [type(event).__name__ for _, _, event in store.events("r", "q3")]
     assert kinds.count("ForecastMade") == 3

@@ -201,7 +201,7 @@ def test_an_answer_that_rests_on_a_failure_is_marked(client: TestClient, store: 
         assert view["combination"]["degraded"] == (cell.trial == 1)  # The other trial is sound until then.
     assert "degraded: a step failed" in client.get(f"/runs/{run}/{PATH}").text
     view = client.get(f"/api/runs/{run}").json()
-    assert (view["run"]["degraded"], view["unsettled"]["at_risk"]) == (2, 0.0)
+    assert (view["run"]["degraded"], view["money"]["unknown"]) == (2, 0.0)
     page = client.get(f"/runs/{run}").text
     assert "At risk" in page
     assert 'title="the wire broke">degraded' in page

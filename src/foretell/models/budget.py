@@ -65,15 +65,17 @@ class Budget:
         within: "Budget | None" = None,
         id: str = "",
         run: str = "",
-        ledger: Ledger | None = None,
+        payer: str = "",
     ) -> None:
         """Processes with the same `id` share one account. Without an id and a limit, costs are counted here alone.
 
-        `run` is the id of the run that pays; the journal records it with every reply. A run's account has its id.
+        `run` is the id of the run that pays, and that of its account. The journal records the `payer` with every reply:
+        the run, or a trial of it, so that what others paid for is known.
         """
         self.name = name
         self.id: str = id or run or (f"{name} {token_hex(8)}" if dollars is not None else "")
         self.run: str = run or (within.run if within else "")
+        self.payer: str = payer or run or (within.payer if within else "")
         self.dollars = dollars
         self.within = within
         self._chain: tuple[Budget, ...] = (self, *(within._chain if within else ()))
@@ -85,7 +87,7 @@ class Budget:
         """Lost replies of this process that may have been billed, at their reservations."""
         self.reserved = 0.0
         """Dollars reserved for open calls of this process."""
-        self._ledger = ledger
+        self._ledger: Ledger | None = None
         self._opened: Ledger | None = None
 
     @property
@@ -112,9 +114,9 @@ class Budget:
         return holder._ledger
 
     def use(self, ledger: Ledger) -> None:
-        """Keep the accounts in this ledger, unless the budget has one."""
+        """Keep the accounts in this ledger, unless the budget, or one around it, has one."""
         if all(budget._ledger is None for budget in self._chain):
-            self._chain[-1]._ledger = ledger
+            self._ledger = ledger
 
     def open(self, ledger: Ledger | None = None) -> str:
         """Open the account, and those around it, in a ledger. Returns the id of the innermost one."""
@@ -177,9 +179,9 @@ class Reservation:
     """Whether the ledger knows how the call ended."""
 
     @property
-    def run(self) -> str:
-        """Id of the run that pays; empty if there is none."""
-        return self.budget.run
+    def payer(self) -> str:
+        """Who pays: a run, or a trial of it."""
+        return self.budget.payer
 
     @property
     def ledger(self) -> Ledger:
@@ -333,6 +335,8 @@ class BudgetedModel:
         self._journal = journal
         self._prices = prices
         self._budget = budget
+        self._used = set[str]()
+        """Requests whose replies were used before: their cost is counted once."""
         if journal is not None:
             budget.use(journal.ledger)
 
@@ -343,7 +347,7 @@ class BudgetedModel:
         slot for this, so that a replay of one run never reads what another run with a larger budget got. The replies
         that were cut off stay booked.
         """
-        journal, run = self._journal, self._budget.run
+        journal, run, payer = self._journal, self._budget.run, self._budget.payer
         if journal is None:
             return await self._paid(request)
         asked, cut_off = request, tuple[Reply, ...]()
@@ -352,15 +356,16 @@ class BudgetedModel:
             try:
                 if journal.mode == "replay":
                     await self._refuse_again(journal, asked)
-                reply = await journal.reply(asked, partial(self._paid, asked, paid), run)
-            except BudgetExceeded as error:
-                if cut_off:
-                    return replace(cut_off[-1], cut_off=cut_off[:-1])
-                if journal.mode == "live":
-                    await journal.database.aside(journal.keep_refusal, request_key(asked), run, str(error))
-                raise
+                reply = await journal.reply(asked, partial(self._paid, asked, paid), payer)
+            except BudgetExceeded:
+                if not cut_off:
+                    raise
+                return replace(cut_off[-1], cut_off=cut_off[:-1])
             if not paid:
                 self._budget.book("reused", cost_of(replace(reply, reused=False)))
+                if request_key(asked) in self._used:
+                    reply = replace(reply, reused=True)
+            self._used.add(request_key(asked))
             if cut_off:
                 reply = replace(reply, key=request_key(asked))
             asked = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {run}")
@@ -370,9 +375,9 @@ class BudgetedModel:
 
     async def _refuse_again(self, journal: Journal, request: Request) -> None:
         """A replay ends where the recorded run had no money, even if other runs have paid for the reply since."""
-        key, run = request_key(request), self._budget.run
-        why = await journal.database.aside(journal.refusal, key, run)
-        if why and await journal.database.aside(journal.payer, key) != run:
+        key, payer = request_key(request), self._budget.payer
+        why = await journal.database.aside(journal.refusal, key, payer)
+        if why and await journal.database.aside(journal.payer, key) != payer:
             raise BudgetExceeded(why)
 
     async def _more_to_get(self, journal: Journal, request: Request, cap: int) -> bool:
@@ -395,10 +400,17 @@ class BudgetedModel:
 
     async def _paid(self, request: Request, paid: "_Paid | None" = None) -> Reply:
         """Reserve, send and settle."""
+        journal = self._journal
         if paid is not None:
             paid.now = True
-        reservation = await self._reserve(request)
-        if self._journal is None:
+        try:
+            reservation = await self._reserve(request)
+        except BudgetExceeded as error:
+            if journal is not None:
+                key, payer = request_key(request), self._budget.payer
+                await journal.database.aside(journal.keep_refusal, key, payer, str(error))
+            raise
+        if journal is None:
             reservation.ledger.sending(reservation.grant.call)
         try:
             while True:

@@ -147,8 +147,8 @@ class JournalRequest(NamedTuple):
     kind: str
     model: str = ""
     slot: str = ""
-    run: str = ""
-    """Id of the run that pays."""
+    payer: str = ""
+    """Who pays: a run, or a trial of it."""
     reservation: LosableReservation | None = None
     """The money for it."""
     batch: bool = False
@@ -284,7 +284,7 @@ class Journal:
         Returns False if another process is sending it: then it must not be sent.
         """
         key, me = bytes.fromhex(asked.key), self._db.life.id
-        ours = self._db.write(_INTEND, (key, me, asked.run or None, _NOBODY)) or self._take_over(asked, key, me)
+        ours = self._db.write(_INTEND, (key, me, asked.payer or None, _NOBODY)) or self._take_over(asked, key, me)
         money = self._reservation(asked)
         if ours and money is not None and not asked.batch and not self.ledger.sending(money.grant.call):
             self.withdraw(asked)
@@ -309,7 +309,7 @@ class Journal:
         ((owner, stored, *_),) = self._db.read(_LOOK, (key,))
         if stored is not None or owner is None or self._held(asked, owner, by_us=1):
             return False
-        return owner == me or bool(self._db.write(_INTEND, (key, me, asked.run or None, owner)))
+        return owner == me or bool(self._db.write(_INTEND, (key, me, asked.payer or None, owner)))
 
     def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
         """Store an answer and return what is stored: the first answer, if another process was quicker."""
@@ -377,7 +377,12 @@ class Journal:
         return json.loads(await self.once(key, kind, written))
 
     async def share(
-        self, asked: JournalRequest, produce: Callable[[], Awaitable[T]], *, read: Callable[[SqlRow], T]
+        self,
+        asked: JournalRequest,
+        produce: Callable[[], Awaitable[T]],
+        *,
+        read: Callable[[SqlRow], T],
+        shared: Callable[[T], T] = lambda answer: answer,
     ) -> T:
         """The stored entry as parsed by `read`, that of an identical request in flight, or the result of `produce`."""
         flight = (asyncio.get_running_loop(), asked.key)
@@ -402,29 +407,29 @@ class Journal:
                 continue
             await asyncio.wait([ahead])
             if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight | NoRoom):
-                return ahead.result()
+                return shared(ahead.result())
         return read(stored)
 
-    def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], run: str = "") -> Awaitable[Reply]:
-        """The stored reply, or the one that `ask` brings. `run` is the run that wants it."""
+    def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], payer: str = "") -> Awaitable[Reply]:
+        """The stored reply, or the one that `ask` brings. `payer` is who wants it: a trial of a run."""
         asked = journal_request(request)
 
         def read(entry: SqlRow) -> Reply:
-            other = bool(run) and self.payer(asked.key) != run
+            other = bool(payer) and self.payer(asked.key) != payer
             if other and self.mode == "live":
                 # What there was no money for before is free now: a replay finds it too.
-                self._db.write("DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(asked.key, run)),))
+                self._db.write("DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(asked.key, payer)),))
             return replace(unpack_reply(entry[8]), charged=entry[7], reused=other)
 
-        return self.share(asked, ask, read=read)
+        return self.share(asked, ask, read=read, shared=lambda reply: replace(reply, reused=True))
 
-    def keep_refusal(self, key: str, run: str, why: str) -> None:
-        """Record that a run had no money for a request, so that a replay of the run ends in the same way."""
-        self.keep(JournalRequest(key=_refusal_key(key, run), kind="refusal"), JournalEntry(body=why.encode()))
+    def keep_refusal(self, key: str, payer: str, why: str) -> None:
+        """Record that a trial had no money for a request, so that a replay of the trial ends in the same way."""
+        self.keep(JournalRequest(key=_refusal_key(key, payer), kind="refusal"), JournalEntry(body=why.encode()))
 
-    def refusal(self, key: str, run: str) -> str:
-        """Why a run had no money for a request; empty if that is not recorded."""
-        return (self.find(_refusal_key(key, run)) or b"").decode()
+    def refusal(self, key: str, payer: str) -> str:
+        """Why a trial had no money for a request; empty if that is not recorded."""
+        return (self.find(_refusal_key(key, payer)) or b"").decode()
 
     async def has(self, request: Request) -> bool:
         """Whether the reply is stored."""
@@ -482,7 +487,7 @@ class Journal:
         return sum(unsure - (owner in alive) for unsure, owner in rows)
 
     def payer(self, key: str) -> str:
-        """The run that last sent a request; empty if there is none."""
+        """Who last sent a request; empty if nobody did."""
         rows = self._db.read("SELECT run FROM sent WHERE key = ?", (bytes.fromhex(key),))
         return str(rows[0][0] or "") if rows else ""
 
@@ -502,15 +507,15 @@ class Journal:
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
 
 
-def _refusal_key(key: str, run: str) -> str:
-    return content_key(["refusal", run, key])
+def _refusal_key(key: str, payer: str) -> str:
+    return content_key(["refusal", payer, key])
 
 
 def journal_request(request: Request) -> JournalRequest:
     """The journal's identification of a request, with the run that pays."""
     asked = JournalRequest(request_key(request), "model", request.model, request.slot)
     for reservation in request.reservations:
-        return asked._replace(run=reservation.run, reservation=reservation, batch=request.settings.tier == "batch")
+        return asked._replace(payer=reservation.payer, reservation=reservation, batch=request.settings.tier == "batch")
     return asked
 
 

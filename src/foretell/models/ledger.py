@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from foretell.models.canonical import content_key
 from foretell.models.database.interface import Database, SqlRow, Statements
-from foretell.models.database.sqlite import SqliteDatabase
+from foretell.models.database.sqlite import MEMORY, SqliteDatabase
 from foretell.models.model import Reply, Request
 from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.waiting import StandingStill
@@ -259,12 +259,18 @@ class _Learned:
     """Tokens of the shortest reply worth asking for."""
 
 
+_LEARNED: dict[str, dict[str, _Learned]] = {}
+"""By database and model."""
+
+
 class Ledger:
     """The accounts in one database."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._learned: dict[str, _Learned] = {}
+        # Runs that follow each other in a process open the same database anew.
+        place = database.place
+        self._learned = {} if place == MEMORY else _LEARNED.setdefault(place, {})
         self._queues: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = {}
         self._first: set[asyncio.Future[None]] = set()
         """The first in each queue of calls that wait for money."""
@@ -272,7 +278,7 @@ class Ledger:
     @classmethod
     def in_memory(cls) -> "Ledger":
         """A ledger of this process alone."""
-        database = SqliteDatabase(":memory:")
+        database = SqliteDatabase(MEMORY)
         database.migrate("ledger", (LEDGER_TABLES,))
         return cls(database)
 
@@ -545,9 +551,9 @@ def charged_reply(reply: Reply, request: Request, prices: PriceList) -> Reply:
     if reply.tokens.estimated and reply.dollars is None and dollars is not None:
         for reservation in request.reservations:
             dollars = reservation.grant.dollars
-    # Set where it stands: a copy for every call costs more than the counting.
-    vars(reply)["charged"] = dollars
-    return reply
+    charged = object.__new__(Reply)  # Half the cost of `replace`, and every call goes through it.
+    vars(charged).update(vars(reply), charged=dollars)
+    return charged
 
 
 _LOCK = "ledger"

@@ -154,16 +154,21 @@ class LimitedModel:
             if isinstance(busy, BatchDeferred) and left > 0:
                 continue  # That is no failed attempt, and its batch has a pause of its own.
             attempt += 1
-            if busy.wait is not None:
-                self._limiter.pause(self._place, min(busy.wait, self.limits.longest_pause))
-            pause = self._retries.pause(attempt, asked=busy.wait, left=left, rng=self._rng)
-            if pause is None:
-                raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
+            pause = self._pause(attempt, busy, left)
             left -= pause
             if isinstance(busy, ReplyLost):
                 for reservation in request.reservations:
                     request = request.capped(await reservation.lose())
             await asyncio.sleep(pause)
+
+    def _pause(self, attempt: int, busy: ModelBusy, left: float) -> float:
+        """Seconds before the next attempt, or a `ModelError` if there is none."""
+        if busy.wait is not None:
+            self._limiter.pause(self._place, min(busy.wait, self.limits.longest_pause))
+        pause = self._retries.pause(attempt, asked=busy.wait, left=left, rng=self._rng)
+        if pause is None:
+            raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
+        return pause
 
 
 class _Turn:

@@ -115,8 +115,8 @@ class LosableReservation(Protocol):
     """What the ledger has reserved: the most one attempt can cost."""
 
     @property
-    def run(self) -> str:
-        """Id of the run that pays; empty if there is none."""
+    def payer(self) -> str:
+        """Who pays: a run, or a trial of it; empty if that is not known."""
         ...
 
     @property

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -438,9 +438,18 @@ async def answer_question(
     for notice in prepared.notices:
         tell(notice)
     done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
-    with closing(RunStore(settings.store)) as store:
+    with closing(RunStore(settings.store)) as store, told_what_it_cost(done.money):
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
     return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread))
+
+
+@contextmanager
+def told_what_it_cost(money: Money) -> Generator[None]:
+    """Say in the error of a question without an answer what asking it cost."""
+    try:
+        yield
+    except NoAnswer as error:
+        raise NoAnswer(f"{error.problem} ({money})", path=error.path, column=error.column, hint=error.hint) from None
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:

@@ -46,6 +46,7 @@ from foretell.operations.ask import (
     UNPAID_NOTE,
     answer_money,
     cost_text,
+    told_what_it_cost,
     typed_question,
     typed_questions,
     typed_run_spec,
@@ -239,7 +240,7 @@ async def grow(
         tell(notice)
     output = TreeOutput(watch=watch)
     done = await execute_run(prepared, settings, trees=output)
-    with closing(RunStore(settings.store)) as store:
+    with closing(RunStore(settings.store)) as store, told_what_it_cost(done.money):
         result = stored_tree(store, prepared.spec, prepared.questions[0], settings)
     write_tree(result.path, result.tree)  # Also if it was deleted since the same request was answered before.
     for path in request.out:

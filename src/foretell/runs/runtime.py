@@ -202,8 +202,14 @@ class Runtime(PlainRuntime):
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
         """The context of one trial on one question. The trials of a question share its budget."""
         limit = self.spec.budget.question
-        account = "" if limit is None else f"{self.spec.id}/{question.id} {question.due.isoformat()}"
-        budget = Budget("question", dollars=limit, within=self.budget, id=account)
+        account = f"{self.spec.id}/{question.id} {question.due.isoformat()}"
+        budget = Budget(
+            "question",
+            dollars=limit,
+            within=self.budget,
+            id="" if limit is None else account,
+            payer=f"{account} {trial}",
+        )
         return replace(
             super().context(question, trial, emit),
             models=Models(roles=self.models, model=self.router.within(budget), prices=self.router.prices),
@@ -429,4 +435,6 @@ def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) 
 
 def run_budget(spec: RunSpec, journal: Journal, settings: Settings) -> Budget:
     """The budget of a run, shared by every process that works on it and within the one around all of them."""
-    return Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id, ledger=journal.ledger)
+    budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)
+    budget.use(journal.ledger)
+    return budget

@@ -146,10 +146,17 @@ def stored_answer(row: SqlRow, place: str | Path | None = None) -> Forecast | Fa
     return _read_answer(row)
 
 
+def read_event(kind: str, body: str) -> Any:
+    """An event from its stored form."""
+    fields: dict[str, Any] = json.loads(body)
+    fields.pop("replayed", None)  # Of earlier versions, in which it was never set.
+    return EVENT_KINDS[kind](**fields)
+
+
 ROW_READERS: Mapping[str, tuple[str, Callable[[SqlRow], Any]]] = {
     "run": ("id, spec, services, tags", lambda row: [dict(json.loads(row[1])), *map(list, map(json.loads, row[2:]))]),
     "question": ("run, id, due, body", lambda row: from_json(row[3], Question)),
-    "event": ("run, id, kind, body", lambda row: EVENT_KINDS[row[2]](**json.loads(row[3]))),
+    "event": ("run, id, kind, body", lambda row: read_event(row[2], row[3])),
     "run_outcome": ("run, question, due, target, outcome, payoff, resolved_at", lambda row: _resolution(*row[1:])),
 }
 """Columns of each table and how to read a row of them; the first two columns name the row."""

@@ -23,10 +23,9 @@ from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.setup import DoctorRequest
 from foretell.operations.runs import CellCosts, measured_costs
 from foretell.questions.forecast import Cost
-from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
-from foretell.runs.store import RunRow, RunStore, cells_each
+from foretell.runs.store import RunRow, RunStore, cells_each, read_event
 from foretell.scoring.long_tables import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import KeptResults, LeaderboardCache
@@ -193,7 +192,7 @@ class WebState:
                 before = RunTotals()
             if before.upto < newest:
                 rows = self.store.database.read(_NEW_SQL, (before.upto, newest, run))
-                calls = [ModelCalled(**json.loads(body)) for kind, body in rows if kind == "ModelCalled"]
+                calls = [read_event(kind, body) for kind, body in rows if kind == "ModelCalled"]
                 ended = Counter(str(json.loads(body).get("how", "")) for kind, body in rows if kind == "ForecastMade")
                 spending = before.spending + cost_of_events(calls)
                 before = RunTotals(upto=newest, spending=spending, endings=before.endings + ended)
