@@ -265,7 +265,7 @@ def test_the_budget_holds_for_all_calls_together(office: Office, provider: Backg
         assert 0 < spent <= allowed
         refused = await client.call_tool("ask", {"question": "Will bridge 99 be approved?", "budget": 0.000001})
         if refused.is_error:
-            assert "used up" in problem(refused)
+            assert "allows 0.000001 dollars" in problem(refused)
         else:
             # Nothing was paid for, and the answer says so.
             assert "budget does not pay" in parsed(refused)["notes"][0]

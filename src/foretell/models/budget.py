@@ -65,17 +65,15 @@ class Budget:
         within: "Budget | None" = None,
         id: str = "",
         run: str = "",
-        payer: str = "",
     ) -> None:
         """Processes with the same `id` share one account. Without an id and a limit, costs are counted here alone.
 
-        `run` is the id of the run that pays, and that of its account. The journal records the `payer` with every reply:
-        the run, or a trial of it, so that what others paid for is known.
+        `run` is the id of the run that pays, and that of its account. The journal records it with every reply, so that
+        what other runs paid for is known.
         """
         self.name = name
         self.id: str = id or run or (f"{name} {token_hex(8)}" if dollars is not None else "")
         self.run: str = run or (within.run if within else "")
-        self.payer: str = payer or run or (within.payer if within else "")
         self.dollars = dollars
         self.within = within
         self._chain: tuple[Budget, ...] = (self, *(within._chain if within else ()))
@@ -180,8 +178,8 @@ class Reservation:
 
     @property
     def payer(self) -> str:
-        """Who pays: a run, or a trial of it."""
-        return self.budget.payer
+        """The run that pays; empty if there is none."""
+        return self.budget.run
 
     @property
     def ledger(self) -> Ledger:
@@ -347,7 +345,7 @@ class BudgetedModel:
         slot for this, so that a replay of one run never reads what another run with a larger budget got. The replies
         that were cut off stay booked.
         """
-        journal, run, payer = self._journal, self._budget.run, self._budget.payer
+        journal, run = self._journal, self._budget.run
         if journal is None:
             return await self._paid(request)
         asked, cut_off = request, tuple[Reply, ...]()
@@ -356,7 +354,7 @@ class BudgetedModel:
             try:
                 if journal.mode == "replay":
                     await self._refuse_again(journal, asked)
-                reply = await journal.reply(asked, partial(self._paid, asked, paid), payer)
+                reply = await journal.reply(asked, partial(self._paid, asked, paid), run)
             except BudgetExceeded:
                 if not cut_off:
                     raise
@@ -375,9 +373,9 @@ class BudgetedModel:
 
     async def _refuse_again(self, journal: Journal, request: Request) -> None:
         """A replay ends where the recorded run had no money, even if other runs have paid for the reply since."""
-        key, payer = request_key(request), self._budget.payer
-        why = await journal.database.aside(journal.refusal, key, payer)
-        if why and await journal.database.aside(journal.payer, key) != payer:
+        key, run = request_key(request), self._budget.run
+        why = await journal.database.aside(journal.refusal, key, run)
+        if why and await journal.database.aside(journal.payer, key) != run:
             raise BudgetExceeded(why)
 
     async def _more_to_get(self, journal: Journal, request: Request, cap: int) -> bool:
@@ -407,8 +405,8 @@ class BudgetedModel:
             reservation = await self._reserve(request)
         except BudgetExceeded as error:
             if journal is not None:
-                key, payer = request_key(request), self._budget.payer
-                await journal.database.aside(journal.keep_refusal, key, payer, str(error))
+                key, run = request_key(request), self._budget.run
+                await journal.database.aside(journal.keep_refusal, key, run, str(error))
             raise
         if journal is None:
             reservation.ledger.sending(reservation.grant.call)
@@ -429,8 +427,10 @@ class BudgetedModel:
             raise
         estimate = reservation.estimate
         if estimate.price is not None and reply.finish != "length" and not reply.tokens.estimated:
-            share = _reading_share(estimate.price, estimate, reply)
-            self._budget.ledger.learn(request.model, share, reply.tokens.output)
+            # Without a cache: the next call may miss it.
+            tokens = replace(reply.tokens, output=0, reasoning=0, cached=0)
+            read = estimate.price.dollars(tokens) * estimate.factor
+            reservation.ledger.learn(request.model, estimate, read, reply.tokens.output)
         await reservation.end(billed=reply.charged or 0.0)
         reservation.ledger.call_ended()
         self._budget.book("billed", cost_of(reply))
@@ -458,11 +458,3 @@ def cost_of(reply: Reply) -> Cost:
         unpriced=int(reply.charged is None),
         uncounted=int(reply.tokens.estimated),
     )
-
-
-def _reading_share(price: TokenPrice, estimate: CallEstimate, reply: Reply) -> float:
-    """Cost of the input without a cache, as a share of its estimate: the next call may miss the cache."""
-    fee = price.request * estimate.factor
-    estimated = estimate.dollars(0) - fee
-    read = price.dollars(replace(reply.tokens, output=0, reasoning=0, cached=0)) * estimate.factor - fee
-    return read / estimated if estimated > 0 else 1.0

@@ -148,7 +148,7 @@ class JournalRequest(NamedTuple):
     model: str = ""
     slot: str = ""
     payer: str = ""
-    """Who pays: a run, or a trial of it."""
+    """The run that pays."""
     reservation: LosableReservation | None = None
     """The money for it."""
     batch: bool = False
@@ -411,24 +411,27 @@ class Journal:
         return read(stored)
 
     def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], payer: str = "") -> Awaitable[Reply]:
-        """The stored reply, or the one that `ask` brings. `payer` is who wants it: a trial of a run."""
+        """The stored reply, or the one that `ask` brings. `payer` is the run that wants it."""
         asked = journal_request(request)
 
+        def others(reply: Reply) -> Reply:
+            return replace(reply, reused=bool(payer) and self.payer(asked.key) != payer)
+
         def read(entry: SqlRow) -> Reply:
-            other = bool(payer) and self.payer(asked.key) != payer
-            if other and self.mode == "live":
+            reply = others(replace(unpack_reply(entry[8]), charged=entry[7]))
+            if reply.reused and self.mode == "live":
                 # What there was no money for before is free now: a replay finds it too.
                 self._db.write("DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(asked.key, payer)),))
-            return replace(unpack_reply(entry[8]), charged=entry[7], reused=other)
+            return reply
 
-        return self.share(asked, ask, read=read, shared=lambda reply: replace(reply, reused=True))
+        return self.share(asked, ask, read=read, shared=others)
 
     def keep_refusal(self, key: str, payer: str, why: str) -> None:
-        """Record that a trial had no money for a request, so that a replay of the trial ends in the same way."""
+        """Record that a run had no money for a request, so that a replay of the run ends in the same way."""
         self.keep(JournalRequest(key=_refusal_key(key, payer), kind="refusal"), JournalEntry(body=why.encode()))
 
     def refusal(self, key: str, payer: str) -> str:
-        """Why a trial had no money for a request; empty if that is not recorded."""
+        """Why a run had no money for a request; empty if that is not recorded."""
         return (self.find(_refusal_key(key, payer)) or b"").decode()
 
     async def has(self, request: Request) -> bool:
@@ -487,7 +490,7 @@ class Journal:
         return sum(unsure - (owner in alive) for unsure, owner in rows)
 
     def payer(self, key: str) -> str:
-        """Who last sent a request; empty if nobody did."""
+        """The run that last sent a request; empty if there is none."""
         rows = self._db.read("SELECT run FROM sent WHERE key = ?", (bytes.fromhex(key),))
         return str(rows[0][0] or "") if rows else ""
 

@@ -157,15 +157,20 @@ class CallEstimate(NamedTuple):
             return 0.0
         return self.price.most(self.input, int(self.output if output is None else output)) * self.factor
 
-    def longest(self, dollars: float, reading: float = 1.0) -> int:
-        """Tokens of the longest reply this amount pays for, if the input costs this share of its estimate."""
-        most, fee = self.dollars(0), 0.0 if self.price is None else self.price.request * self.factor
-        read = ceil(reading * self.input - 1e-9) * (most - fee) / self.input if self.input else 0.0
+    def longest(self, dollars: float) -> int:
+        """Tokens of the longest reply this amount pays for."""
+        most = self.dollars(0)
         per_token = (self.dollars(1_000_000) - most) / 1_000_000
-        free = inf if read + fee <= dollars else 0.0
-        affordable = (dollars - fee - read) / per_token if per_token > 0 else free
+        free = inf if most <= dollars else 0.0
+        affordable = (dollars - most) / per_token if per_token > 0 else free
         # The tiny extra is what floats lose in additions.
         return int(min(affordable + 1e-6, self.output))
+
+    def share(self, read: float) -> float:
+        """What share of the estimate for input these dollars are."""
+        fee = 0.0 if self.price is None else self.price.request * self.factor
+        estimated = self.dollars(0) - fee
+        return (read - fee) / estimated if estimated > 0 else 1.0
 
 
 class Account(NamedTuple):
@@ -242,11 +247,16 @@ class _Level(NamedTuple):
         parts = {"billed": self.billed, "unknown": self.unknown, "reserved": self.reserved}
         micro = {name: round(amount / 1000) for name, amount in parts.items()}
         left = round((self.most or 0) / 1000) - sum(micro.values())
-        used = [f"{amount / 1e6:,.9g} {name}" for name, amount in micro.items() if amount or name == "billed"]
+        used = [f"{_plain(amount)} {name}" for name, amount in micro.items() if amount or name == "billed"]
         return (
-            f"the budget of the {self.name} allows {(self.most or 0) / NANO:,.9g} dollars: {', '.join(used)}, "
-            f"{max(0, left) / 1e6:,.9g} left; the next call needs {ceil(least * 1e6) / 1e6:,.9g}"
+            f"the budget of the {self.name} allows {_plain(round((self.most or 0) / 1000))} dollars: {', '.join(used)}, "
+            f"{_plain(max(0, left))} left; the next call needs {_plain(ceil(least * 1e6))}"
         )
+
+
+def _plain(micro: int) -> str:
+    """Dollars from millionths, without an exponent."""
+    return f"{micro / 1e6:,.6f}".rstrip("0").rstrip(".")
 
 
 @dataclass(kw_only=True)
@@ -255,6 +265,8 @@ class _Learned:
 
     reading: float | None = None
     """The largest share of its estimate that input has cost so far; None before the first reply."""
+    per_byte: float = 0.0
+    """The most tokens per byte of input so far."""
     least: int = LEAST_OUTPUT_TOKENS
     """Tokens of the shortest reply worth asking for."""
 
@@ -399,9 +411,11 @@ class Ledger:
         tightest = min(short, key=lambda level: level.room)
         learned = self._learned.get(asked.model) or _Learned()
         if learned.reading is not None:
-            # The rest pays for input as it was measured, so that nothing is left over.
+            # The rest pays for input as it was measured, so that nothing is left over. Which of the two measures is the
+            # better one depends on the tokenizer and on the text.
             share = max(learned.reading, min(1.0, learned.reading * READING_MARGIN))
-            estimate = asked.estimate._replace(input=ceil(asked.estimate.input * share))
+            read = max(asked.estimate.input * share, asked.estimate.bound * learned.per_byte)
+            estimate = asked.estimate._replace(input=ceil(read))
         output = estimate.longest(max(0.0, tightest.room) / NANO)
         least = min(learned.least, estimate.output)
         if output < least:
@@ -427,10 +441,11 @@ class Ledger:
                 return [row]
         return []
 
-    def learn(self, model: str, reading: float, written: int) -> None:
-        """Learn from a complete reply: the share of its estimate that the input cost, and its length in tokens."""
+    def learn(self, model: str, estimate: CallEstimate, read: float, written: int) -> None:
+        """Learn from a complete reply: what its input cost in dollars without a cache, and its length in tokens."""
         known = self._learned.setdefault(model, _Learned())
-        known.reading = max(known.reading or 0.0, reading)
+        known.reading = max(known.reading or 0.0, estimate.share(read))
+        known.per_byte = max(known.per_byte, estimate._replace(input=estimate.bound).share(read))
         known.least = max(1, min(known.least, written))
 
     def sending(self, call: int) -> bool:

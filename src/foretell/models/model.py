@@ -116,7 +116,7 @@ class LosableReservation(Protocol):
 
     @property
     def payer(self) -> str:
-        """Who pays: a run, or a trial of it; empty if that is not known."""
+        """The run that pays; empty if there is none."""
         ...
 
     @property

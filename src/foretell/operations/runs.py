@@ -362,7 +362,7 @@ class RemovedRuns(Result):
     def __str__(self) -> str:
         lines = [
             f"{'removed' if self.removed else 'would remove'} run {run['name'] or run['run']}: "
-            f"{run['answers']} answers, ${run['dollars']:.2f}"
+            f"{run['answers']} answers, ${run['billed']:.2f} billed"
             for run in self.runs
         ]
         last = "the journal keeps every reply" if self.removed else "nothing was removed; say yes to remove them"

@@ -202,14 +202,8 @@ class Runtime(PlainRuntime):
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
         """The context of one trial on one question. The trials of a question share its budget."""
         limit = self.spec.budget.question
-        account = f"{self.spec.id}/{question.id} {question.due.isoformat()}"
-        budget = Budget(
-            "question",
-            dollars=limit,
-            within=self.budget,
-            id="" if limit is None else account,
-            payer=f"{account} {trial}",
-        )
+        account = "" if limit is None else f"{self.spec.id}/{question.id} {question.due.isoformat()}"
+        budget = Budget("question", dollars=limit, within=self.budget, id=account)
         return replace(
             super().context(question, trial, emit),
             models=Models(roles=self.models, model=self.router.within(budget), prices=self.router.prices),

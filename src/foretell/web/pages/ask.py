@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -245,7 +245,8 @@ def read_answer(here: CurrentState, run: str, question: str | None = None, due: 
         found = asked[-1] if asked else None
     if found is None:
         raise HTTPException(404, f"run {row.id} does not ask that")
-    return stored_answer(here.store, spec_from_json(row.spec), found).to_dict()
+    answer = stored_answer(here.store, spec_from_json(row.spec), found)
+    return replace(answer, paid=here.money(row.id)).to_dict()
 
 
 @router.get("/ask", include_in_schema=False)

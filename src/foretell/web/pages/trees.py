@@ -178,7 +178,8 @@ def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
     asked = here.store.questions(row.id)
     if not asked:
         raise HTTPException(404, f"run {row.id} grows no tree")
-    return stored_tree(here.store, spec_from_json(row.spec), asked[-1], here.settings).to_dict()
+    tree = stored_tree(here.store, spec_from_json(row.spec), asked[-1], here.settings)
+    return replace(tree, paid=here.money(row.id)).to_dict()
 
 
 # Names of trees may hold slashes (a run's trees lie in a folder), so what is asked of a tree comes first in the path.
