@@ -79,7 +79,7 @@ JOURNAL_TABLES = (
     DROP TABLE drawn;
     """,
     # The ledger, which says for every run and what is around it what was billed and what may have been.
-    LEDGER_TABLES + ACCOUNTS_OF_RUNS,
+    LEDGER_TABLES + ACCOUNTS_OF_RUNS + "DROP TABLE allowance; DROP TABLE pace; DROP TABLE lease;",
 )
 """Migrations of the journal's tables. Existing entries never change."""
 CHECK_SLOT = "check of the model"

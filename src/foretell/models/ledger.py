@@ -15,6 +15,7 @@ from itertools import count
 from math import ceil, inf
 from secrets import randbits
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from foretell.models.canonical import content_key
 from foretell.models.database.interface import Database, SqlRow, Statements
@@ -50,11 +51,10 @@ ACCOUNTS_OF_RUNS = """
     SELECT run, 'run', CAST(round(1e9 * sum(coalesce(kept.dollars, 0.0))) AS INTEGER),
         CAST(round(1e9 * sum(coalesce(sent.dollars, 0.0)
             * (sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END))) AS INTEGER)
-    FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE run IS NOT NULL GROUP BY run;
-    INSERT INTO account_around SELECT id, id FROM account;
-    DROP TABLE allowance;
+    FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE run IS NOT NULL GROUP BY run ON CONFLICT DO NOTHING;
+    INSERT INTO account_around SELECT id, id FROM account WHERE id <> '' ON CONFLICT DO NOTHING;
     """
-"""Runs of older versions get accounts with what they paid; their lost replies are unknown."""
+"""Accounts of runs that have none, from what the journal knows: what they paid, and lost replies as unknown."""
 
 _OPEN = """
 INSERT INTO account (id, name, most) VALUES (?, ?, ?)
@@ -248,8 +248,9 @@ class _Level(NamedTuple):
         micro = {name: round(amount / 1000) for name, amount in parts.items()}
         left = round((self.most or 0) / 1000) - sum(micro.values())
         used = [f"{_plain(amount)} {name}" for name, amount in micro.items() if amount or name == "billed"]
+        whole = _plain(round((self.most or 0) / 1000))
         return (
-            f"the budget of the {self.name} allows {_plain(round((self.most or 0) / 1000))} dollars: {', '.join(used)}, "
+            f"the budget of the {self.name} allows {whole} dollars: {', '.join(used)}, "
             f"{_plain(max(0, left))} left; the next call needs {_plain(ceil(least * 1e6))}"
         )
 
@@ -283,7 +284,8 @@ class Ledger:
         # Runs that follow each other in a process open the same database anew.
         place = database.place
         self._learned = {} if place == MEMORY else _LEARNED.setdefault(place, {})
-        self._queues: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = {}
+        self._queues = WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock]()
+        """Calls that wait for money, by the account that lacks it."""
         self._first: set[asyncio.Future[None]] = set()
         """The first in each queue of calls that wait for money."""
 
@@ -530,7 +532,8 @@ class Ledger:
         answer = await self._asked(asked)
         if isinstance(answer, Grant) or answer.message or answer.unpriced:
             return answer
-        queue = self._queues.setdefault((asyncio.get_running_loop(), answer.account), asyncio.Lock())
+        place, new = (asyncio.get_running_loop(), answer.account), asyncio.Lock()
+        queue = self._queues.setdefault(place, new)
         with StandingStill():
             async with queue:
                 while True:
@@ -540,7 +543,17 @@ class Ledger:
                     await self._next_end()
 
     async def _asked(self, asked: CallRequest) -> Grant | Shortage:
-        return await self.database.grouped(lambda: self.reserve(asked), others=len(self._first))
+        answer = asyncio.ensure_future(self.database.grouped(lambda: self.reserve(asked), others=len(self._first)))
+        try:
+            return await (asyncio.shield(answer) if self.database.shared else answer)
+        except asyncio.CancelledError:
+            if not answer.cancelled():  # It is reserved, or will be, and nobody is there to use it.
+                answer.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, answer: "asyncio.Future[Grant | Shortage]") -> None:
+        if not answer.cancelled() and answer.exception() is None and isinstance(grant := answer.result(), Grant):
+            self.database.later(lambda: self.release(grant))
 
     async def _next_end(self) -> None:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -26,6 +26,7 @@ from foretell.models.database.salvage import (
 )
 from foretell.models.database.sqlite import open_read_only
 from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
+from foretell.models.ledger import ACCOUNTS_OF_RUNS
 from foretell.operations.run import replay_into, stored_run
 from foretell.outgoing.limiter import LIMIT_TABLES
 from foretell.questions.forecast import Forecast
@@ -232,6 +233,8 @@ def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
         con.execute("INSERT OR IGNORE INTO sent (key, sends) SELECT key, 1 FROM kept")
         con.execute("UPDATE sent SET owner = NULL")
         con.commit()
+        # What a run has paid counts against its budget, even if its account can no longer be read.
+        con.executescript(ACCOUNTS_OF_RUNS)
         total = con.execute("SELECT count(*) FROM kept").fetchone()[0]
         unanswered = con.execute("SELECT count(*) FROM sent WHERE key NOT IN (SELECT key FROM kept)").fetchone()[0]
     yield f"{total:,} replies and tool results were saved"

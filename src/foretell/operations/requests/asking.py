@@ -56,8 +56,8 @@ class ResearchRequest(OperationRequest):
         gt=0, le=10_000, title="Budget in dollars",
     )  # fmt: skip
     question_budget: float | None = setting(
-        None, "Hard limit in dollars for each trial.", metavar="DOLLARS", gt=0, le=10_000, group="models",
-        title="Budget for each trial, in dollars",
+        None, "Hard limit in dollars for the trials of a question together.", metavar="DOLLARS", gt=0, le=10_000,
+        group="models", title="Budget for the question, in dollars",
     )  # fmt: skip
     model_price: str | None = setting(
         None,

@@ -107,7 +107,10 @@ class TournamentFields(OperationRequest):
         None, "Hard limit in dollars for this visit (default: the spec's).", metavar="DOLLARS", gt=0
     )
     question_budget: float | None = setting(
-        None, "Hard limit in dollars for one trial of one question (default: the spec's).", metavar="DOLLARS", gt=0
+        None,
+        "Hard limit in dollars for the trials of one question together (default: the spec's).",
+        metavar="DOLLARS",
+        gt=0,
     )
     tournament_budget: float | None = setting(
         None, "Hard limit in dollars for the whole tournament, including earlier visits.", metavar="DOLLARS", gt=0
