@@ -181,7 +181,7 @@ def ask(
         roles: Another model for one role, such as filter or summariser.
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for each trial.
+        question_budget: Hard limit in dollars for the trials of a question together.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
@@ -320,7 +320,7 @@ def enter_forecastbench(
         search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
         trials: Trials per question (default: the spec's, or 1).
         budget: Hard limit in dollars for this visit (default: the spec's).
-        question_budget: Hard limit in dollars for one trial of one question (default: the spec's).
+        question_budget: Hard limit in dollars for the trials of one question together (default: the spec's).
         tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
         degraded: Also send forecasts based on a failure of the model or of all its tools.
@@ -377,7 +377,7 @@ def enter_metaculus(
         search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
         trials: Trials per question (default: the spec's, or 1).
         budget: Hard limit in dollars for this visit (default: the spec's).
-        question_budget: Hard limit in dollars for one trial of one question (default: the spec's).
+        question_budget: Hard limit in dollars for the trials of one question together (default: the spec's).
         tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
         degraded: Also send forecasts based on a failure of the model or of all its tools.
@@ -426,7 +426,7 @@ def enter_prophet_arena(
         search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
         trials: Trials per question (default: the spec's, or 1).
         budget: Hard limit in dollars for this visit (default: the spec's).
-        question_budget: Hard limit in dollars for one trial of one question (default: the spec's).
+        question_budget: Hard limit in dollars for the trials of one question together (default: the spec's).
         tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
         degraded: Also send forecasts based on a failure of the model or of all its tools.
@@ -493,7 +493,7 @@ def expand_leaf(
         roles: Another model for one role, such as filter or summariser.
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for each trial.
+        question_budget: Hard limit in dollars for the trials of a question together.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
@@ -571,7 +571,7 @@ def ground_leaves(
         roles: Another model for one role, such as filter or summariser.
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for each trial.
+        question_budget: Hard limit in dollars for the trials of a question together.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
@@ -653,7 +653,7 @@ def grow_tree(
         roles: Another model for one role, such as filter or summariser.
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for each trial.
+        question_budget: Hard limit in dollars for the trials of a question together.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
@@ -820,7 +820,7 @@ def resynthesize_tree(
         roles: Another model for one role, such as filter or summariser.
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for each trial.
+        question_budget: Hard limit in dollars for the trials of a question together.
         model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.

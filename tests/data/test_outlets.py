@@ -150,8 +150,8 @@ def test_figures_and_markdown_hold_no_markup_of_strangers() -> None:
         ],
         skipped={HOSTILE: 1},
         notes=[f"![x](https://evil.example) {HOSTILE}"],
-        dollars=0.0,
-        spent=0.0,
+        billed=0.0,
+        billed_in_all=0.0,
         budget=None,
     )
     shown = MarkdownIt("gfm-like", {"linkify": False}).render(markdown_summary(day))

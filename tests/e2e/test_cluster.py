@@ -337,7 +337,7 @@ def test_a_run_started_twice_that_also_works_pays_once(site: Site):
     assert set(site.bill().values()) == {1}
     again = site.ended(site.run("--where", "both", "--folder", "tables"))
     assert "24 were done before" in again
-    assert "$0.0000 spent in 0 calls" in again
+    assert "$0.0000 billed in 0 calls" in again
     assert f"Wrote {Path('tables')}" in again
     assert site.run_id in site.tell("runs")
     assert "own/1" in site.tell("show", site.run_id)

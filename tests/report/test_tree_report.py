@@ -118,7 +118,7 @@ def test_a_report_tells_what_it_takes_to_sign_it(tmp_path: Path):
             "Stale: P1",
             "Examined by another grounder than the one that was meant, or not every time: P1.1.",
             "grounder=openai:x, synthesizer=openai:y",
-            "$0.7500, 9 calls, 120 tokens",
+            "$0.7500 billed, 9 calls, 120 tokens",
             "foretell replay abc123",
             "foretell tree check bank.json",
             "prepared by",

@@ -83,7 +83,11 @@ def test_the_same_study_again_costs_nothing(place: Path, provider: BackgroundMod
     assert billed
     assert max(billed.values()) == 1
     assert first["cost"]["dollars"] > 0
-    assert study(*COMMANDS[name], "--budget", "5") == first
+    again = study(*COMMANDS[name], "--budget", "5")
+    # The same replies, at what they cost when they came.
+    worth = first["cost"]["dollars"] + first["cost"]["reused"]
+    assert again["cost"] == first["cost"] | {"dollars": 0.0, "reused": pytest.approx(worth)}
+    assert again | {"cost": first["cost"]} == first
     assert provider.stats()["billed"] == billed
     kept, pictures = open_study(Settings(home=place / "home"), name)
     assert kept.to_dict() == first

@@ -203,6 +203,6 @@ def test_an_answer_that_rests_on_a_failure_is_marked(client: TestClient, store: 
     view = client.get(f"/api/runs/{run}").json()
     assert (view["run"]["degraded"], view["money"]["unknown"]) == (2, 0.0)
     page = client.get(f"/runs/{run}").text
-    assert "At risk" in page
+    assert "Unknown" in page
     assert 'title="the wire broke">degraded' in page
     assert "2 degraded" in client.get("/runs").text

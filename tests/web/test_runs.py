@@ -40,6 +40,8 @@ def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, st
         "dollars": pytest.approx(0.054),
         "seconds": 0.0,
         "unpriced": 0,
+        "reused": 0.0,
+        "uncounted": 0,
     }
     (reason,) = view["failures"]
     assert (reason["count"], reason["reason"]) == (2, "ModelError: the provider is overloaded")
@@ -195,8 +197,8 @@ def test_a_run_shows_what_is_left_of_its_budget(client: TestClient, store: RunSt
     assert spent > 0
     told = client.get(f"/runs/{run}").text
     card = told[told.index('id="budget"') :]
-    shown = [float(amount) for amount in re.findall(r"<dd>\$([\d.]+)</dd>", card)[:4]]
-    assert shown == [pytest.approx(amount, rel=0.1, abs=1e-9) for amount in (spent, 0.0, 0.0, 5.0 - spent)]
+    shown = [float(amount) for amount in re.findall(r"<dd>\$([\d.]+)</dd>", card)[:5]]
+    assert shown == [pytest.approx(amount, rel=0.1, abs=1e-9) for amount in (spent, 0.0, 0.0, 0.0, 5.0 - spent)]
     (at_the_end,) = re.findall(r"about \$([\d.]+) at the end", card)
     assert float(at_the_end) == pytest.approx(4 * spent, abs=0.005)
     series = StoredRunBuilder(questions=1)

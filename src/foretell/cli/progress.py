@@ -123,7 +123,7 @@ class LiveView:
             case _:
                 pass
 
-    def spent(self) -> str:
+    def counts(self) -> str:
         """Return calls, dollars and withheld texts, and what is being waited for, as text."""
         from foretell.models.ledger import Money
         from foretell.models.waiting import waiting_text
@@ -179,15 +179,15 @@ class TreeLiveView(LiveView):
         >>> print(view.text(10.0))
         P0 broken down into 2 claims
         P1 grounded by search: 40%
-        3 claims · 1 of 2 leaves grounded · 0 of 1 put together · 0 calls · $0.0000 · 0 withheld · about 20 s left
-        """
+        3 claims · 1 of 2 leaves grounded · 0 of 1 put together · 0 calls · $0.0000 billed · 0 withheld · about 20 s left
+        """  # noqa: E501
         leaves, done = self.claims - len(self.parents), self.grounded + self.joined
         failed = f" ({self.failed} failed)" if self.failed else ""
         parts = [
             f"{self.claims} claims",
             f"{self.grounded} of {leaves} leaves grounded{failed}",
             f"{self.joined} of {len(self.parents)} put together",
-            self.spent(),
+            self.counts(),
         ]
         if done:  # Leaves and parents counted alike, if it goes on as it has.
             parts.append(f"about {elapsed * (self.claims - done) / done:.0f} s left")
@@ -232,10 +232,10 @@ class RunLiveView(LiveView):
         >>> view.add(0, BeliefRevised(step=2, p={"yes": 0.25}, reason="", belief={}))
         >>> print(view.text(1.0))
         trial 0: 40% → 25%
-        0 calls · $0.0000 · 0 withheld
+        0 calls · $0.0000 billed · 0 withheld
         """
         paths = [f"trial {trial}: {' → '.join(f'{p:.0%}' for p in path)}" for trial, path in sorted(self.path.items())]
-        return "\n".join([*paths, *self.lines[-RUN_LINES:], self.spent()])
+        return "\n".join([*paths, *self.lines[-RUN_LINES:], self.counts()])
 
 
 @contextmanager

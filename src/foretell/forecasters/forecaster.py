@@ -324,7 +324,9 @@ class EventLog(Generic[Key]):
         return tuple(sorted({f"{event.role}={event.model}" for event in self._calls()}))
 
     def _calls(self) -> list[ModelCalled]:
-        return [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
+        """Every call once, though several jobs may have used its reply."""
+        called = [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
+        return list({event.key: event for event in called}.values())
 
 
 class UsageMeter:
@@ -332,11 +334,13 @@ class UsageMeter:
 
     def __init__(self, emit: EmitEvent) -> None:
         self._emit = emit
+        self._counted = set[str]()
         self.usage = Cost()
 
     def __call__(self, event: TraceEvent) -> None:
-        """Count the event, then pass it on."""
-        if isinstance(event, ModelCalled):
+        """Count the event, then pass it on. A reply that is used twice is counted once."""
+        if isinstance(event, ModelCalled) and event.key not in self._counted:
+            self._counted.add(event.key)
             dollars = event.dollars or 0.0
             self.usage += Cost(
                 dollars=0.0 if event.reused else dollars,

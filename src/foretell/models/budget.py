@@ -333,8 +333,6 @@ class BudgetedModel:
         self._journal = journal
         self._prices = prices
         self._budget = budget
-        self._used = set[str]()
-        """Requests whose replies were used before: their cost is counted once."""
         if journal is not None:
             budget.use(journal.ledger)
 
@@ -361,9 +359,6 @@ class BudgetedModel:
                 return replace(cut_off[-1], cut_off=cut_off[:-1])
             if not paid:
                 self._budget.book("reused", cost_of(replace(reply, reused=False)))
-                if request_key(asked) in self._used:
-                    reply = replace(reply, reused=True)
-            self._used.add(request_key(asked))
             if cut_off:
                 reply = replace(reply, key=request_key(asked))
             asked = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {run}")

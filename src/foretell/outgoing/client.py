@@ -281,6 +281,8 @@ def _failure(error: Exception) -> OutgoingError | None:
         return NotConnected(words)
     if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in words:
         return UnreadableBody(words)
+    if isinstance(error, aiohttp.ClientResponseError):  # Its words hold what came from the server, of any length.
+        return ConnectionBroke("the connection broke: the answer is no proper HTTP, or of another length than it says")
     if isinstance(error, (aiohttp.ClientError, ConnectionError)):
         return ConnectionBroke(f"the connection broke: {words}")
     return None

@@ -280,7 +280,8 @@ def chart_titles(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _cost_to_dict(cost: Cost) -> dict[str, Any]:
     """Return calls and dollars; tokens are left out, because replies from the journal do not count them again."""
-    return {"calls": cost.calls, "dollars": round(cost.dollars, 9), "unpriced": cost.unpriced}
+    money = {"dollars": round(cost.dollars, 9), "reused": round(cost.reused, 9)}
+    return {"calls": cost.calls, **money, "unpriced": cost.unpriced}
 
 
 def _table_to_dict(table: StudyTable) -> dict[str, Any]:
