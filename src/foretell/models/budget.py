@@ -75,7 +75,6 @@ class Budget:
         self.id: str = id or run or (f"{name} {token_hex(8)}" if dollars is not None else "")
         self.run: str = run or (within.run if within else "")
         self.dollars = dollars
-        self.within = within
         self._chain: tuple[Budget, ...] = (self, *(within._chain if within else ()))
         self.billed = Cost()
         """Replies that were paid for in this process."""
@@ -150,8 +149,8 @@ class Budget:
             self.hold(grant.dollars)
             return Reservation(budget=self, request=request, grant=grant, estimate=estimate)
         if grant.unpriced:
-            hint = f"state it with --model-price {request.model}=0.5/2 (0 if it is free), or set no budget"
-            raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
+            hint = "state it with --model-price 0.5/2 (0 if it is free), or set no budget"
+            raise InputError(f"no price is known for {request.model}, and a budget needs one", hint=hint)
         raise BudgetExceeded(grant.message)
 
     def hold(self, dollars: float) -> None:
@@ -413,7 +412,7 @@ class BudgetedModel:
                     reply = charged_reply(await self._inner.complete(sent), sent, self._prices)
                     break
                 except ReservationReleased:
-                    # This process was away for so long that others took it for dead: it needs money again.
+                    # This process was suspended for so long that others released its money: it reserves again.
                     await reservation.renew()
         except BaseException as error:
             # Cut off on the way: the provider may have finished its work.

@@ -483,7 +483,7 @@ class Journal:
         return Recording(self, self._db, asked)
 
     def maybe_paid(self) -> int:
-        """Attempts with unknown outcome (crashed, timed out, cut off), without those in flight."""
+        """Requests of any kind, those of tools too, whose outcome is not known; without those in flight."""
         rows = self._db.read(_UNCERTAIN)
         owners = {owner for _, owner in rows if owner is not None}
         alive = owners - self._db.life.gone(owners) if owners else owners

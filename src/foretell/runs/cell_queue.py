@@ -418,6 +418,7 @@ class RunFollower:
                 left, check = await self._enqueue(cells)
             if left:
                 await asyncio.sleep(FOLLOW_SECONDS)
+        self._next_look = 0.0  # The money is read again, however lately that was.
         await self._look(cells, before)
         return self.progress
 

@@ -351,12 +351,11 @@ def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
     if spec.budget.run is None and spec.budget.question is None and not limited:
         return
     if unpriced := unpriced_models(spec):
-        hint = f"state it (dollars per million tokens read/written): --model-price {unpriced[0]}=0.5/2, or 0 if it is"
-        hint += " free, the field `model_price`"
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",
-            hint=f"{hint}, `prices: {{MODEL: 0.5/2}}` in a spec, foretell models update FILE; or set no budget",
+            hint="state it in dollars per million input/output tokens: --model-price 0.5/2 (0 if it is free), "
+            "`model_price` in Python, or `prices: {MODEL: 0.5/2}` in a spec; or set no budget",
         )
 
 
