@@ -2,9 +2,8 @@
 
 A budget is an account of the ledger together with what this process spent from it. Before a call is sent, the most it
 can cost is reserved, and its reply is capped at what the reservation pays for. If there is no room, the call waits
-until other calls return. A call with nothing to wait for takes what is left; its input is then priced at the share
-measured so far instead of the cautious estimate, so that a sufficient budget is not refused for costs that will not
-occur. Replies in the journal are free: they are looked up before anything is reserved.
+until other calls return. A call with nothing to wait for takes what is left. Replies in the journal are free: they are
+looked up before anything is reserved.
 """
 
 import asyncio

@@ -30,8 +30,8 @@ LOOK_ELSEWHERE = 0.5
 """Seconds between checks whether calls of other processes have ended."""
 LEAST_OUTPUT_TOKENS = 16
 """No call is made for a shorter reply unless replies this short were seen. OpenAI accepts no lower limit."""
-READING_MARGIN = 1.01
-"""The next input may cost a little more of its estimate than those before."""
+READING_MARGIN = 1.25
+"""The next input may cost more of its estimate than those before."""
 RESERVED, SENT, UNKNOWN = 0, 1, 2
 """States of an open call: not sent yet, sent, and lost."""
 
@@ -266,8 +266,6 @@ class _Learned:
 
     reading: float | None = None
     """The largest share of its estimate that input has cost so far; None before the first reply."""
-    per_byte: float = 0.0
-    """The most tokens per byte of input so far."""
     least: int = LEAST_OUTPUT_TOKENS
     """Tokens of the shortest reply worth asking for."""
 
@@ -412,12 +410,6 @@ class Ledger:
                 return Shortage(account=level.id)
         tightest = min(short, key=lambda level: level.room)
         learned = self._learned.get(asked.model) or _Learned()
-        if learned.reading is not None:
-            # The rest pays for input as it was measured, so that nothing is left over. Which of the two measures is the
-            # better one depends on the tokenizer and on the text.
-            share = max(learned.reading, min(1.0, learned.reading * READING_MARGIN))
-            read = max(asked.estimate.input * share, asked.estimate.bound * learned.per_byte)
-            estimate = asked.estimate._replace(input=ceil(read))
         output = estimate.longest(max(0.0, tightest.room) / NANO)
         least = min(learned.least, estimate.output)
         if output < least:
@@ -429,9 +421,8 @@ class Ledger:
         estimate, learned = asked.estimate, self._learned.get(asked.model)
         if learned is None or learned.reading is None:
             return estimate._replace(input=max(estimate.input, estimate.bound))
-        if learned.reading <= 1.0:
-            return estimate
-        return estimate._replace(input=ceil(estimate.input * learned.reading * READING_MARGIN))
+        tokens = max(estimate.input, ceil(estimate.input * learned.reading * READING_MARGIN))
+        return estimate._replace(input=min(tokens, max(estimate.input, estimate.bound)))
 
     def _submitted(self, statements: Statements, asked: CallRequest) -> list[SqlRow]:
         """The open call of a batch that an ended process submitted: it is continued here."""
@@ -447,7 +438,6 @@ class Ledger:
         """Learn from a complete reply: what its input cost in dollars without a cache, and its length in tokens."""
         known = self._learned.setdefault(model, _Learned())
         known.reading = max(known.reading or 0.0, estimate.share(read))
-        known.per_byte = max(known.per_byte, estimate._replace(input=estimate.bound).share(read))
         known.least = max(1, min(known.least, written))
 
     def sending(self, call: int) -> bool:

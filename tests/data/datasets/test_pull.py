@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import stamina
 from click.testing import CliRunner, Result
 
 from foretell.cli import cli, operation_command
 from foretell.data import AsyncHttpClient, DownloadCache, HttpLimits, SourceError
 from foretell.data.datasets import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
+from foretell.outgoing.retry import RetryRule
 from foretell.questions import InputError, instant
 from foretell.runs import prepare_run, spec_from_mapping
 
@@ -273,8 +273,8 @@ def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch) ->
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     with socket.create_server(("127.0.0.1", 0)) as server:  # Nobody listens there any more.
         monkeypatch.setenv("FORETELL_FORECASTBENCH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
-    with stamina.set_testing(True, attempts=1):
-        told = CliRunner().invoke(cli, ["questions", f"forecastbench:{DUE}"])
+    monkeypatch.setattr(RetryRule, "pause", lambda *_, **__: None)
+    told = CliRunner().invoke(cli, ["questions", f"forecastbench:{DUE}"])
     for words in (
         f"round {DUE}",
         "could not be fetched",
