@@ -127,18 +127,17 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 def student_margin(se: float, level: float, n_clusters: int) -> float:
-    """Margin to which an interval must extend if percentiles of too few clusters are too short, else 0.
+    """Margin of Student's t, to which every interval extends: percentiles alone are too short for few clusters.
 
-    No resample lies outside the range of its clusters, and the range of n values contains the centre of a symmetric
-    distribution with probability 1 − 2^(1 − n): below six clusters that is less than 95 %, however extreme the
-    percentiles. Student's t has no such limit.
+    No resample lies outside the range of its clusters, and percentiles of skewed differences miss the truth too often:
+    in 6 to 7 % of simulated worlds with 10 to 20 clusters, where 5 % are allowed (benchmarks/verdict_study.py).
 
-    >>> student_margin(1.0, 0.95, 6), round(student_margin(1.0, 0.95, 3), 2)
-    (0.0, 5.27)
+    >>> round(student_margin(1.0, 0.95, 3), 2), round(student_margin(1.0, 0.95, 200), 2)
+    (5.27, 1.98)
     """
     from scipy.special import stdtrit
 
-    if n_clusters < 2 or 1 - 2.0 ** (1 - n_clusters) >= level:
+    if n_clusters < 2:
         return 0.0
     return -float(stdtrit(n_clusters - 1, (1 - level) / 2)) * math.sqrt(n_clusters / (n_clusters - 1)) * se
 

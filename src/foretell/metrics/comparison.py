@@ -121,8 +121,8 @@ smallest that draws can show depends on their number."""
 def p_value(interval: Interval, replicates: Floats, kind: IntervalKind) -> float:
     """Two-sided p-value of a difference with that interval and those replicates, corrected for few clusters.
 
-    From the share of draws beyond zero and, where that becomes too small to count, from Student's t with one degree of
-    freedom less than there are clusters. The number of draws changes its noise, not its size.
+    The larger of two: the share of draws beyond zero, unless it is too small to count, and the tail of Student's t with
+    one degree of freedom less than there are clusters. The number of draws changes its noise, not its size.
     """
     from scipy.special import stdtr
 
@@ -131,10 +131,9 @@ def p_value(interval: Interval, replicates: Floats, kind: IntervalKind) -> float
     if n < 2 or not len(finite) or math.isnan(interval.estimate):
         return math.nan
     counted = symmetric_p(interval.estimate, finite) if kind == "symmetric" else two_sided_p(finite)
-    if counted >= SMALLEST_SHOWN:
-        return expanded_p(counted, n)
     t = abs(interval.estimate) / (interval.se * math.sqrt(n / (n - 1))) if interval.se > 0 else math.inf
-    return min(2 * float(stdtr(n - 1, -t)), expanded_p(SMALLEST_SHOWN, n))
+    tail = 2 * float(stdtr(n - 1, -t))
+    return max(expanded_p(counted, n), tail) if counted >= SMALLEST_SHOWN else tail
 
 
 def comparison_of(
