@@ -3,7 +3,7 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.cli.commands": "OLD_SPELLINGS operation_command",
+    "foretell.cli.commands": "operation_command",
     "foretell.cli.main": "cli",
 }
 """Module → the names that the rest of foretell uses."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
+from foretell.cli.moved import moved_command, moved_option
 from foretell.cli.progress import VIEWS
 from foretell.operations.table import OPERATIONS
 from foretell.plugins import load_object
@@ -61,49 +62,6 @@ OTHERS = {
     "calibrate report": "foretell.cli.study:calibration_report",
 }
 """Commands inside groups that are not generated from the table of operations."""
-OLD_SPELLINGS = {
-    "--html": "--out FILE.html",
-    "--markdown": "--out FILE.md",
-    "--out": "--folder FOLDER",
-    "--tables": "--folder FOLDER",
-    "--output": "--out FILE",
-    "-O": "--out FILE",
-    "--at-once": "--concurrency N",
-    "--work": "--where both",
-    "--by": "--closes DATE for a date; --by names columns where tables are grouped",
-    "--trials": "--combine RULE for how trials are combined; --trials N is how many there are",
-    "--combine-trials": "--combine RULE",
-    "--env": "foretell practice -- bash, a shell in the practice world",
-    "--every": "--interval MINUTES",
-    "--tournament": "metaculus:TOURNAMENT as the name of the question set",
-    "--budget-per-day": "--budget DOLLARS for one run and --tournament-budget DOLLARS for all of them",
-    "--due": "--as-of DATE",
-    "--dest": "--folder FOLDER",
-    "--pilot": "two names as arguments: foretell plan FIRST SECOND",
-    "--level": "--index POINTS for the Brier index of a plan",
-    "--port-base": "--port PORT",
-    "--again": "--resend, --update-after DAYS in a tournament, or --overwrite for a ForecastBench file",
-    "--same": "--allow-same-model",
-    "--everywhere": "--total-concurrency N",
-    "--here": "--where here",
-    "--look": "--poll-interval SECONDS",
-    "--lasting": "--systematic-error SD",
-    "--spend": "--allocate DOLLARS",
-    "--more": "--keep-trials",
-    "--base": "--base-version VERSION for a tree; --reference NAME for a study",
-    "--reach": "--online",
-    "--as": "--post POST",
-    "--most": "--max-pages N",
-    "--most-leaves": "--max-leaves N",
-    "--number": "--file-number N",
-    "--past": "--past-rounds N",
-    "--correct": "--correction NAME",
-    "--asking": "--reply-format tools|schema",
-    "--bypass": "--series-sources SOURCE",
-    "--fixed": "--source-steps",
-    "--no-fixed": "--no-source-steps",
-}
-"""Option of an earlier version → its new spelling, shown when somebody uses the old one."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
 """Context manager that shows progress while an operation runs and yields the arguments by which it reports progress."""
 
@@ -136,7 +94,13 @@ def operation_command(words: str) -> click.Command:
 
 
 class CommandGroup(click.Group):
-    """A group whose help lists each command with its whole first sentence."""
+    """A group whose help lists each command with its whole first sentence, and that knows its former commands."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Resolve the command; a former one fails with its new name."""
+        if args and args[0] not in self.commands and (message := moved_command(f"{words_of(ctx)} {args[0]}")):
+            ctx.fail(message)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one entry per command."""
@@ -217,7 +181,7 @@ class RequestCommand(click.Command):
                     raise click.UsageError(f"unexpected extra argument ({second})", ctx)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            message = new_spelling(error, words)
+            message = new_spelling(error, words, words_of(ctx))
             if (
                 message is None
                 and "extra argument" in error.message
@@ -229,17 +193,22 @@ class RequestCommand(click.Command):
             raise click.UsageError(message, error.ctx) from None
 
 
-def new_spelling(error: click.UsageError, words: Sequence[str]) -> str | None:
+def words_of(ctx: click.Context) -> str:
+    """Return the words of a command without the name of the program."""
+    return ctx.command_path.partition(" ")[2]
+
+
+def new_spelling(error: click.UsageError, words: Sequence[str], command: str = "") -> str | None:
     """Return what to type instead of the old spelling that caused an error; None if the error has another cause.
 
-    >>> new_spelling(click.NoSuchOption("--html"), ["--html", "x.html"])
-    '--html is no longer an option here; the new spelling is --out FILE.html'
+    >>> new_spelling(click.UsageError("Got unexpected extra argument (x.json)"), ["--json", "x.json"])
+    '--json takes no file: it prints JSON; use --out x.json'
     """
-    if isinstance(error, click.NoSuchOption) and (new := OLD_SPELLINGS.get(error.option_name)):
-        return f"{error.option_name} is no longer an option here; the new spelling is {new}"
+    if isinstance(error, click.NoSuchOption):
+        return moved_option(command, error.option_name)
     after = [second for first, second in pairwise(words) if first == "--json"]
     if after and "extra argument" in error.message and after[0] in error.message:
-        rest = " to standard output by itself" if after[0] == "-" else f"; the new spelling is --out {after[0]}"
+        rest = " to standard output by itself" if after[0] == "-" else f"; use --out {after[0]}"
         return f"--json takes no file: it prints JSON{rest}"
     return None
 
@@ -341,7 +310,7 @@ def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
         return click.Argument([name], type=kind, required=info.is_required(), nargs=count, metavar=shown.get("metavar"))
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     text = info.description or ""
-    if not isinstance(default, bool | Mapping) and default not in (None, "", ()):
+    if not isinstance(default, bool | Mapping) and default not in (None, "", ()) and str(default):
         usual = ", ".join(map(str, default)) if isinstance(default, tuple) else default
         text = f"{text}  [default: {usual}]"
     if shown.get("env"):
@@ -389,25 +358,25 @@ def json_option() -> click.Option:
 
 
 def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.Option:
-    """Create the option `--out FILE`. The suffix sets the format and is checked before the command does anything."""
-    *others, last = suffixes
-    known = f"{', '.join(others)} or {last}" if others else last
+    """Create the option `--out FILE`. The suffix sets the format and is checked before the command does anything.
 
-    def check(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    The empty suffix stands for a folder of tables.
+    """
+    *others, last = [suffix for suffix in suffixes if suffix]
+    known = f"{', '.join(others)} or {last}" if others else last
+    folder = "" in suffixes
+
+    def check(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in paths:
             if path.suffix not in suffixes:
-                folders = [flag for one in context.command.params for flag in one.opts if flag == FOLDER_FLAG]
-                meant = f"; for a folder say {folders[0]} {path}" if folders and not path.suffix else ""
-                raise click.BadParameter(f"{path} should end in {known}{meant}")
+                raise click.BadParameter(f"{path} should end in {known}{', or be a folder' if folder else ''}")
         return paths
 
-    help = f"Also write the result to a file that ends in {known}; may be repeated."
+    help = f"Also write the result to a file that ends in {known}"
+    help += ", or its tables into a folder; may be repeated." if folder else "; may be repeated."
     help += f"  [default: {default}]" if default else ""
-    kind = click.Path(path_type=Path, dir_okay=False)
+    kind = click.Path(path_type=Path, dir_okay=folder)
     return click.Option(["--out", "out_files"], type=kind, metavar="FILE", multiple=True, callback=check, help=help)
-
-
-FOLDER_FLAG = "--folder"
 
 
 def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...] = ()) -> None:

@@ -74,8 +74,6 @@ PLACES = {
     "practice": "foretell.cli.serve:practice",
 }
 """Hand-written commands → "module:attribute"; all others are generated from the table of operations."""
-MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out board.html"}
-"""Old command → its replacement."""
 
 
 class HarmlessContext(click.Context):
@@ -100,9 +98,7 @@ class CommandTable(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command and return it; a renamed command fails with its new name."""
-        if cmd_name in MOVED:
-            ctx.fail(f"`{ctx.command_path} {cmd_name}` is now `{ctx.command_path} {MOVED[cmd_name]}`.")
+        """Import the command and return it."""
         if cmd_name in PLACES:
             module, attribute = PLACES[cmd_name].split(":")
             return getattr(import_module(module), attribute)
@@ -113,10 +109,15 @@ class CommandTable(click.Group):
         return operation_command(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Suggest the nearest command for a misspelled one."""
+        """Name the replacement of a former command, and the nearest command for a misspelled one."""
         name = args[0]
-        if name not in {*COMMANDS, *PLACES, *MOVED} and not name.startswith("-"):
+        if name not in {*COMMANDS, *PLACES} and not name.startswith("-"):
             from difflib import get_close_matches
+
+            from foretell.cli.moved import moved_command
+
+            if message := moved_command(name):
+                ctx.fail(message)
 
             near = get_close_matches(name, COMMANDS, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"{ctx.command_path} --help lists all commands."

@@ -34,7 +34,7 @@ from foretell.operations.requests.runs import (
 from foretell.operations.result import Result
 from foretell.operations.runs import failures_by_reason, money_of, run_to_dict
 from foretell.operations.table import operation
-from foretell.questions.codec import parse_yaml, to_json
+from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
@@ -61,7 +61,16 @@ from foretell.runs.runner import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import FOUND_OUT, RunSpec, current_names, read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.spec import (
+    FOUND_OUT,
+    RunSpec,
+    current_names,
+    read_changes,
+    read_spec,
+    spec_from_json,
+    spec_from_mapping,
+    with_settings,
+)
 from foretell.runs.store import CellKey, RunRow, RunStore, find_run, find_run_row
 from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
@@ -271,27 +280,11 @@ def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
     """The spec of a run with some fields changed, such as budget.run; None removes a field."""
     if not changes:
         return spec_from_json(row.spec)
-    stored = current_names(json.loads(json.dumps(row.spec)))
-    written = {name: value for name, value in stored.items() if name not in FOUND_OUT}
-    for name, value in current_names(changes).items():
-        field, *rest = name.partition(".")
-        rest = rest[1]
-        if field == "questions":
+    for name in changes:
+        if name.partition(".")[0] == "questions":
             raise InputError("other questions are another run", column=name, hint="foretell run SPEC.yaml starts one")
-        if field not in RunSpec.__dataclass_fields__:
-            fields = ", ".join(one for one in RunSpec.__dataclass_fields__ if one not in (*FOUND_OUT, "questions"))
-            raise InputError("a run has no such setting", column=name, hint=f"it has {fields}")
-        if not rest:
-            within, key = written, field
-        elif isinstance(within := written.setdefault(field, {}), dict):
-            key = rest  # The rest may hold dots: models have them in their names.
-        else:
-            raise InputError("it has no parts", column=name, hint=f"write {field}=VALUE")
-        if value is None:
-            within.pop(key, None)
-        else:
-            within[key] = value
-    return spec_from_mapping(written)
+    stored = {name: value for name, value in current_names(row.spec).items() if name not in FOUND_OUT}
+    return spec_from_mapping(with_settings(stored, changes))
 
 
 def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Settings) -> None:
@@ -311,7 +304,7 @@ async def resume_stored_run(
     """Continue a stored run: answer open and failed cells without paying for anything twice."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        old, changes = find_run(store, request.run), {name: parse_yaml(one) for name, one in request.set.items()}
+        old, changes = find_run(store, request.run), read_changes(request.set)
         prepared = resume(store, old, settings, changes, request.reason)
         replace_run(store, old, prepared, settings)
     return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
@@ -365,7 +358,7 @@ async def repeat_run(
     """Run a stored run again as a new run, with the next free seed."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        old, changes = find_run(store, request.run), {name: parse_yaml(one) for name, one in request.set.items()}
+        old, changes = find_run(store, request.run), read_changes(request.set)
         prepared = prepare_again(store, old, settings, changes)
         begin_run(store, prepared.spec, datetime.now(UTC), settings.services, questions=prepared.questions)
         carry_over(store, old, prepared)

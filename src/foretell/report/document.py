@@ -227,7 +227,11 @@ class Writable(Protocol):
 
 
 def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
-    """Write a result to files in the formats of their suffixes; writes nothing if one is not supported."""
+    """Write a result to files in the formats of their suffixes; writes nothing if one is not supported.
+
+    A path without a suffix is a folder: the result's `write_folder` writes its tables there and returns their paths.
+    """
+    written = list[Path]()
     for path in paths:
         if not can_write(result, path.suffix):
             known = ", ".join(suffix for suffix in WRITERS if can_write(result, suffix))
@@ -235,8 +239,10 @@ def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if path.parent != Path():
             path.parent.mkdir(parents=True, exist_ok=True)
-        WRITERS[path.suffix](result, path)
-    return list(paths)
+        if path.suffix:
+            WRITERS[path.suffix](result, path)
+        written += [path] if path.suffix else result.write_folder(path)
+    return written
 
 
 def can_write(result: Writable, suffix: str) -> bool:
@@ -246,6 +252,8 @@ def can_write(result: Writable, suffix: str) -> bool:
     >>> can_write(Result(), ".csv"), can_write(Result(), ".html")
     (True, False)
     """
+    if not suffix:
+        return hasattr(result, "write_folder")
     methods = _METHODS.get(suffix)
     return suffix in WRITERS and (methods is None or any(hasattr(result, method) for method in methods))
 

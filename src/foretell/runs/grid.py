@@ -10,12 +10,11 @@ from typing import Any, cast
 
 from foretell.data.datasets.rows import read_text
 from foretell.questions.errors import InputError, known_names
-from foretell.runs.spec import FORMER_NAMES, RunSpec, parse_yaml, spec_from_mapping
+from foretell.runs.spec import FORMER_NAMES, SAMPLING, RunSpec, parse_yaml, spec_from_mapping
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
 SECTIONS = ("questions", "options", "models", "sampling", "prices", "budget")
 """Fields of a run that have subfields."""
-SAMPLING = ("temperature", "effort", "max_tokens", "tier")
 SHORT = {"model": "models.agent"}
 NONE = "none"
 MOST_RUNS = 1_000

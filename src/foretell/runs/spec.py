@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -14,7 +14,7 @@ from foretell.data.datasets.question_set import SetFilter
 from foretell.data.datasets.rows import read_text
 from foretell.models.prices import read_price
 from foretell.questions.codec import checked_fields, parse_yaml
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 
 AUTO, DEFAULT = "auto", "default"
 COMBINATIONS = (AUTO, "logit-mean", "mean", "median", "trimmed", "extremised", "judged", DEFAULT)
@@ -72,6 +72,9 @@ class BudgetSpec:
 
 FOUND_OUT = ("efforts", "marked")
 """Fields of a spec that are determined when a run is created."""
+DEFAULT_CONCURRENCY = 50
+SAMPLING = ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
+"""Parts of `sampling`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +106,8 @@ class RunSpec:
     """Sampling settings: temperature, effort, max_tokens; anything unset is the provider's default."""
     prices: Mapping[str, str] = field(default_factory=dict[str, str])
     """By model: dollars per million tokens, input/output (such as 0.5/2), if the price is unknown or differs."""
+    concurrency: int = DEFAULT_CONCURRENCY
+    """How many trials run at the same time. Not part of the run's id."""
     efforts: Mapping[str, str] = field(default_factory=dict[str, str])
     """By role: the effort of its model, where `sampling` does not set it. Chosen when a run is made and stored with it,
     but not part of its id, so that the same file stays the same run when more is known about its models."""
@@ -115,6 +120,8 @@ class RunSpec:
             read_price(written)
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
+        if not 1 <= self.concurrency <= 2000:
+            raise ValueError(f"concurrency = {self.concurrency} is not between 1 and 2000")
         if self.combine not in COMBINATIONS and Path(self.combine).suffix != ".json":
             raise ValueError(f"there is no way to combine called {self.combine!r}; write {', '.join(COMBINATIONS)}")
 
@@ -129,7 +136,8 @@ class RunSpec:
 
     def bare(self) -> "RunSpec":
         """The spec without what was determined when the run was made and is not part of its identity."""
-        return replace(self, efforts={}, marked=False, questions=replace(self.questions, quarantined=0))
+        questions = replace(self.questions, quarantined=0)
+        return replace(self, efforts={}, marked=False, concurrency=DEFAULT_CONCURRENCY, questions=questions)
 
     def with_digest(self, digest: str) -> "RunSpec":
         """The spec with the digest of these questions."""
@@ -145,6 +153,8 @@ class RunSpec:
         for name in ("sampling", "prices", "efforts", "marked", "archive_check"):
             if not fields[name]:
                 del fields[name]
+        if self.concurrency == DEFAULT_CONCURRENCY:
+            del fields["concurrency"]
         usual = QuestionsSpec(dataset="")
         for name in ("digest", "closes_after", "closes_before", "category", "status", "minimum_volume", "again"):
             if not fields["questions"][name]:
@@ -178,7 +188,12 @@ def spec_from_mapping(data: Any) -> RunSpec:
 
 
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
-    """Expand abbreviations: a data set as a single word, dates without quotes."""
+    """Expand abbreviations: a data set as a single word, dates without quotes, prices by role."""
+    models, prices = data.get("models"), data.get("prices")
+    if isinstance(models, dict) and isinstance(prices, dict):
+        names = cast("dict[str, Any]", models)
+        stated = {str(names.get(who, who)): price for who, price in cast("dict[str, Any]", prices).items()}
+        data = {**data, "prices": {who: f"{price:g}" if _is_number(price) else price for who, price in stated.items()}}
     questions = data.get("questions")
     if isinstance(questions, str):
         return {**data, "questions": {"dataset": questions}}
@@ -191,6 +206,56 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(rounds := written.get("rounds"), list):
         written["rounds"] = [str(day) for day in cast("list[Any]", rounds)]
     return {**data, "questions": written}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def read_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the values of changed settings: text, as the command line has it, is read as YAML."""
+    return {name: parse_yaml(value) if isinstance(value, str) else value for name, value in changes.items()}
+
+
+def with_settings(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec, as a user writes it, with some settings changed; None removes one.
+
+    A setting is named as in the YAML file, with dots between the parts. Raises InputError if there is no such setting.
+
+    >>> with_settings({"questions": "demo", "models": {"agent": "a:b"}}, {"budget.run": 2, "models.filter": "c:d.5"})
+    {'questions': 'demo', 'models': {'agent': 'a:b', 'filter': 'c:d.5'}, 'budget': {'run': 2}}
+    """
+    data: dict[str, Any] = json.loads(json.dumps(dict(written), default=str))
+    if isinstance(questions := data.get("questions"), str) and any(name.startswith("questions.") for name in changes):
+        data["questions"] = {"dataset": questions}
+    known = [name for name in RunSpec.__dataclass_fields__ if name not in FOUND_OUT]
+    for name, value in current_names(changes).items():
+        field, _, rest = name.partition(".")  # The rest may have dots: names of models do.
+        if field not in known:
+            nested = [f"{section}.{key}" for section, keys in _section_keys().items() for key in keys]
+            raise InputError("there is no such setting", column=name, hint=_nearest(name, [*known, *nested]))
+        if rest and not isinstance(data.setdefault(field, {}), dict):
+            raise InputError("it has no parts", column=name, hint=f"write {field}=VALUE")
+        within, key = (data[field], rest) if rest else (data, field)
+        if value is None:
+            within.pop(key, None)
+        else:
+            within[key] = value
+    return data
+
+
+def _section_keys() -> dict[str, tuple[str, ...]]:
+    return {
+        "questions": tuple(QuestionsSpec.__dataclass_fields__),
+        "budget": tuple(BudgetSpec.__dataclass_fields__),
+        "sampling": SAMPLING,
+    }
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """A hint for an unknown setting: a similar name, the section that has it, or all settings."""
+    inside = [one for one in known if one.rpartition(".")[2] == name]
+    return f"did you mean {' or '.join(inside)}?" if inside else known_names(name, known)
 
 
 def spec_from_json(data: Any) -> RunSpec:

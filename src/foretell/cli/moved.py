@@ -1,0 +1,28 @@
+"""Commands and options of version 0.2 with what replaces them, named in the error for an old spelling.
+
+For this version only. A command is named by its words. An option is named alone if every command that had it answers
+alike, or after the words of its command.
+"""
+
+COMMANDS: dict[str, str] = {}
+"""Words of an old command → the command to type instead, without `foretell`."""
+OPTIONS: dict[str, str] = {}
+"""Old option, such as "--temperature" or "ask --number" → what to type instead."""
+
+
+def moved_command(words: str) -> str | None:
+    """Return the message for an old command, or None.
+
+    >>> COMMANDS["tree check"] = "tree show TREE"
+    >>> moved_command("tree check")
+    '`foretell tree check` is now `foretell tree show TREE`.'
+    >>> del COMMANDS["tree check"]
+    """
+    new = COMMANDS.get(words)
+    return None if new is None else f"`foretell {words}` is now `foretell {new}`."
+
+
+def moved_option(words: str, option: str) -> str | None:
+    """Return the message for an old option of a command, or None."""
+    new = OPTIONS.get(f"{words} {option}", OPTIONS.get(option))
+    return None if new is None else f"{option} is no longer an option here; use {new}"
