@@ -132,86 +132,40 @@ __all__ = [
 def ask(
     question: str,
     *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
     closes: str | None | date = None,
     as_of: str | None | date = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | Model | None = None,
-    roles: Mapping[str, str] = ...,
-    search: Sequence[str] = (),
-    budget: float | None = None,
-    question_budget: float | None = None,
-    model_price: str | None = None,
-    temperature: float | None = None,
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
-    reply_seconds: float | None = None,
-    seed: int = 0,
-    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
-    strict: bool = False,
-    variant: Literal["full", "nobelief", "zero-shot", "batch"] = "full",
-    crowd: bool = True,
-    prior: bool = True,
-    steps: int = 10,
-    seconds: float | None = None,
-    reply_format: Literal["tools", "schema"] = "tools",
-    clamp: tuple[float, float] = (0.05, 0.95),
-    series_sources: Sequence[str] = ("dbnomics",),
-    source_steps: bool = True,
     options: Sequence[str] = (),
-    number: bool = False,
-    unit: str = "",
-    low: float | None = None,
-    high: float | None = None,
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
+    range: NumberRange | None = None,
     price: float | None = None,
-    network: bool = True,
-    trials: int = 1,
-    combine: str = "default",
-    concurrency: int = 50,
+    trials: int | None = None,
     settings: Settings | None = None,
 ) -> AskResult:
     """A probability with reasons, researched by `model`, or from public markets and series if none is named.
 
     Args:
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
         closes: When the answer will be known.
         as_of: Ask as if it were that day; nothing later is used.
         criteria: Exact rules for how the question resolves.
-        model: Model, as provider:name; none uses no model.
-        roles: Another model for one role, such as filter or summariser.
-        search: Search engine; may be repeated. none uses no search.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for the trials of a question together.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
-        temperature: Temperature of the models; by default, their own.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
-        reply_seconds: Longest wait for one reply (default: 300 seconds).
-        seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
-        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
-        variant: Variant of the agent: its prompt, its tools and whether it keeps a belief.
-        crowd: Show the market price and start from it.
-        prior: Show the base rate of similar questions and, without a price, start from it.
-        steps: Maximum number of model replies; in the last one it must answer.
-        seconds: Seconds that one trial may work (default: 600, and more for a slow model).
-        reply_format: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
-        clamp: Lowest and highest probability that is submitted.
-        series_sources: Sources whose questions are answered from their time series, without a model.
-        source_steps: Follow the research steps that some sources prescribe.
         question: The question, worded so that anyone could check the answer.
         options: One of several outcomes; repeat for each.
-        number: The answer is a number; give --low and --high. You get a distribution.
-        unit: Unit of the number.
-        low: The number is almost certainly above this.
-        high: The number is almost certainly below this.
         exclusivity: How many of several outcomes come true.
+        range: The answer is a number that almost certainly lies in this range, such as 0:100 or '0:100 dollars'. You get a distribution.
         price: Current market price, 0 to 1.
-        network: Without a model, look up public markets, weather and price data; --no-network uses nothing from the internet.
-        trials: How many independent trials to run and combine.
-        combine: How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (starts from the price or base rate and trusts trials as far as their track record supports it), auto (default once a track record has tested it, logit-mean until then), or a fitted FILE.
-        concurrency: How many trials run at the same time.
+        trials: How many independent trials to run and combine (default: 1).
     """
 
 def diff_trees(
@@ -447,23 +401,15 @@ def expand_leaf(
     tree: str | Path,
     claim: str,
     *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
     closes: str | None | date = None,
     as_of: str | None | date = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | Model | None = None,
-    roles: Mapping[str, str] = ...,
-    search: Sequence[str] = (),
-    budget: float | None = None,
-    question_budget: float | None = None,
-    model_price: str | None = None,
-    temperature: float | None = None,
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
-    reply_seconds: float | None = None,
-    seed: int = 0,
-    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
-    strict: bool = False,
     who: str | None = None,
     why: str = "",
     base_version: int | None = None,
@@ -486,23 +432,15 @@ def expand_leaf(
     """Break a leaf into smaller claims, estimate and combine them, and recompute everything above it.
 
     Args:
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
         closes: When the answer will be known.
         as_of: Ask as if it were that day; nothing later is used.
         criteria: Exact rules for how the question resolves.
-        model: Model, as provider:name; none uses no model.
-        roles: Another model for one role, such as filter or summariser.
-        search: Search engine; may be repeated. none uses no search.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for the trials of a question together.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
-        temperature: Temperature of the models; by default, their own.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
-        reply_seconds: Longest wait for one reply (default: 300 seconds).
-        seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
-        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
@@ -528,23 +466,15 @@ def ground_leaves(
     tree: str | Path,
     claims: Sequence[str] = (),
     *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
     closes: str | None | date = None,
     as_of: str | None | date = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | Model | None = None,
-    roles: Mapping[str, str] = ...,
-    search: Sequence[str] = (),
-    budget: float | None = None,
-    question_budget: float | None = None,
-    model_price: str | None = None,
-    temperature: float | None = None,
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
-    reply_seconds: float | None = None,
-    seed: int = 0,
-    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
-    strict: bool = False,
     who: str | None = None,
     why: str = "",
     base_version: int | None = None,
@@ -564,23 +494,15 @@ def ground_leaves(
     """Estimate leaves of a tree again, once or several times, and recompute everything above them.
 
     Args:
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
         closes: When the answer will be known.
         as_of: Ask as if it were that day; nothing later is used.
         criteria: Exact rules for how the question resolves.
-        model: Model, as provider:name; none uses no model.
-        roles: Another model for one role, such as filter or summariser.
-        search: Search engine; may be repeated. none uses no search.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for the trials of a question together.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
-        temperature: Temperature of the models; by default, their own.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
-        reply_seconds: Longest wait for one reply (default: 300 seconds).
-        seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
-        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
@@ -602,23 +524,15 @@ def ground_leaves(
 def grow_tree(
     claim: str,
     *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
     closes: str | None | date = None,
     as_of: str | None | date = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | Model | None = None,
-    roles: Mapping[str, str] = ...,
-    search: Sequence[str] = (),
-    budget: float | None = None,
-    question_budget: float | None = None,
-    model_price: str | None = None,
-    temperature: float | None = None,
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
-    reply_seconds: float | None = None,
-    seed: int = 0,
-    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
-    strict: bool = False,
     grounder: str = "search",
     rule: str = "linear",
     leaves: int = 10,
@@ -646,23 +560,15 @@ def grow_tree(
     """Break a claim into smaller claims, have a model estimate each, and combine them.
 
     Args:
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
         closes: When the answer will be known.
         as_of: Ask as if it were that day; nothing later is used.
         criteria: Exact rules for how the question resolves.
-        model: Model, as provider:name; none uses no model.
-        roles: Another model for one role, such as filter or summariser.
-        search: Search engine; may be repeated. none uses no search.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for the trials of a question together.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
-        temperature: Temperature of the models; by default, their own.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
-        reply_seconds: Longest wait for one reply (default: 300 seconds).
-        seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
-        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         claim: A claim that will turn out true or false.
         grounder: How the smallest claims (leaves) are estimated.
         rule: How smaller claims are combined into the larger one.
@@ -781,23 +687,15 @@ def resynthesize_tree(
     tree: str | Path,
     claims: Sequence[str] = (),
     *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
     closes: str | None | date = None,
     as_of: str | None | date = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | Model | None = None,
-    roles: Mapping[str, str] = ...,
-    search: Sequence[str] = (),
-    budget: float | None = None,
-    question_budget: float | None = None,
-    model_price: str | None = None,
-    temperature: float | None = None,
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
-    reply_seconds: float | None = None,
-    seed: int = 0,
-    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
-    strict: bool = False,
     who: str | None = None,
     why: str = "",
     base_version: int | None = None,
@@ -813,23 +711,15 @@ def resynthesize_tree(
     """Repeat outdated rules and judgements of a tree, from the leaves up; the rest is recomputed by arithmetic.
 
     Args:
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
         closes: When the answer will be known.
         as_of: Ask as if it were that day; nothing later is used.
         criteria: Exact rules for how the question resolves.
-        model: Model, as provider:name; none uses no model.
-        roles: Another model for one role, such as filter or summariser.
-        search: Search engine; may be repeated. none uses no search.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        question_budget: Hard limit in dollars for the trials of a question together.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
-        temperature: Temperature of the models; by default, their own.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        max_tokens: Longest reply of a model in tokens, including its reasoning.
-        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, ultrafast six times.
-        reply_seconds: Longest wait for one reply (default: 300 seconds).
-        seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
-        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.

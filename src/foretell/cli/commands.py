@@ -148,9 +148,9 @@ class ListGroup(CommandGroup):
 HEADINGS = {
     "": "Options",
     "question": "About the question",
-    "agent": "How the agent works",
     "tree": "How the tree grows",
     "models": "Models, sampling and limits",
+    "settings": "Settings",
     "statistics": "Intervals and bets",
 }
 """Group of fields → its heading in the help."""

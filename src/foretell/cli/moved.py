@@ -6,7 +6,26 @@ alike, or after the words of its command.
 
 COMMANDS: dict[str, str] = {}
 """Words of an old command → the command to type instead, without `foretell`."""
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    # Settings of a run.
+    "--role": "--set models.ROLE=MODEL",
+    "--model-price": "--set prices.agent=IN/OUT (or prices.ROLE, prices.MODEL)",
+    "--temperature": "--set sampling.temperature=NUMBER",
+    "--max-tokens": "--set sampling.max_tokens=NUMBER",
+    "--tier": "--set sampling.tier=NAME",
+    "--reply-seconds": "--set sampling.reply_seconds=SECONDS",
+    "--question-budget": "--set budget.question=DOLLARS",
+    "--seed": "--set seed=NUMBER",
+    "--strict": "--set strict=true",
+    "--late-text": "--set questions.late_text=NAME",
+    "ask --concurrency": "--set concurrency=NUMBER",
+    "ask --combine": "--set combine=RULE",
+    "ask --number": "--range LOW:HIGH",
+    "ask --low": "--range LOW:HIGH",
+    "ask --high": "--range LOW:HIGH",
+    "ask --unit": "--range 'LOW:HIGH UNIT'",
+    "ask --no-network": "network = false in settings.toml",
+}
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 
 

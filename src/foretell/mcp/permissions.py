@@ -32,7 +32,7 @@ from foretell.operations.run import changed_spec
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
-from foretell.runs.spec import COMBINATIONS, RunSpec, parse_yaml, read_spec, spec_from_mapping
+from foretell.runs.spec import COMBINATIONS, RunSpec, read_changes, read_spec, spec_from_mapping
 from foretell.runs.store import RunStore, find_run_row
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
@@ -141,17 +141,13 @@ class ServerPermissions:
 
     def check_research(self, request: Research) -> Research:
         """Return the request if its models, search engines and sizes are permitted; raise otherwise."""
-        if request.model is not None:
-            self.model(str(request.model))
-        for model in (*request.roles.values(), getattr(request, "deep_model", None)):
-            if model is not None:
-                self.model(model)
-        for engine in request.search:
-            self.engine(engine)
+        if request.config is not None:
+            request = request.model_copy(update={"config": self.files.find(str(request.config))})
+        forecaster = "agent" if isinstance(request, AskRequest) else "tree"
+        settings = {**request.settings({"forecaster": forecaster}), "questions": "demo"}
+        if settings.get("models"):
+            self._check_spec(spec_from_mapping(settings))
         self._check_sizes(request)
-        combine = getattr(request, "combine", "default")
-        if combine not in COMBINATIONS:
-            self.files.find(combine)
         self._check_grounder(getattr(request, "grounder", GROUNDERS[0]))
         return request
 
@@ -175,10 +171,15 @@ class ServerPermissions:
         self._check_sizes(request)
         with closing(RunStore(self.settings.store)) as store:
             row = find_run_row(store, request.run)
-        self._check_spec(changed_spec(row, {name: parse_yaml(one) for name, one in request.set.items()}))
+        self._check_spec(changed_spec(row, read_changes(request.set)))
         return request
 
     def _check_spec(self, found: RunSpec) -> None:
+        sizes = {"trials": found.trials, "concurrency": found.concurrency, **found.options}
+        for name, most in MOST.items():
+            size = sizes.get(name)
+            if isinstance(size, int | float) and size > most:
+                raise InputError(f"at most {most} are permitted here", column=name)
         if found.forecaster not in FORECASTERS:
             hint = f"use {', '.join(FORECASTERS)}"
             raise InputError(f"{found.forecaster[:80]!r} is not on offer here", column="forecaster", hint=hint)

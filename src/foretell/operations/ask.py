@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
-from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.datasets.question_set import LateText, QuestionSet, union
 from foretell.data.files import DownloadCache
 from foretell.forecasters.agent.answer_format import LEVELS, NUMERIC
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
@@ -24,7 +24,7 @@ from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
 from foretell.models.ledger import Money
-from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.asking import AskRequest, NumberRange
 from foretell.operations.requests.trees import TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
@@ -56,7 +56,7 @@ from foretell.runs.public_sources import (
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, late_text_problem
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.spec import TYPED_PREFIX, RunSpec, read_changes, spec_from_mapping
 from foretell.runs.store import RunStore
 from foretell.scoring.scoreboard import rows_as_text
 from foretell.tools.late_text import late_passages, without_late_passages
@@ -292,7 +292,7 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
     closes = instant(request.closes) if request.closes else None
     if closes is not None and closes <= due:
         raise InputError(f"{request.closes} is not after the day of asking", column="--closes", hint="name a later day")
-    scale = _range_of(request) if asking and request.number else None
+    scale = _scale(request.range) if asking and request.range is not None else None
     if asking and request.options:
         targets = tuple(Target(id=option, label=option, resolves_at=closes) for option in request.options)
     elif scale is not None:
@@ -315,18 +315,17 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         range=scale,
         exclusivity=request.exclusivity if asking and scale is None else "independent",
     )
-    if not request.as_of or request.late_text == "keep" or not late_passages(question):
+    late_text = late_text_of(request)
+    if not request.as_of or late_text == "keep" or not late_passages(question):
         return question
-    if request.late_text == "cut":
+    if late_text == "cut":
         return without_late_passages(question)
     raise InputError(late_text_problem(question), column="--as-of", hint=LATE_TEXT_HINT)
 
 
-def _range_of(request: AskRequest) -> NumericRange:
+def _scale(given: NumberRange) -> NumericRange:
     """The range that a number almost surely lies in; it may end up outside."""
-    assert request.low is not None
-    assert request.high is not None
-    return NumericRange(minimum=request.low, maximum=request.high, open_lower=True, open_upper=True, unit=request.unit)
+    return NumericRange(minimum=given.low, maximum=given.high, open_lower=True, open_upper=True, unit=given.unit)
 
 
 def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, ...]:
@@ -338,43 +337,49 @@ def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, .
     )
 
 
-def typed_run_spec(request: AskRequest | TreeRequest | TreeResearchRequest, **differing: Any) -> RunSpec:
-    """The run that answers a typed question. The same request on the same day is the same run."""
-    if request.model is None:
+TypedRequest = AskRequest | TreeRequest | TreeResearchRequest
+LATE_TEXT = "questions.late_text"
+"""The only setting of questions that a typed question has."""
+
+
+def late_text_of(request: TypedRequest) -> LateText:
+    """What to do with a typed text that is newer than the day of asking."""
+    chosen = read_changes(request.set).get(LATE_TEXT, "quarantine")
+    if chosen not in get_args(LateText):
+        raise InputError(f"is one of {', '.join(get_args(LateText))}", column=f"--set {LATE_TEXT}")
+    return chosen
+
+
+def typed_run_spec(request: TypedRequest, base: Mapping[str, Any] | None = None) -> RunSpec:
+    """The run that answers a typed question. The same request on the same day is the same run.
+
+    Args:
+        request: The question with the settings of its run.
+        base: Settings where nobody says otherwise.
+    """
+    for name in request.set:
+        if name == "mode" or (name.partition(".")[0] == "questions" and name != LATE_TEXT):
+            hint = "--as-of asks as of a past day" if name == "mode" else f"{LATE_TEXT} can be set"
+            raise InputError("the question is the one you typed", column=f"--set {name}", hint=hint)
+    # Newer fields are left out at their default, so that earlier questions still map to the same run.
+    asked = {"question", "claim", "closes", "as_of", "options", "criteria", "price"}
+    words = request.model_dump(mode="json", include=asked)
+    if isinstance(request, AskRequest) and request.range is not None:
+        low, high, unit = request.range
+        words |= {"number": True, "unit": unit, "low": low, "high": high}
+    if isinstance(request, AskRequest) and request.exclusivity != "exactly one":
+        words["exclusivity"] = request.exclusivity
+    if (late_text := late_text_of(request)) != "quarantine":
+        words["late_text"] = late_text
+    words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
+    digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    settings = request.settings(base)
+    settings |= {"questions": f"{TYPED_PREFIX}{digest[:10]}", "mode": "backtest" if request.as_of else "live"}
+    if not settings.get("models", {}).get("agent"):
         raise InputError(
             "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
         )
-    name = request.model
-    if not isinstance(name, str):
-        from foretell.models.providers.function import model_name
-
-        name = model_name(name)
-    # Newer fields are left out at their default, so that earlier questions still map to the same run.
-    asked = {"question", "claim", "closes", "as_of", "options", "criteria", "price"}
-    if isinstance(request, AskRequest) and request.number:
-        asked |= {"number", "unit", "low", "high"}
-    words = request.model_dump(mode="json", include=asked)
-    if isinstance(request, AskRequest) and request.exclusivity != "exactly one":
-        words["exclusivity"] = request.exclusivity
-    if request.late_text != "quarantine":
-        words["late_text"] = request.late_text
-    words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
-    digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-    sampling = {
-        name: getattr(request, name) for name in ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
-    }
-    models = {"agent": name, **request.roles}
-    return RunSpec(
-        questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
-        models=models,
-        search=request.search,
-        mode="backtest" if request.as_of else "live",
-        strict=request.strict,
-        seed=request.seed,
-        sampling={name: value for name, value in sampling.items() if value is not None},
-        prices=stated_prices(request.model_price, models),
-        **differing,
-    )
+    return spec_from_mapping(settings)
 
 
 def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, str]:
@@ -404,14 +409,8 @@ def stored_questions(store: RunStore, spec: RunSpec) -> Benchmark | None:
 
 def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
     """The run that answers a question, checked before anything is stored."""
-    combining_by_name(request.combine)
-    spec = typed_run_spec(
-        request,
-        options=request.changed("agent"),
-        trials=request.trials,
-        combine=request.combine,
-        budget=BudgetSpec(run=request.budget, question=request.question_budget),
-    )
+    spec = typed_run_spec(request, {"combine": "default"})
+    combining_by_name(spec.combine)
     check_run(spec, settings)
     return prepare_run(spec, typed_questions([typed_question(request)]))
 
@@ -425,22 +424,27 @@ async def answer_question(
 ) -> AskResult:
     """A probability with reasons, researched by `model`, or from public markets and series if none is named.
 
-    Without a model it costs nothing; with `network=False` it also sends no request. Keys come from the environment. The
+    Without a model it costs nothing. Keys come from the environment. The
     same question as of the same date takes every reply from the journal and costs nothing.
 
     >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
     {'yes': 0.4}
     """
     settings = settings or load_settings()
-    if request.model is None:
+    if not names_model(request):
         return await outside_view(request, settings)
     prepared = prepare_ask(request, settings)
     for notice in prepared.notices:
         tell(notice)
-    done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
+    done = await execute_run(prepared, settings, on_event=watch)
     with closing(RunStore(settings.store)) as store, told_what_it_cost(done.money):
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
     return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread))
+
+
+def names_model(request: AskRequest) -> bool:
+    """Whether a model is to research the question."""
+    return request.model is not None or bool(request.config or request.set)
 
 
 @contextmanager
@@ -497,19 +501,19 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
     if not re.search(r"[^\W\d_]", request.question):
         raise InputError("there are no words in the question", column="QUESTION")
     asks_for = OPEN_QUESTION.match(request.question.strip())
-    if asks_for and not request.options and not request.number:
-        hint = "name what may happen with --option, or give the range of a number: --number, --low and --high"
+    if asks_for and not request.options and request.range is None:
+        hint = "name what may happen with --option, or give the range of a number: --range LOW:HIGH"
         raise InputError(f"a question that asks {asks_for[0].lower()} has no probability of yes", hint=hint)
     offline = "the question is asked as of a past day" if request.as_of else "the network is switched off"
-    if request.network and not request.as_of:
-        found, problem = await look_around(question, settings, number=request.number), ""
+    if settings.network and not request.as_of:
+        found, problem = await look_around(question, settings, number=request.range is not None), ""
     else:
         found, problem = PublicFindings(), OFFLINE_NOTE.format(offline)
     problems = [problem] if problem else _unreached(found)
     answer = _from_public(question, found, request)
     if answer is not None:
         return replace(answer, notes=(*answer.notes, *problems))
-    if request.number:
+    if request.range is not None:
         why = " ".join(["no public series answers this question, so the number needs a model.", *problems])
         raise InputError(why, column="--model", hint=CHOOSE_MODEL)
     last = await _last_resort(request, question, settings)
@@ -552,7 +556,7 @@ def _from_public(question: Question, found: PublicFindings, request: AskRequest)
     """The answer of markets or a series; None if neither covers every target."""
     context = Context(as_of=question.as_of_in("live"))
     prices = {target.id: found.prices(target.id) for target in question.targets}
-    if not request.number and all(prices.values()):
+    if request.range is None and all(prices.values()):
         said = {target: pooled(matches) for target, matches in prices.items()}
         p = scaled({target: value for target, (value, _) in said.items()}, question.exclusivity)
         used = [one for matches in prices.values() for one in matches]

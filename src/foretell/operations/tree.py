@@ -1,7 +1,7 @@
 """Trees of claims: grow them for a claim, list, show, check and export them, and write reports."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -58,6 +58,7 @@ from foretell.operations.requests.trees import (
     TreeNotebookRequest,
     TreeReportRequest,
     TreeRequest,
+    TreeResearchRequest,
     TreeShowRequest,
 )
 from foretell.operations.result import Result, show_table
@@ -72,7 +73,7 @@ from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tre
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import BudgetSpec, RunSpec
+from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.session import conclusion_of, data_path, read_notebook, rerun_notebook
@@ -202,15 +203,20 @@ class TreeResult(Result):
         show_text(console, f"{cost_text(self.usage, self.money)}. {steps}\n")
 
 
+def tree_spec(request: TreeRequest | TreeResearchRequest, options: Mapping[str, Any]) -> RunSpec:
+    """The run that works on a tree, with these options where nobody says otherwise."""
+    spec = typed_run_spec(request, {"forecaster": "tree", "options": dict(options)})
+    # A tree is one trial on one question, so a budget for the run is one for the question too.
+    limit = spec.budget.run if spec.budget.question is None else spec.budget.question
+    return replace(spec, budget=replace(spec.budget, question=limit))
+
+
 def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
     """The run that grows the tree, checked before anything is stored.
 
     The same request on the same day is the same run and continues where it stopped.
     """
-    # A tree is one trial on one question, so a budget for the run is one for the question too.
-    limit = request.question_budget if request.question_budget is not None else request.budget
-    budget = BudgetSpec(run=request.budget, question=limit)
-    spec = typed_run_spec(request, forecaster="tree", options=request.changed("tree"), budget=budget)
+    spec = tree_spec(request, request.changed("tree"))
     check_run(spec, settings)
     for path in request.out:
         _format_of(path)

@@ -40,7 +40,7 @@ from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.models.model import TokenCount
-from foretell.operations.ask import cost_text, typed_run_spec
+from foretell.operations.ask import cost_text, late_text_of, typed_run_spec
 from foretell.operations.requests.trees import (
     TreeExpandRequest,
     TreeGroundRequest,
@@ -48,6 +48,7 @@ from foretell.operations.requests.trees import (
     TreeResynthesizeRequest,
 )
 from foretell.operations.table import operation
+from foretell.operations.tree import tree_spec
 from foretell.operations.tree_edit import PlannedStep, TreeEditResult, editor
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
@@ -57,7 +58,7 @@ from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.runner import check_run, money_notices
 from foretell.runs.runtime import TreeOutput, open_runtime, prices_of
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import BudgetSpec, RunSpec
+from foretell.runs.spec import RunSpec
 from foretell.runs.tree_runtime import TreeOptions, open_forecaster
 from foretell.tools.late_text import late_passages, without_late_passages
 
@@ -162,9 +163,9 @@ def _early_words(request: TreeResearchRequest, tree: Tree, question: Question, a
 
     With `cut`, late passages are replaced by a mark; the file is unchanged.
     """
-    if as_of.mode != "backtest" or request.late_text == "keep":
+    if as_of.mode != "backtest" or late_text_of(request) == "keep":
         return tree, question
-    if request.late_text == "cut":
+    if late_text_of(request) == "cut":
         nodes = {id: _cut_node(node, question, as_of) for id, node in tree.nodes.items()}
         return replace(tree, nodes=nodes), without_late_passages(question, as_of)
     words: list[tuple[str, Question]] = []
@@ -208,10 +209,7 @@ def _as_of(request: TreeResearchRequest, tree: Tree) -> AsOf:
 def _spec(request: TreeResearchRequest, options: TreeOptions, as_of: AsOf) -> RunSpec:
     usual = TreeOptions()
     changed = {name: value for name, value in vars(options).items() if value != getattr(usual, name)}
-    limit = request.question_budget if request.question_budget is not None else request.budget
-    budget = BudgetSpec(run=request.budget, question=limit)
-    spec = typed_run_spec(request, forecaster="tree", options=changed, budget=budget)
-    return replace(spec, mode=as_of.mode)
+    return replace(tree_spec(request, changed), mode=as_of.mode)
 
 
 @asynccontextmanager

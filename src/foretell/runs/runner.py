@@ -153,13 +153,14 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     watch: WatchProgress | None = None,
     on_event: WatchEvents | None = None,
     journal: Journal | None = None,
-    concurrency: int = 50,
+    concurrency: int | None = None,
     trees: TreeOutput | None = None,
 ) -> RunProgress:
     """Run the cells without a forecast. After a crash it continues where it was, without paying twice.
 
     The journal is closed at the end, even one that was passed in.
     """
+    concurrency = concurrency or prepared.spec.concurrency
     store = RunStore(settings.store)
     again = journal is not None and journal.mode == "replay"
     spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services, again=again)

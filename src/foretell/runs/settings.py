@@ -65,6 +65,8 @@ class Settings:
     """Rate by service, if it differs from the table of services."""
     check_models: bool = field(default=False, repr=False)
     """Whether unknown models are probed with a few short requests before a run pays for them."""
+    network: bool = field(default=True, repr=False)
+    """Whether a question without a model looks up public markets and series."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
     """The budget around all runs: of a grid, an arena, a tournament, or a server that answers for others."""
 
@@ -115,7 +117,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
     FORETELL_CORPUS names the local corpus and FORETELL_SERIES CSV files with the user's own series.
     FORETELL_DATABASE_URL puts runs and journal into PostgreSQL. FORETELL_LIMITS sets what providers allow.
-    FORETELL_CHECK_MODELS=no starts runs without probing unknown models. FORETELL_CONTACT, FORETELL_PACE,
+    FORETELL_CHECK_MODELS=no starts runs without probing unknown models. FORETELL_NETWORK=off answers questions without
+    a model from this machine alone. FORETELL_CONTACT, FORETELL_PACE,
     FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT set who asks external services and how fast; the contact may
     also be in settings.toml in the home.
 
@@ -148,6 +151,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         user_agents={service: _header(name) for service, name in agents.items()},
         pace=parse_pace(values.get("FORETELL_PACE", "")),
         check_models=values.get("FORETELL_CHECK_MODELS", "").lower() not in SWITCHED_OFF,
+        network=values.get("FORETELL_NETWORK", "").lower() not in SWITCHED_OFF,
     )
 
 

@@ -176,6 +176,21 @@ def read_spec(path: str | Path) -> RunSpec:
         raise error.at(path=file) from None
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """Read from a settings file how to forecast. What it says about questions and mode is left out."""
+    if not path.exists():
+        raise InputError("no such file", path=path, hint="foretell init run writes one")
+    data = parse_yaml(read_text(path))
+    if not isinstance(data, dict):
+        raise InputError("is not a settings file of a run", path=path)
+    settings = current_names(cast("dict[str, Any]", data))
+    try:
+        spec_from_mapping({"questions": "demo", **settings})
+    except InputError as error:
+        raise error.at(path=path) from None
+    return {name: value for name, value in settings.items() if name not in ("questions", "mode")}
+
+
 def spec_from_mapping(data: Any) -> RunSpec:
     """A spec as written by a user, in full or abbreviated. A wrong field raises an `InputError` that names it."""
     if isinstance(data, dict) and "marked" in data:

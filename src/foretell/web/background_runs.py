@@ -74,7 +74,7 @@ class BackgroundRuns:
         self._runs: dict[str, BackgroundJob] = {}
         self._lock = threading.Lock()
 
-    def start(self, prepared: PreparedRun, *, concurrency: int = 50) -> None:
+    def start(self, prepared: PreparedRun) -> None:
         """Start or resume a run; raises a 409 error if it is already running or too many runs are."""
         run = prepared.spec.id
         self.refuse_running(run)
@@ -82,9 +82,7 @@ class BackgroundRuns:
             going = {id for id, one in self._runs.items() if one.status.state == "running"}
             if len(going) >= MAX_RUNS:
                 raise HTTPException(409, f"{MAX_RUNS} runs are going on; wait for one of them or stop it")
-            self._runs[run] = BackgroundJob(
-                f"run {run}", lambda: execute_run(prepared, self._settings, concurrency=concurrency)
-            )
+            self._runs[run] = BackgroundJob(f"run {run}", lambda: execute_run(prepared, self._settings))
 
     def refuse_running(self, run: str) -> None:
         """Raise a 409 error if the run is running: a run is not started twice, nor changed while it is running."""

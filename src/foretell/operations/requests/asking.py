@@ -1,22 +1,18 @@
 """The request to ask a question, and the fields that all requests that use models share."""
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from math import inf
-from typing import Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.data.datasets.question_set import LateText
-from foretell.forecasters.agent.settings import AgentOptions
-from foretell.models.model import Model, ReasoningEffort, ServiceTier
+from foretell.models.model import Model, ReasoningEffort
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity
-from foretell.request import OperationRequest, fields_of, setting
-from foretell.runs.spec import COMBINE_HELP
+from foretell.request import OperationRequest, environment_values, flags, setting
 
 NO_CHOICE = "none"
 """Value for no model or no search engine, even if an environment variable names one."""
@@ -26,8 +22,102 @@ ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..
 ENGINE_NAMES = "foretell.runs.services:SEARCH_ENGINES"
 
 
-class ResearchRequest(OperationRequest):
-    """Fields shared by asking a question and growing a tree: dates, models, search and budgets."""
+CONFIG: Any = setting(
+    None,
+    "A run's settings file (YAML) to start from; what it says about questions and mode is not used.",
+    metavar="FILE",
+)
+SET: Any = setting(
+    {},
+    "Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, "
+    "options.steps=5; may be repeated. null removes one.",
+    metavar="KEY=VALUE",
+    group="settings",
+    title="Settings, one KEY=VALUE per line",
+)
+"""The fields `config` and `set`, by which every command that forecasts takes the settings of a run."""
+
+
+class ForecastingRequest(OperationRequest):
+    """Fields shared by all requests that forecast: the settings of a run, and options for the usual ones."""
+
+    SETTING_KEYS: ClassVar[Mapping[str, str]] = {
+        "model": "models.agent",
+        "search": "search",
+        "effort": "sampling.effort",
+        "budget": "budget.run",
+    }
+    """Field → the setting that it stands for."""
+    model: ModelChoice | None = setting(None, "Model, as provider:name; none uses no model.", env="FORETELL_MODEL")
+    search: tuple[ShortText, ...] = setting(
+        (), "Search engine; may be repeated. none uses no search.", env="FORETELL_SEARCH", max_length=10,
+        title="Search with", names=ENGINE_NAMES,
+    )  # fmt: skip
+    effort: ReasoningEffort | None = setting(
+        None,
+        "How much reasoning models should think; filter and summariser never more than low.",
+        title="Reasoning effort",
+    )
+    budget: float | None = setting(
+        None, "Hard limit in dollars. When it is spent, the current estimate is the answer.", metavar="DOLLARS",
+        gt=0, le=10_000, title="Budget in dollars",
+    )  # fmt: skip
+    config: Path | None = CONFIG
+    set: Mapping[str, Any] = SET
+
+    @field_validator("model")
+    @classmethod
+    def _no_model(cls, model: Any) -> Any:
+        return None if model in ("", NO_CHOICE) else model
+
+    @field_validator("search")
+    @classmethod
+    def _no_search(cls, search: tuple[str, ...]) -> tuple[str, ...]:
+        return () if NO_CHOICE in search else search
+
+    @model_validator(mode="after")
+    def _said_once(self) -> Any:
+        for name, key in self.SETTING_KEYS.items():
+            if key in self.set and self._is_set(name):
+                flag = flags(name, type(self).model_fields[name])[-1]
+                raise InputError(f"{key} is the same as {flag}", column="--set", hint="use one of them")
+        return self
+
+    def settings(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the settings of the run: those of the file, changed by the options, changed by `set`.
+
+        Args:
+            base: What holds where nobody says otherwise.
+        """
+        from foretell.runs.spec import read_changes, read_config, with_settings
+
+        config = {} if self.config is None else read_config(self.config)
+        data = {**(base or {}), **config}
+        environment = environment_values(type(self))
+        chosen: dict[str, Any] = {}
+        for name, key in self.SETTING_KEYS.items():
+            value = getattr(self, name)
+            # The environment names what to use where the file says nothing.
+            section, _, part = key.partition(".")
+            stated = config.get(section) if not part else (config.get(section) or {}).get(part)
+            if value not in (None, (), "") and not (name in environment and stated and not self._is_set(name)):
+                chosen[key] = _plain_setting(value)
+        return with_settings(with_settings(data, chosen), read_changes(self.set))
+
+
+def _plain_setting(value: Any) -> Any:
+    """A value as a settings file has it; a model that is a Python function goes by its name."""
+    if isinstance(value, tuple):
+        return list(cast("tuple[Any, ...]", value))
+    if callable(value) or hasattr(value, "complete"):
+        from foretell.models.providers.function import model_name
+
+        return model_name(value)
+    return value
+
+
+class ResearchRequest(ForecastingRequest):
+    """Fields shared by asking a question and growing a tree: dates and rules beside the settings."""
 
     closes: str | None = setting(
         None, "When the answer will be known.", metavar="DATE", max_length=40, title="Answer known by"
@@ -42,84 +132,6 @@ class ResearchRequest(OperationRequest):
         title="How exactly it resolves",
         group="question",
     )
-    model: ModelChoice | None = setting(None, "Model, as provider:name; none uses no model.", env="FORETELL_MODEL")
-    roles: Mapping[str, str] = setting(
-        {}, "Another model for one role, such as filter or summariser.", flag="--role", metavar="ROLE=MODEL",
-        group="models", title="Models by role",
-    )  # fmt: skip
-    search: tuple[ShortText, ...] = setting(
-        (), "Search engine; may be repeated. none uses no search.", env="FORETELL_SEARCH", max_length=10,
-        title="Search with", names=ENGINE_NAMES,
-    )  # fmt: skip
-    budget: float | None = setting(
-        None, "Hard limit in dollars. When it is spent, the current estimate is the answer.", metavar="DOLLARS",
-        gt=0, le=10_000, title="Budget in dollars",
-    )  # fmt: skip
-    question_budget: float | None = setting(
-        None, "Hard limit in dollars for the trials of a question together.", metavar="DOLLARS", gt=0, le=10_000,
-        group="models", title="Budget for the question, in dollars",
-    )  # fmt: skip
-    model_price: str | None = setting(
-        None,
-        "Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For "
-        "other roles: 0.5/2,filter=0.1/0.4.",
-        metavar="[ROLE=]IN/OUT,…", max_length=2_000, group="models",
-        title="Price of the models, per million input/output tokens",
-    )  # fmt: skip
-    temperature: float | None = setting(
-        None, "Temperature of the models; by default, their own.", ge=0, le=2, group="models"
-    )
-    effort: ReasoningEffort | None = setting(
-        None,
-        "How much reasoning models should think; filter and summariser never more than low.",
-        group="models",
-        title="Reasoning effort",
-    )
-    max_tokens: int | None = setting(
-        None,
-        "Longest reply of a model in tokens, including its reasoning.",
-        ge=1,
-        group="models",
-        title="Longest reply",
-    )
-    tier: ServiceTier | None = setting(
-        None,
-        "Service tier: flex costs half and may take minutes, batch half and up to a day, priority double, "
-        "ultrafast six times.",
-        group="models",
-    )
-    reply_seconds: float | None = setting(
-        None, "Longest wait for one reply (default: 300 seconds).", metavar="SECONDS", gt=0, le=86_400, group="models",
-        title="Longest wait for one reply, in seconds",
-    )  # fmt: skip
-    seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
-    late_text: LateText = setting(
-        "quarantine", "With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or "
-        "cut those passages.", group="question",
-    )  # fmt: skip
-    strict: bool = setting(
-        False, "Refuse a question from before the model's knowledge cutoff instead of warning.", group="models"
-    )
-
-    @field_validator("model")
-    @classmethod
-    def _no_model(cls, model: Any) -> Any:
-        return None if model in ("", NO_CHOICE) else model
-
-    @field_validator("model_price")
-    @classmethod
-    def _price(cls, written: str | None) -> str | None:
-        from foretell.models.prices import read_price
-
-        for part in (written or "").split(","):
-            if written:
-                read_price(part.rpartition("=")[2].strip())
-        return written or None
-
-    @field_validator("search")
-    @classmethod
-    def _no_search(cls, search: tuple[str, ...]) -> tuple[str, ...]:
-        return () if NO_CHOICE in search else search
 
     @field_validator("closes", "as_of")
     @classmethod
@@ -141,20 +153,49 @@ class ResearchRequest(OperationRequest):
         return self
 
 
-class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
+class NumberRange(NamedTuple):
+    """The range that a number almost certainly lies in."""
+
+    low: float
+    high: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.low:g}:{self.high:g} {self.unit}".strip()
+
+
+def read_range(value: Any) -> Any:
+    """Read a range such as "0:100" or "0:100 dollars".
+
+    >>> read_range("-5:40 degrees"), read_range((0, 100))
+    (NumberRange(low=-5.0, high=40.0, unit='degrees'), NumberRange(low=0.0, high=100.0, unit=''))
+    """
+    problem = "is not a range LOW:HIGH, such as 0:100 or '0:100 dollars', with HIGH above LOW"
+    if isinstance(value, str):
+        numbers, _, unit = value.strip().partition(" ")
+        parts = [*numbers.split(":"), unit.strip()]
+    else:
+        parts = [*value, ""][:3]
+    try:
+        low, high = float(parts[0]), float(parts[1])
+    except (ValueError, TypeError, IndexError):
+        raise ValueError(problem) from None
+    if len(parts) != 3 or not 0 < high - low < inf:
+        raise ValueError(problem)
+    return NumberRange(low, high, str(parts[2])[:80])
+
+
+class AskRequest(ResearchRequest):
     """Ask QUESTION: an agent researches it step by step and answers with a probability and reasons.
 
     foretell ask "Will it snow in Oslo before Christmas?" --closes 2026-12-24 --model openai:NAME --search brave
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {
-        "model": (
-            "roles search model_price temperature effort max_tokens tier reply_seconds seed trials combine "
-            + " ".join(one.name for one in fields(AgentOptions))
-        ),
-        "as_of": "late_text",
+        "model or config or set": "search effort trials",
         "options": "exclusivity",
     }
+    SETTING_KEYS: ClassVar[Mapping[str, str]] = {**ForecastingRequest.SETTING_KEYS, "trials": "trials"}
     question: str = setting(
         help="The question, worded so that anyone could check the answer.", argument=True, min_length=1, max_length=5000
     )
@@ -162,38 +203,22 @@ class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # py
         (), "One of several outcomes; repeat for each.", flag="--option", max_length=50, group="question",
         title="Outcomes, one per line, if it is not yes or no",
     )  # fmt: skip
-    number: bool = setting(
-        False, "The answer is a number; give --low and --high. You get a distribution.", group="question",
-        title="The answer is a number",
-    )  # fmt: skip
-    unit: str = setting("", "Unit of the number.", max_length=80, group="question")
-    low: float | None = setting(
-        None,
-        "The number is almost certainly above this.",
-        allow_inf_nan=False,
-        group="question",
-        title="Lowest value",
-    )
-    high: float | None = setting(
-        None,
-        "The number is almost certainly below this.",
-        allow_inf_nan=False,
-        group="question",
-        title="Highest value",
-    )
     exclusivity: Exclusivity = setting(
         "exactly one", "How many of several outcomes come true.", group="question",
         title="How many of the outcomes come true",
     )  # fmt: skip
+    range: Annotated[NumberRange, BeforeValidator(read_range)] | None = setting(
+        None,
+        "The answer is a number that almost certainly lies in this range, such as 0:100 or '0:100 dollars'. You get a "
+        "distribution.",
+        metavar="LOW:HIGH",
+        group="question",
+        title="Range of the number, if the answer is one",
+    )
     price: float | None = setting(None, "Current market price, 0 to 1.", ge=0, le=1, title="Market price (0 to 1)")
-    network: bool = setting(
-        True, "Without a model, look up public markets, weather and price data; --no-network uses nothing "
-        "from the internet.", env="FORETELL_NETWORK", group="question",
-        title="Without a model, look at public markets and series",
-    )  # fmt: skip
-    trials: int = setting(1, "How many independent trials to run and combine.", ge=1, le=50, title="Independent trials")
-    combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
-    concurrency: int = setting(50, "How many trials run at the same time.", ge=1, le=2000, group="models")
+    trials: int | None = setting(
+        None, "How many independent trials to run and combine (default: 1).", ge=1, le=50, title="Independent trials"
+    )
 
     @field_validator("options")
     @classmethod
@@ -203,24 +228,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), ResearchRequest):  # py
         return given
 
     @model_validator(mode="after")
-    def _several_options(self) -> Any:
+    def _one_kind_of_answer(self) -> Any:
         if self.options and self.price is not None:
             raise InputError("is for a question with the answer yes or no", column="--price", hint="leave it out")
-        if not self.network and self.model is not None and not os.environ.get("FORETELL_NETWORK"):
-            problem = "has no effect with --model: a model and its search engines decide what they contact"
-            raise InputError(problem, column="--no-network", hint="leave one of them out")
         if len(self.options) == 1 and self.exclusivity == "exactly one":
             raise ValueError("one of how many? name at least two outcomes, or ask a question with the answer yes or no")
-        return self
-
-    @model_validator(mode="after")
-    def _number_has_a_range(self) -> Any:
-        if not self.number:
-            if self.unit or self.low is not None or self.high is not None:
-                raise ValueError("unit, low and high are for numbers: add --number")
-            return self
-        if self.low is None or self.high is None or not 0 < self.high - self.low < inf:
-            raise ValueError("a number needs a range that almost certainly contains it: --low and a larger --high")
-        if self.options or self.price is not None:
+        if self.range is not None and (self.options or self.price is not None):
             raise ValueError("a number has neither options nor a price")
         return self

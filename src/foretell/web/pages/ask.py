@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.models.check import unknown_models
-from foretell.operations.ask import AskResult, prepare_ask, stated_prices, stored_answer
+from foretell.operations.ask import AskResult, names_model, prepare_ask, stored_answer, typed_run_spec
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
@@ -24,7 +24,7 @@ from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
-from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
+from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
 from foretell.web.formatting import dollars, duration, some
 from foretell.web.forms import body_of, form_fields, form_values
@@ -42,10 +42,12 @@ TRIAL_CHOICES = (1, 3, 5, 9)
 """Numbers of trials that have a button; any other can be typed."""
 OTHER_TRIALS = "other_trials"
 """Form field with a typed number of trials; takes precedence over the buttons."""
-ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "variant", "steps", "model_price", "concurrency")
+ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "effort", "set")
 """Fields that determine the cost and the duration of asking."""
-OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price", "network")
+OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price")
 """Fields that the outside view needs; only these go into the address."""
+MODEL_PRICE = "model_price"
+"""Form field with the price of a model that foretell does not know."""
 router = APIRouter()
 
 
@@ -98,7 +100,6 @@ def usable_engines(settings: Settings) -> tuple[str, ...]:
 def read_ask(here: CurrentState) -> dict[str, Any]:
     """What a question can be asked with: keys, models with prices, search engines, default choices and all fields."""
     engines, chosen, services = usable_engines(here.settings), environment_values(AskRequest), here.settings.services
-    combine = ("default", *(name for name in COMBINATIONS if name != "default"))
     # What has a key is what somebody paid for to be searched with.
     search = chosen.get("search") or tuple(engine for engine in engines if engine in services)
     return {
@@ -112,7 +113,7 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
         "fields": here.kept(
             ("ask fields",),
             (engines, chosen),
-            lambda: form_fields(AskRequest, choices={"search": engines, "combine": combine}),
+            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config",)),
         ),
     }
 
@@ -177,18 +178,11 @@ def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:
 
 
 def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
-    if not isinstance(wish.model, str):
+    if not names_model(wish):
         return AskEstimate(dollars=None, seconds=0.0, text="Choose a model", basis="")
-    models = {"agent": wish.model}
-    spec = RunSpec(
-        questions=QuestionsSpec(dataset="typed"),
-        models=models,
-        search=wish.search,
-        options=wish.changed("agent"),
-        prices=stated_prices(wish.model_price, models),
-    )
+    spec = typed_run_spec(wish)
     cost = cell_cost(spec, here.measured_costs())
-    seconds = cost.seconds * math.ceil(wish.trials / wish.concurrency)
+    seconds = cost.seconds * math.ceil(spec.trials / spec.concurrency)
     basis = {
         "measured": f"measured on {some(cost.cells, 'trial')} like this one on this machine",
         "rough": "a rough guess: nothing like this has run on this machine yet",
@@ -197,11 +191,11 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
         return AskEstimate(
             dollars=None, seconds=seconds, text=f"Price not known, about {duration(seconds)}", basis=basis
         )
-    total = cost.dollars * wish.trials
+    total = cost.dollars * spec.trials
     money = f"About {dollars(total)}" if total else "Costs nothing"
-    most = min([one for one in (wish.budget, wish.question_budget) if one is not None], default=None)
+    most = min([one for one in (spec.budget.run, spec.budget.question) if one is not None], default=None)
     limit = "" if not total else ", no limit is set" if most is None else f", at most {dollars(most)}"
-    high = cost.nine_in_ten(wish.trials)
+    high = cost.nine_in_ten(spec.trials)
     basis += f": 9 in 10 cost under {dollars(high)}" if high else ""
     text = f"{money}{limit}, about {duration(seconds)}"
     return AskEstimate(dollars=total, seconds=seconds, text=text, basis=basis, most=most)
@@ -227,11 +221,11 @@ def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun
 
 
 def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:
-    if request.model is None:
+    if not names_model(request):
         hint = "GET /api/ask/outside is the outside view"
         raise InputError("no model is named", column="model", hint=hint)
     prepared = prepare_ask(request, here.settings)
-    return start_run(here, prepared, concurrency=request.concurrency, confirmed=confirmed)
+    return start_run(here, prepared, confirmed=confirmed)
 
 
 @router.get("/api/runs/{run}/answer", tags=["ask"])
@@ -272,6 +266,8 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
         given["model"] = picked
     if typed := given.pop(OTHER_TRIALS, ""):
         given["trials"] = typed
+    if price := given.pop(MODEL_PRICE, ""):
+        given["set"] = {**given.get("set", {}), "prices.agent": price}
     if given.pop("outside", None):
         address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
         lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
@@ -320,7 +316,7 @@ UNPRICED = "unpriced"
 """Form checkbox: start even if the price of a model is not known."""
 
 
-def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, confirmed: bool = True) -> StartedRun:
+def start_run(here: WebState, prepared: PreparedRun, *, confirmed: bool = True) -> StartedRun:
     """Start a run in the background and wait until it is in the store.
 
     If it is not `confirmed`, as from a form, it is refused if the price of a model is not known, so that the user is
@@ -332,7 +328,7 @@ def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, c
         raise InputError(prepared.notices[0], hint="or tick below that it may start all the same")
     spec = prepared.spec
     unknown = unknown_models(list(spec.models.values()), prices_of(spec)) if here.settings.check_models else []
-    here.jobs.start(prepared, concurrency=concurrency)
+    here.jobs.start(prepared)
     until = time.monotonic() + START_SECONDS
     while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
         time.sleep(0.02)

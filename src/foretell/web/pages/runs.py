@@ -556,7 +556,7 @@ def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) ->
 def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedRun:
     chosen = RunRequest.read(body.model_dump())
     prepared = operations.prepare(chosen, here.settings)
-    return start_run(here, prepared, concurrency=chosen.concurrency, confirmed=confirmed)
+    return start_run(here, prepared, confirmed=confirmed)
 
 
 @router.post("/runs", include_in_schema=False)
@@ -644,16 +644,14 @@ def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody 
     """
     said = RunsResumeRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
     changes = {name: parse_yaml(value) for name, value in said.set.items()}
-    return _go_on(here, said.run, changes, said.reason, said.concurrency)
+    return _go_on(here, said.run, changes, said.reason)
 
 
-def _go_on(
-    here: WebState, run: str, changes: Mapping[str, Any], reason: str = "", concurrency: int = 50
-) -> dict[str, str]:
+def _go_on(here: WebState, run: str, changes: Mapping[str, Any], reason: str = "") -> dict[str, str]:
     prepared = operations.resume(here.store, run, here.settings, changes, reason)
     here.jobs.refuse_running(run)
     operations.replace_run(here.store, run, prepared, here.settings)
-    here.jobs.start(prepared, concurrency=concurrency)
+    here.jobs.start(prepared)
     return {"run": prepared.spec.id, "state": "running"}
 
 
@@ -670,7 +668,7 @@ def run_again(here: CurrentState, _: TokenRequired, run: str, body: AgainBody | 
     said = RunsAgainRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
     changes = {name: parse_yaml(value) for name, value in said.set.items()}
     prepared = operations.prepare_again(here.store, said.run, here.settings, changes)
-    begun = start_run(here, prepared, concurrency=said.concurrency)
+    begun = start_run(here, prepared)
     operations.carry_over(here.store, said.run, prepared)
     return begun
 
