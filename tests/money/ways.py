@@ -48,6 +48,7 @@ INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
 QUICK = {
     "foretell.models.providers.batches:GATHER_SECONDS": 0.05,
     "foretell.models.providers.batches:FIRST_POLL": 0.05,
+    "foretell.models.providers.batches:FIRST_WAIT": 0.05,
 }
 """Pauses of minutes at a real provider's batches."""
 
