@@ -1,7 +1,6 @@
 """The command line as a user meets it: its conventions, what it prints and writes, and what it refuses."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fakes.processes import run_forked
 from foretell.cli import cli, moved
 from foretell.cli.main import COMMANDS, main
 from foretell.questions import InputError
@@ -66,13 +64,6 @@ def test_help_loads_no_command_and_nothing_heavy():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "LOADED [] ['foretell.cli.main']" in out
     assert all(name in out for name in COMMANDS)
-
-
-def test_command_reference_is_up_to_date(tmp_path: Path):
-    """Refresh with: foretell --reference > docs/commands.md."""
-    # A process of its own: click keeps the help option of a command that another test has called before.
-    pages = run_forked(["--reference"], cwd=tmp_path, env=os.environ, timeout=60).stdout
-    assert (DOCS / "commands.md").read_text(encoding="utf-8") == pages
 
 
 def test_score_prints_and_writes(run: Callable[..., Ended], tables: tuple[Path, Path], tmp_path: Path):

