@@ -16,6 +16,8 @@ import foretell
 from foretell.interface import offered_names
 from foretell.operations.table import OPERATIONS, PYTHON_NAMES, operation_signature
 
+PLAN = "RunPlan"
+"""What an operation with `plan=True` returns."""
 SOURCE = Path(__file__).parents[1] / "src"
 HEAD = '''"""The Python interface with its types. Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
@@ -23,7 +25,7 @@ HEAD = '''"""The Python interface with its types. Made by tools/write_stub.py: d
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from foretell.models.model import Model
 from foretell.runs.settings import Settings
@@ -65,21 +67,41 @@ def _whole() -> str:
 
 
 def _function(name: str) -> str:
+    """The function of an operation; one that may only plan has an overload for that."""
     operation = OPERATIONS[PYTHON_NAMES[name]]
+    returned = [_type(one) for one in _alternatives(operation.function.__annotations__["return"])]
+    if PLAN not in returned:
+        return "\n".join([*_signature(name, " | ".join(returned)), *_document(name), ""])
+    others = " | ".join(one for one in returned if one != PLAN)
+    planned = ["@overload", *_signature(name, PLAN, plan="Literal[True]"), "    ...", ""]
+    return "\n".join(
+        [*planned, "@overload", *_signature(name, others, plan="Literal[False] = False"), *_document(name), ""]
+    )
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _signature(name: str, returned: str, plan: str = "") -> list[str]:
     lines, keyword_only = [f"def {name}("], False
-    for parameter in operation_signature(operation.request).parameters.values():
+    for parameter in operation_signature(OPERATIONS[PYTHON_NAMES[name]].request).parameters.values():
         if parameter.kind is Parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             lines.append("    *,")
         written = "Settings | None" if parameter.name == "settings" else _type(parameter.annotation)
         default = "" if parameter.default is Parameter.empty else f" = {_default(parameter.default)}"
-        lines.append(f"    {parameter.name}: {written}{default},")
-    function = operation.function
-    title = (function.__doc__ or "").partition("\n")[0]
+        stated = plan if plan and parameter.name == "plan" else f"{written}{default}"
+        lines.append(f"    {parameter.name}: {stated},")
+    return [*lines, f") -> {returned}:"]
+
+
+def _document(name: str) -> list[str]:
+    operation = OPERATIONS[PYTHON_NAMES[name]]
+    title = (operation.function.__doc__ or "").partition("\n")[0]
     told = [(name, _told(field.description)) for name, field in operation.request.model_fields.items()]
     arguments = [f"        {name}: {text}" for name, text in told if text]
-    document = [f'    """{title}', "", "    Args:", *arguments, '    """'] if arguments else [f'    """{title}"""']
-    return "\n".join([*lines, f") -> {function.__annotations__['return'].__name__}:", *document, ""])
+    return [f'    """{title}', "", "    Args:", *arguments, '    """'] if arguments else [f'    """{title}"""']
 
 
 def _told(description: str | None) -> str:

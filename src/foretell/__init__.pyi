@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from foretell.models.model import Model
 from foretell.runs.settings import Settings
@@ -15,7 +15,8 @@ from foretell.forecasters.tree.tree_file import read_tree as read_tree
 from foretell.forecasters.tree.tree_file import write_tree as write_tree
 from foretell.inspect_tasks.logs import read_inspect_log as read_inspect_log
 from foretell.operations.ask import AskResult as AskResult
-from foretell.operations.grid import KeptGrids as KeptGrids
+from foretell.operations.grid import GridList as GridList
+from foretell.operations.grid import GridResult as GridResult
 from foretell.operations.requests.asking import AskRequest as AskRequest
 from foretell.operations.requests.runs import RunRequest as RunRequest
 from foretell.operations.requests.runs import ShowRequest as ShowRequest
@@ -24,6 +25,7 @@ from foretell.operations.requests.trees import WhatIfRequest as WhatIfRequest
 from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
+from foretell.operations.run_plan import RunPlan as RunPlan
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.runs import StoppedRun as StoppedRun
 from foretell.operations.studies import study as study
@@ -63,13 +65,15 @@ __all__ = [
     "AskResult",
     "CombinationSettings",
     "Forecast",
+    "GridList",
+    "GridResult",
     "InputError",
-    "KeptGrids",
     "Question",
     "ReadOptions",
     "ReplayResult",
     "Resolution",
     "RoundResult",
+    "RunPlan",
     "RunRequest",
     "RunResult",
     "RunsResult",
@@ -96,15 +100,17 @@ __all__ = [
     "combine_trials",
     "compare",
     "compare_pair",
+    "delete_runs",
     "diff_trees",
+    "edit_run",
     "edit_tree",
     "enter_forecastbench",
     "enter_metaculus",
     "enter_prophet_arena",
     "expand_leaf",
+    "grid",
     "ground_leaves",
     "grow_tree",
-    "list_grids",
     "list_runs",
     "list_trees",
     "open_benchmark",
@@ -113,10 +119,9 @@ __all__ = [
     "read_tree",
     "replay",
     "report_tree",
-    "resume_run",
+    "resolve_run",
     "resynthesize_tree",
     "run",
-    "run_again",
     "score",
     "score_arena",
     "score_table",
@@ -129,6 +134,7 @@ __all__ = [
     "write_tree",
 ]
 
+@overload
 def ask(
     question: str,
     *,
@@ -146,6 +152,30 @@ def ask(
     range: NumberRange | None = None,
     price: float | None = None,
     trials: int | None = None,
+    plan: Literal[True],
+    settings: Settings | None = None,
+) -> RunPlan:
+    ...
+
+@overload
+def ask(
+    question: str,
+    *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
+    criteria: str = "",
+    options: Sequence[str] = (),
+    exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
+    range: NumberRange | None = None,
+    price: float | None = None,
+    trials: int | None = None,
+    plan: Literal[False] = False,
     settings: Settings | None = None,
 ) -> AskResult:
     """A probability with reasons, researched by `model`, or from public markets and series if none is named.
@@ -166,6 +196,20 @@ def ask(
         range: The answer is a number that almost certainly lies in this range, such as 0:100 or '0:100 dollars'. You get a distribution.
         price: Current market price, 0 to 1.
         trials: How many independent trials to run and combine (default: 1).
+        plan: Only show what it would cost and how long it would take.
+    """
+
+def delete_runs(
+    runs: Sequence[str],
+    *,
+    yes: bool = False,
+    settings: Settings | None = None,
+) -> DeletedRuns:
+    """Delete runs with everything stored about them.
+
+    Args:
+        runs: Names or ids; the beginning of an id is enough.
+        yes: Really delete; without it, the runs are only listed.
     """
 
 def diff_trees(
@@ -183,6 +227,27 @@ def diff_trees(
         other: Another tree's file or name.
         start: The older version (default: the one before the last).
         end: The newer version (default: the current tree).
+    """
+
+def edit_run(
+    run: str,
+    *,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    untag: Sequence[str] = (),
+    note: str | None = None,
+    archive: bool | None = None,
+    settings: Settings | None = None,
+) -> RunLabels:
+    """Change the name, tags or note of a run, or archive it.
+
+    Args:
+        run: Name or id of the run; the beginning of the id is enough.
+        name: New name; an empty one removes it.
+        tags: Add this tag; may be repeated.
+        untag: Remove this tag; may be repeated.
+        note: New note; an empty one removes it.
+        archive: Hide the run from lists; --archive=no shows it again.
     """
 
 def edit_tree(
@@ -462,6 +527,23 @@ def expand_leaf(
         steps: Maximum number of model replies per analysis.
     """
 
+def grid(
+    grid: str | None = None,
+    *,
+    plan: bool = False,
+    budget: float | None = None,
+    where: Literal["auto", "here", "workers", "both"] = "auto",
+    settings: Settings | None = None,
+) -> GridResult | GridList:
+    """Run a grid, or with `plan` estimate its cost; for a name or nothing, show the grids that were run.
+
+    Args:
+        grid: A grid (YAML or JSON file) to run, or the name of one to show; none lists them.
+        plan: Only show what it would cost.
+        budget: Limit in dollars for all runs together, including earlier starts.
+        where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
+    """
+
 def ground_leaves(
     tree: str | Path,
     claims: Sequence[str] = (),
@@ -594,42 +676,19 @@ def grow_tree(
         out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated. The tree itself is stored in the home.
     """
 
-def list_grids(
-    name: str | None = None,
-    *,
-    settings: Settings | None = None,
-) -> KeptGrids:
-    """List the grids on this machine, or the one with this name, with state, score and cost of every run.
-
-    Args:
-        name: Only the experiment with this name.
-    """
-
 def list_runs(
     *,
     find: str = "",
-    tag: Sequence[str] = (),
-    state: Literal["running", "waiting", "stopped", "dead", "broken", "failed", "done"] | None = None,
-    model: str = "",
-    questions: str = "",
-    archived: bool = False,
     sort: Literal["date", "score", "cost", "name"] = "date",
     limit: int | None = None,
-    offset: int = 0,
     settings: Settings | None = None,
 ) -> RunsResult:
     """List the runs on this machine.
 
     Args:
-        find: Only runs whose name, note, tag, model or questions contain this text.
-        tag: Only runs with this tag; may be repeated.
-        state: Only runs in this state.
-        model: Only runs that use this model or, without a model, this forecaster.
-        questions: Only runs on this question set.
-        archived: Include archived runs.
+        find: Only runs whose name, note, tag, model or questions contain this text. tag:NAME, state:NAME, model:NAME and set:NAME narrow it further; archived:yes lists archived runs, archived:any all.
         sort: Order: date (newest first), score (best first), cost (highest first) or name (A to Z).
         limit: Maximum number of runs.
-        offset: Skip this many.
     """
 
 def list_trees(
@@ -643,12 +702,12 @@ def replay(
     *,
     dataset: str | None = None,
     settings: Settings | None = None,
-) -> ReplayResult:
+) -> Result:
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Args:
-        run: Name or id of the run; the beginning of the id is enough.
-        dataset: The questions, if the file has moved.
+        run: Name or id of a run, or a tree's file or name in `foretell tree list`.
+        dataset: The questions of a run, if their file has moved.
     """
 
 def report_tree(
@@ -664,23 +723,17 @@ def report_tree(
         systematic_error: Standard deviation of errors that repeat in every trial of a leaf; widens the error bar.
     """
 
-def resume_run(
+def resolve_run(
     run: str,
     *,
-    set: Mapping[str, str] = ...,
-    concurrency: int = 50,
-    where: Literal["auto", "here", "workers", "both"] = "auto",
-    reason: str = "",
+    outcomes: str | Path | None = None,
     settings: Settings | None = None,
-) -> RunResult:
-    """Continue a stored run: answer open and failed cells without paying for anything twice.
+) -> ResolveResult:
+    """Look up the outcomes of a run in its question set, on markets, or in a table.
 
     Args:
         run: Name or id of the run; the beginning of the id is enough.
-        set: Change a setting, such as budget.run=20; null removes it.
-        concurrency: How many questions to work on at the same time.
-        where: Where to run, as in `foretell run`.
-        reason: Retry only what failed for this reason, as the run's page names it.
+        outcomes: A table with the columns question, target and outcome (0 or 1).
     """
 
 def resynthesize_tree(
@@ -734,42 +787,48 @@ def resynthesize_tree(
         rule: Combine by this rule instead of the current one.
     """
 
+@overload
 def run(
     spec: str | Path | Mapping[str, Any],
     *,
-    concurrency: int = 50,
-    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
-    where: Literal["auto", "here", "workers", "both"] = "auto",
+    again: bool = False,
+    pilot: int | None = None,
+    plan: Literal[True],
+    prompts: bool = False,
     extend: bool = False,
-    folder: str | Path | None = None,
-    settings: Settings | None = None,
-) -> RunResult:
-    """Run a spec on its questions, in this process or by the workers of a shared database.
-
-    Args:
-        spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
-        concurrency: How many questions to work on at the same time.
-        tier: Service tier, instead of the spec's: flex costs half and may take minutes, batch half and up to a day.
-        where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
-        extend: Add new questions to the existing run of this spec, instead of starting another.
-        folder: Also write tables of forecasts and outcomes into this folder.
-    """
-
-def run_again(
-    run: str,
-    *,
-    set: Mapping[str, str] = ...,
-    concurrency: int = 50,
+    only_failed: str | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
+    set: Mapping[str, Any] = ...,
+    settings: Settings | None = None,
+) -> RunPlan:
+    ...
+
+@overload
+def run(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    again: bool = False,
+    pilot: int | None = None,
+    plan: Literal[False] = False,
+    prompts: bool = False,
+    extend: bool = False,
+    only_failed: str | None = None,
+    where: Literal["auto", "here", "workers", "both"] = "auto",
+    set: Mapping[str, Any] = ...,
     settings: Settings | None = None,
 ) -> RunResult:
-    """Run a stored run again as a new run, with the next free seed.
+    """Run a settings file on its questions, or continue or repeat a stored run.
 
     Args:
-        run: Name or id of the run; the beginning of the id is enough.
-        set: Change a setting, such as budget.run=20; null removes it.
-        concurrency: How many questions to work on at the same time.
-        where: Where to run, as in `foretell run`.
+        spec: A settings file (YAML or JSON), the same as a mapping, or the name or id of a stored run.
+        again: Start a new run with the settings of RUN and the next free seed.
+        pilot: Only ask the first N questions once, and say whether the run would work and what it would cost.
+        plan: Only show what there is to do, what it would cost and how long it would take.
+        prompts: Also show the prompts that the models would receive.
+        extend: Add new questions to the existing run of SPEC, instead of starting another.
+        only_failed: Only retry what failed in RUN; with REASON, only what failed for that reason.
+        where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
     """
 
 def show(
@@ -792,14 +851,14 @@ def show(
 def stop_run(
     run: str,
     *,
-    pause: bool = False,
+    discard: bool = False,
     settings: Settings | None = None,
 ) -> StoppedRun:
     """Stop a run early, whichever process is running it, and use what there is.
 
     Args:
         run: Name or id of the run; the beginning of the id is enough.
-        pause: Record nothing for trials in progress; `foretell runs resume` continues them.
+        discard: Record nothing for trials in progress, and take the run out of the queue of the shared database; `foretell run RUN` continues them.
     """
 
 def tournament_results(

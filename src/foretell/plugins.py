@@ -142,7 +142,6 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "recall": "foretell.studies.recall:study",
         "intervention": "foretell.studies.intervention:study",
         "leaks": "foretell.studies.leaks:study",
-        "smoke": "foretell.studies.habits:smoke_exam",
         "audit": "foretell.studies.audit.study:study",
     },
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},

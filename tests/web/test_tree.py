@@ -418,7 +418,7 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         assert read_tree_file(settings.home / "trees" / "nvda.json").tree.nodes["P2.1"].children
         # Somebody else has written in the meantime: nothing is asked, paid or written, and it is said.
         late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base_version": 1}))
-        assert (late["state"], late["calls"], late["result"]) == ("broken", 0, None)
+        assert (late["state"], late["calls"], late["result"]) == ("error", 0, None)
         assert "is at version 2, not at 1" in late["error"]
         nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
         assert "ANTHROPIC_API_KEY" in nokey["error"]

@@ -34,7 +34,7 @@ GROUPS = {
     "services": """Outside services: markets, search engines, series, archives.
 
     foretell services is short for foretell services list.""",
-    "runs": """Your runs: list, continue, rename, tag, score or remove them.
+    "runs": """Your runs: list, stop, edit, score or delete them.
 
     foretell runs is short for foretell runs list.""",
     "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.
@@ -141,6 +141,8 @@ class ListGroup(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, inserting `list` if they name no command."""
+        if args and (message := moved_command(f"{words_of(ctx)} {args[0]}")):
+            ctx.fail(message)
         named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["list", *args])
 
@@ -318,7 +320,7 @@ def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
         text = f"{text}  [env: {shown['env']}]"
     spelled = list(flags(name, info))
     more: Any
-    if kind is bool:
+    if kind is bool and "alone" not in shown:
         spelled[-1] += f"/--no-{spelled[-1].removeprefix('--')}" if default else ""
         more = {"is_flag": True}
     else:

@@ -14,9 +14,9 @@ SECTIONS = {
         "ask": "Ask one question and get a researched probability with reasons.",
         "tree": "Break a claim into smaller claims, estimate each, combine them.",
         "whatif": "Change numbers in a tree and see the effect at once.",
-        "run": "Run a forecaster on many questions; continues after a crash.",
+        "run": "Run a forecaster on many questions; continue a stored run.",
         "backtest": "Test forecasters on past questions, each as of its own date.",
-        "grid": "Run an experiment with several settings; shows the price first.",
+        "grid": "Run an experiment with several settings, or list them.",
     },
     "Measure": {
         "score": "Score a table of forecasts against a table of outcomes.",
@@ -28,10 +28,9 @@ SECTIONS = {
         "audit": "Did a run see the future? A second model checks what it read.",
     },
     "Runs": {
-        "runs": "List your runs: progress and scores; rename, tag or remove them.",
-        "grids": "List your experiments: settings, scores, costs.",
+        "runs": "List your runs: progress and scores; edit, stop or delete them.",
         "show": "Show a run's answers and every step; write a report.",
-        "replay": "Recompute a run from saved replies, offline, and compare.",
+        "replay": "Recompute a run or a tree's notebooks offline, and compare.",
         "worker": "Work on runs that several machines share.",
     },
     "Questions and data": {

@@ -4,7 +4,16 @@ For this version only. A command is named by its words. An option is named alone
 alike, or after the words of its command.
 """
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    # Runs.
+    "runs resume": "run RUN",
+    "runs again": "run RUN --again",
+    "runs mv": "runs edit RUN --name NAME",
+    "runs tag": "runs edit RUN --tag TAG",
+    "runs rm": "runs delete RUN",
+    "grids": "grid",
+    "study smoke": "run SPEC --pilot N",
+}
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
     # Settings of a run.
@@ -18,6 +27,16 @@ OPTIONS: dict[str, str] = {
     "--seed": "--set seed=NUMBER",
     "--strict": "--set strict=true",
     "--late-text": "--set questions.late_text=NAME",
+    # Asking.
+    "ask --variant": "--set options.variant=NAME",
+    "ask --no-crowd": "--set options.crowd=false",
+    "ask --no-prior": "--set options.prior=false",
+    "ask --steps": "--set options.steps=NUMBER",
+    "ask --seconds": "--set options.seconds=NUMBER",
+    "ask --reply-format": "--set options.reply_format=NAME",
+    "ask --clamp": "--set 'options.clamp=[LOW, HIGH]'",
+    "ask --series-sources": "--set 'options.series_sources=[NAME, …]'",
+    "ask --no-source-steps": "--set options.source_steps=false",
     "ask --concurrency": "--set concurrency=NUMBER",
     "ask --combine": "--set combine=RULE",
     "ask --number": "--range LOW:HIGH",
@@ -25,6 +44,26 @@ OPTIONS: dict[str, str] = {
     "ask --high": "--range LOW:HIGH",
     "ask --unit": "--range 'LOW:HIGH UNIT'",
     "ask --no-network": "network = false in settings.toml",
+    # Runs.
+    "run --concurrency": "--set concurrency=NUMBER",
+    "run --folder": "--out FOLDER",
+    "backtest --folder": "--out FOLDER",
+    "backtest --data": "FORETELL_HOME for another folder of pulled rounds",
+    "backtest --round": "--set questions.rounds=DATE",
+    "backtest --closes-after": "--set questions.closes_after=DATE",
+    "backtest --closes-before": "--set questions.closes_before=DATE",
+    "backtest --category": "--set questions.category=NAME",
+    "grid --concurrency": "concurrency: NUMBER under base: in the file",
+    "grid --keep": "--out report.html",
+    "runs list --tag": "--find tag:NAME",
+    "runs list --state": "--find state:NAME",
+    "runs list --model": "--find model:NAME",
+    "runs list --questions": "--find set:NAME",
+    "runs list --archived": "--find archived:any",
+    "runs list --offset": "--limit",
+    "runs stop --pause": "--discard",
+    "worker --total-concurrency": "workers_concurrency = NUMBER in settings.toml",
+    "worker --drop": "foretell runs stop RUN --discard",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

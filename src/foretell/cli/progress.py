@@ -290,8 +290,6 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "tree expand": lambda: live_view(TreeLiveView),
     "tree resynthesize": lambda: live_view(TreeLiveView),
     "run": _run_with_lines,
-    "runs resume": _run_with_lines,
-    "runs again": _run_with_lines,
     "grid": _run_with_lines,
     "backtest": lambda: progress_bar("forecasting"),
     "demo": _lines,

@@ -200,19 +200,15 @@ mcp = request_command(McpRequest, _mcp, name="mcp", service=True)
 
 
 async def _worker(request: WorkerRequest) -> None:
-    from foretell.operations.shared_runs import cluster_status, drop_run, run_worker, shared_url
+    from foretell.operations.shared_runs import cluster_status, run_worker, shared_url
     from foretell.runs.settings import load_settings
     from foretell.runs.worker import WorkerCapacity, WorkerSignals
 
     settings = load_settings()
     shared_url(settings)
-    if request.drop is not None:
-        run, cells = await drop_run(settings, request.drop)
-        echo(f"run {run}: {cells} cells are no longer queued; `foretell run` queues them anew")
     if request.status:
         for line in (await cluster_status(settings)).lines():
             echo(line)
-    if request.status or request.drop is not None:
         return
     signals = WorkerSignals()
     running = asyncio.get_running_loop()
@@ -226,8 +222,8 @@ async def _worker(request: WorkerRequest) -> None:
         signals.rest.set()
 
     on_signals(stop)
-    echo(f"up to {request.concurrency} cells at once; Ctrl-C to finish and leave", err=True)
-    capacity = WorkerCapacity(here=request.concurrency, everywhere=request.total_concurrency)
+    echo(f"up to {request.concurrency} trials at the same time; Ctrl-C to finish and leave", err=True)
+    capacity = WorkerCapacity(here=request.concurrency, everywhere=settings.workers_concurrency)
     done = await run_worker(settings, capacity, signals, idle=request.idle)
     echo(f"{done.done} cells, {done.failed} failed, {done.money} in {done.calls} calls")
 

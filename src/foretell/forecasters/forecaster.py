@@ -26,7 +26,7 @@ from foretell.models.prices import PriceList, TokenPrice
 from foretell.plugins import load, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent, ignore_event
@@ -437,7 +437,7 @@ def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
     accepted = [key for key in inspect.signature(factory).parameters if key not in getattr(factory, "not_options", ())]
     for option in options:
         if option not in accepted:
-            hint = f"options are {', '.join(sorted(accepted)) or 'none'}"
+            hint = known_names(option, sorted(accepted)) if accepted else "it has no options"
             raise InputError(f"the forecaster {name!r} has no option {option!r}", column="options", hint=hint)
     try:
         return factory(**options)

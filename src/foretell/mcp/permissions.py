@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
-from foretell.operations.requests.runs import RunRequest, StoredRunRequest
+from foretell.operations.requests.runs import GridRequest, ReplayRequest, RunRequest
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.requests.tournaments import (
     ForecastBenchRoundRequest,
@@ -32,7 +32,7 @@ from foretell.operations.run import changed_spec
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
-from foretell.runs.spec import COMBINATIONS, RunSpec, read_changes, read_spec, spec_from_mapping
+from foretell.runs.spec import COMBINATIONS, RunSpec, read_changes, read_spec, spec_from_mapping, with_settings
 from foretell.runs.store import RunStore, find_run_row
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
@@ -46,7 +46,6 @@ TreeChange = TypeVar(
     TreeHistoryRequest,
 )
 Visit = TypeVar("Visit", bound=TournamentFields)
-StoredRun = TypeVar("StoredRun", bound=StoredRunRequest)
 MAX_FILE_BYTES = 64_000_000
 """Maximum size of a file that may be read, in bytes."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -158,20 +157,32 @@ class ServerPermissions:
 
     def check_run(self, request: RunRequest) -> RunRequest:
         """Return the run request if its files, models and search engines are permitted; raise otherwise."""
-        spec = request.spec
-        found = read_spec(self.files.find(str(spec))) if isinstance(spec, Path) else spec_from_mapping(spec)
+        spec, changes = request.spec, read_changes(request.set)
+        if request.stored is not None:
+            with closing(RunStore(self.settings.store)) as store:
+                row = find_run_row(store, request.stored)
+            self._check_spec(changed_spec(row, changes))
+            return request
+        if isinstance(spec, Path):
+            found = read_spec(self.files.find(str(spec)), changes)
+        else:
+            found = spec_from_mapping(with_settings(spec, changes) if changes else spec)
         self._check_spec(found)
         questions = found.questions
         if questions.dataset not in QUESTION_SETS:
             questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
-        return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
+        written = json.loads(replace(found, questions=questions).to_json())
+        return request.model_copy(update={"spec": written, "set": {}})
 
-    def check_stored_run(self, request: StoredRun) -> StoredRun:
-        """Return the request to continue a run or to run it again, if it is permitted with the requested changes."""
-        self._check_sizes(request)
+    def check_replay(self, request: ReplayRequest) -> ReplayRequest:
+        """Return the request if it names a stored run: notebooks of trees are not run from here."""
         with closing(RunStore(self.settings.store)) as store:
-            row = find_run_row(store, request.run)
-        self._check_spec(changed_spec(row, read_changes(request.set)))
+            return request.model_copy(update={"run": find_run_row(store, request.run).id})
+
+    def check_grid(self, request: GridRequest) -> GridRequest:
+        """Return the request if it only lists or shows grids: only people run them."""
+        if request.file is not None:
+            raise InputError("experiments are not run from here", column="grid", hint="name one to show, or none")
         return request
 
     def _check_spec(self, found: RunSpec) -> None:

@@ -287,8 +287,10 @@ TOOLS = (
     _tool(
         "run",
         "run",
-        "Run a forecaster over many questions, as a spec describes it: questions, models, search, trials, budget. "
-        "The same spec is the same run and goes on where it was. Takes minutes and money.",
+        "Run a forecaster on many questions, as a spec describes it: questions, models, search, trials, budget. The "
+        "same spec is the same run. The name of a stored run continues it; `set` changes its spec first, such as "
+        '{"budget.run": 5}, and `again` repeats it as a new run with the next free seed. Nothing is paid twice. `plan` '
+        "only says what it would cost. Takes minutes and money.",
         ServerPermissions.check_run,
         spends=True,
     ),
@@ -378,35 +380,20 @@ TOOLS = (
         "list_runs",
         "runs list",
         "The runs on this machine, the newest first: what was asked, of whom, how many answers, how good, and "
-        "whether each is running, waiting, stopped, dead, broken, failed or done.",
+        "whether each is running, waiting, stopped, crashed, error, partial or done.",
     ),
     _tool(
         "list_grids",
-        "grids",
+        "grid",
         "The experiments on this machine: every combination of settings with its state, Brier index, interval and "
         "cost, and which is best so far. Free.",
-    ),
-    _tool(
-        "resume_run",
-        "runs resume",
-        "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "
-        '{"budget.run": "5"}. Nothing is paid twice. Takes minutes and money.',
-        ServerPermissions.check_stored_run,
-        spends=True,
-    ),
-    _tool(
-        "run_again",
-        "runs again",
-        "Repeat a run as a new one: the same questions and settings with the next free seed, so models are asked "
-        "anew; `set` changes a setting. The old run stays. Takes minutes and money.",
-        ServerPermissions.check_stored_run,
-        spends=True,
+        ServerPermissions.check_grid,
     ),
     _tool(
         "stop_run",
         "runs stop",
         "Stop a running run early: trials under way answer with what they believe so far, marked as stopped early. "
-        "With `pause` they are left unfinished and can be resumed. Free.",
+        "With `discard` they are left unfinished and can be continued. Free.",
         writes=True,
     ),
     _tool("show_run", "show", "The answers of a run, or with `question` every step to one answer."),
@@ -414,6 +401,7 @@ TOOLS = (
         "replay_run",
         "replay",
         "Compute a stored run again from its journal, offline and free, and count the equal answers.",
+        ServerPermissions.check_replay,
     ),
     _tool(
         "enter_forecastbench",

@@ -148,7 +148,7 @@ class Budget:
             self.hold(grant.dollars)
             return Reservation(budget=self, request=request, grant=grant, estimate=estimate)
         if grant.unpriced:
-            hint = "state it with --model-price 0.5/2 (0 if it is free), or set no budget"
+            hint = "state it with --set prices.MODEL=0.5/2 (0 if it is free), or set no budget"
             raise InputError(f"no price is known for {request.model}, and a budget needs one", hint=hint)
         raise BudgetExceeded(grant.message)
 

@@ -11,7 +11,7 @@ from foretell.models.model import ModelBusy
 
 T = TypeVar("T")
 
-MORE_TIME = "--reply-seconds, the field reply_seconds, or sampling: {reply_seconds: …} in a file, allows more"
+MORE_TIME = "set sampling.reply_seconds=SECONDS to allow more"
 """Which setting to change if a reply took too long, for each interface. A file is a run's spec or an arena's entry.
 
 The time runs from sending to the last piece, so slow models, such as large ones on a small machine, need a longer one.
@@ -106,7 +106,7 @@ class ReplyLimit:
 
 USUAL_SECONDS = 600.0
 """How long one trial may take by default."""
-MORE_SECONDS = "{:g} s were not enough; --seconds, the field seconds, or options: {{seconds: …}} in a file, allows more"
+MORE_SECONDS = "{:g} s were not enough; set options.seconds=SECONDS to allow more"
 """Which setting to change if it took too long."""
 MORE_THAN_MEASURED = 1.5
 """A reply may take this many times as long as the slowest so far."""

@@ -9,7 +9,7 @@ HOMES = {
     "foretell.operations.data": "check_questions fetch",
     "foretell.operations.doctor": "DoctorResult look_at_databases",
     "foretell.operations.example": "serving_example",
-    "foretell.operations.grid": "run_grid",
+    "foretell.operations.grid": "list_grids run_grid",
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
     "foretell.operations.practice": (
@@ -40,7 +40,7 @@ HOMES = {
     ),
     "foretell.operations.result": "Result",
     "foretell.operations.run": "RunResult prepare replay resume show",
-    "foretell.operations.runs": "list_runs remove_runs rename_run resolve_run stop_run tag_run",
+    "foretell.operations.runs": "delete_runs edit_run list_runs read_query resolve_run stop_run",
     "foretell.operations.score": "plan",
     "foretell.operations.score_numbers": "NumberScores",
     "foretell.operations.services": "ServiceChecks check_services list_services service_names",

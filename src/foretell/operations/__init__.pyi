@@ -11,6 +11,7 @@ from foretell.operations.data import fetch as fetch
 from foretell.operations.doctor import DoctorResult as DoctorResult
 from foretell.operations.doctor import look_at_databases as look_at_databases
 from foretell.operations.example import serving_example as serving_example
+from foretell.operations.grid import list_grids as list_grids
 from foretell.operations.grid import run_grid as run_grid
 from foretell.operations.init_files import BOT_FILES as BOT_FILES
 from foretell.operations.init_files import cron as cron
@@ -82,12 +83,12 @@ from foretell.operations.run import prepare as prepare
 from foretell.operations.run import replay as replay
 from foretell.operations.run import resume as resume
 from foretell.operations.run import show as show
+from foretell.operations.runs import delete_runs as delete_runs
+from foretell.operations.runs import edit_run as edit_run
 from foretell.operations.runs import list_runs as list_runs
-from foretell.operations.runs import remove_runs as remove_runs
-from foretell.operations.runs import rename_run as rename_run
+from foretell.operations.runs import read_query as read_query
 from foretell.operations.runs import resolve_run as resolve_run
 from foretell.operations.runs import stop_run as stop_run
-from foretell.operations.runs import tag_run as tag_run
 from foretell.operations.score import plan as plan
 from foretell.operations.score_numbers import NumberScores as NumberScores
 from foretell.operations.services import ServiceChecks as ServiceChecks

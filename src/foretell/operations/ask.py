@@ -27,6 +27,7 @@ from foretell.models.ledger import Money
 from foretell.operations.requests.asking import AskRequest, NumberRange
 from foretell.operations.requests.trees import TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
+from foretell.operations.run_plan import RunPlan, plan_run
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
@@ -54,7 +55,7 @@ from foretell.runs.public_sources import (
     pooled,
 )
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, late_text_problem
-from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
+from foretell.runs.runner import PreparedRun, check_options, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunSpec, read_changes, spec_from_mapping
 from foretell.runs.store import RunStore
@@ -408,10 +409,13 @@ def stored_questions(store: RunStore, spec: RunSpec) -> Benchmark | None:
 
 
 def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
-    """The run that answers a question, checked before anything is stored."""
+    """The run that answers a question, checked before anything is stored. A plan checks no keys."""
     spec = typed_run_spec(request, {"combine": "default"})
     combining_by_name(spec.combine)
-    check_run(spec, settings)
+    if request.plan:
+        check_options(spec)
+    else:
+        check_run(spec, settings)
     return prepare_run(spec, typed_questions([typed_question(request)]))
 
 
@@ -421,7 +425,7 @@ async def answer_question(
     *,
     watch: WatchEvents | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> AskResult:
+) -> AskResult | RunPlan:
     """A probability with reasons, researched by `model`, or from public markets and series if none is named.
 
     Without a model it costs nothing. Keys come from the environment. The
@@ -432,14 +436,21 @@ async def answer_question(
     """
     settings = settings or load_settings()
     if not names_model(request):
-        return await outside_view(request, settings)
+        return plan_without_model() if request.plan else await outside_view(request, settings)
     prepared = prepare_ask(request, settings)
+    if request.plan:
+        return plan_run(prepared, settings)
     for notice in prepared.notices:
         tell(notice)
     done = await execute_run(prepared, settings, on_event=watch)
     with closing(RunStore(settings.store)) as store, told_what_it_cost(done.money):
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
     return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread))
+
+
+def plan_without_model() -> RunPlan:
+    """What answering a question from public markets and series costs."""
+    return RunPlan(run="", questions=1, trials=1, open=1, models={}, dollars=0.0, basis="no model is named")
 
 
 def names_model(request: AskRequest) -> bool:

@@ -16,11 +16,12 @@ from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
-from foretell.operations.requests.runs import GridRequest, GridsRequest
+from foretell.operations.requests.runs import GridRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
-from foretell.operations.runs import CellCost, CellCosts, cell_cost, measured_costs, money_of
-from foretell.operations.studies import run_study, save_study
+from foretell.operations.run_plan import prepared_cell_cost
+from foretell.operations.runs import measured_costs, money_of
+from foretell.operations.studies import run_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket
@@ -172,86 +173,6 @@ class GridResult(Result):
         return f"{told}; " + (f"at most ${self.most:.2f}" if self.most is not None else "no budget is set")
 
 
-async def run_grid(
-    request: GridRequest,
-    settings: Settings | None = None,
-    *,
-    watch: WatchProgress = lambda _: None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> GridResult:
-    """Carry out a grid, or with `plan` estimate its cost.
-
-    You can stop it and start it again: it continues where it stopped and pays for nothing twice.
-    """
-    settings = settings or load_settings()
-    grid = read_grid(request.file)
-    runs = grid.runs()
-    prepared = {run.name: prepare_grid_run(run, grid, settings, plan=request.plan) for run in runs}
-    budget = request.budget if request.budget is not None else grid.budget
-    planned = plan_grid(runs, prepared, settings)
-    result = GridResult(name=grid.name, planned=planned, budget=budget, ended={})
-    if request.plan:
-        return result
-    unknown = any(one.dollars is None for one in planned)
-    if budget is None and (result.expected > 0 or unknown):
-        hint = "write budget: DOLLARS into the file, or say --budget; --plan shows every run"
-        raise InputError(f"this may cost money: {result.summary}", path=request.file, column="budget", hint=hint)
-    _keep(settings, grid, planned)
-    tell(result.summary)
-    within = settings
-    if budget is not None:
-        # What these runs have cost so far counts: the budget is for the whole experiment, not for one start.
-        around = Budget("grid", dollars=budget, within=settings.budget, id=f"grid {grid.name}")
-        within = replace(settings, budget=around)
-        _open_accounts(within, [one.spec for one in prepared.values()])
-    ended: dict[str, RunProgress] = {}
-    complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
-    for number, run in enumerate(runs, 1):
-        one = prepared[run.name]
-        if run.name in complete:
-            continue
-        tell(f"{number} of {len(runs)}, {run.name}: run {one.spec.id}, {len(one.questions)} questions")
-        ended[run.name] = await carry_out(
-            one, within, where=request.where, concurrency=request.concurrency, watch=watch, tell=tell
-        )
-    study, notes = _results(request, settings)
-    if study is not None and request.keep:
-        save_study(settings, study)
-    return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
-
-
-def _open_accounts(settings: Settings, runs: Iterable[RunSpec]) -> None:
-    """Put the accounts of the runs into that of their grid, where every process that works on them finds it."""
-    with closing(Journal(settings.journal)) as journal:
-        for spec in runs:
-            run_budget(spec, journal, settings).open()
-
-
-def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
-    """A run of a grid, checked before anything is stored; files are looked up here and beside the grid.
-
-    A plan checks no keys, so that its cost can be seen without any.
-    """
-    try:
-        if plan:
-            check_options(run.spec)
-        else:
-            check_run(run.spec, settings)
-    except InputError as error:
-        raise InputError(f"{run.name}: {error}", path=grid.path) from None
-    prepared = prepare_run(run.spec, folders=(Path(), grid.path.parent))
-    with closing(RunStore(settings.store)) as store:
-        return find_run_of(store, prepared, extend=False)
-
-
-def _results(request: GridRequest, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:
-    study = load_study(STUDY)
-    try:
-        return run_study(study, study.options.read({"grid": request.file}), settings=settings), ()
-    except InputError as error:
-        return None, (f"no tables yet: {error}",)
-
-
 # Cost.
 
 
@@ -283,12 +204,6 @@ def plan_grid(
     return tuple(planned)
 
 
-def prepared_cell_cost(prepared: PreparedRun, measured: CellCosts) -> CellCost:
-    """What one cell of a run costs and how long it takes."""
-    targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
-    return cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
-
-
 # Grids on this machine, with the scores of their runs.
 
 
@@ -309,8 +224,8 @@ class GridCell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptGrid:
-    """A grid that was carried out on this machine."""
+class StoredGrid:
+    """A grid that was run on this machine."""
 
     name: str
     file: str
@@ -339,10 +254,10 @@ def _index(cell: GridCell) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptGrids(Result):
-    """The grids that were carried out on this machine, with their runs."""
+class GridList(Result):
+    """The grids that were run on this machine, with their runs."""
 
-    grids: tuple[KeptGrid, ...]
+    grids: tuple[StoredGrid, ...]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per combination of settings."""
@@ -398,18 +313,21 @@ def _index_text(cell: GridCell) -> str:
     return f"{cell.bi['estimate']:.1f} {bracket(cell.bi['low'], cell.bi['high'], 1)}" if cell.bi else "–"
 
 
-@operation(GridsRequest)
-def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptGrids:
-    """List the grids on this machine, or the one with this name, with state, score and cost of every run."""
-    settings = settings or load_settings()
+def list_grids(settings: Settings, name: str | None = None) -> GridList:
+    """Return the grids on this machine, or the one with this name, with state, score and cost of every run.
+
+    Raises InputError if there is none of that name.
+    """
     paths = sorted((settings.home / FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     written = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    if request.name:
-        written = [one for one in written if one["name"] == request.name]
+    if name:
+        written = [one for one in written if one["name"] == name]
         if not written:
-            raise InputError(f"there is no grid {request.name!r}", hint="foretell grids lists them")
+            raise InputError(
+                f"there is no grid {name!r}", hint="foretell grid lists them; a file ends in .yaml or .json"
+            )
     if not written:
-        return KeptGrids(grids=())
+        return GridList(grids=())
     with closing(RunStore(settings.store)) as store:
         asked = store.asked()
         rows = {
@@ -417,7 +335,7 @@ def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptG
         }
         scores, money = StoredScores(store).of(list(rows.values())), money_of(store, settings, list(rows))
         grids = tuple(
-            KeptGrid(
+            StoredGrid(
                 name=one["name"],
                 file=one["file"],
                 cells=tuple(
@@ -427,7 +345,7 @@ def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptG
             )
             for one in written
         )
-    return KeptGrids(grids=grids)
+    return GridList(grids=grids)
 
 
 def _cell(
@@ -451,13 +369,98 @@ def _cell(
     )
 
 
-def _keep(settings: Settings, grid: Grid, planned: Sequence[PlannedRun]) -> None:
-    """Record the runs of a grid for its page and `foretell grids`, replacing an earlier record."""
+def _save(settings: Settings, grid: Grid, planned: Sequence[PlannedRun]) -> None:
+    """Record the runs of a grid for its page and `foretell grid NAME`, replacing an earlier record."""
     cells = [{"name": one.name, "run": one.run, "factors": dict(one.factors)} for one in planned]
     body = {"name": grid.name, "file": str(grid.path), "cells": cells}
     path = settings.home / FOLDER / f"{quote(grid.name, safe='')[:150]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(body, ensure_ascii=False, indent=1).encode())
+
+
+# Running one.
+
+
+async def run_grid(
+    request: GridRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> GridResult | GridList:
+    """Run a grid, or with `plan` estimate its cost; for a name or nothing, show the grids that were run.
+
+    You can stop it and start it again: it continues where it stopped and pays for nothing twice.
+    """
+    settings = settings or load_settings()
+    if request.file is None:
+        return list_grids(settings, request.grid)
+    file = request.file
+    grid = read_grid(file)
+    runs = grid.runs()
+    prepared = {run.name: prepare_grid_run(run, grid, settings, plan=request.plan) for run in runs}
+    budget = request.budget if request.budget is not None else grid.budget
+    planned = plan_grid(runs, prepared, settings)
+    result = GridResult(name=grid.name, planned=planned, budget=budget, ended={})
+    if request.plan:
+        return result
+    unknown = any(one.dollars is None for one in planned)
+    if budget is None and (result.expected > 0 or unknown):
+        hint = "write budget: DOLLARS into the file, or say --budget; --plan shows every run"
+        raise InputError(f"this may cost money: {result.summary}", path=file, column="budget", hint=hint)
+    _save(settings, grid, planned)
+    tell(result.summary)
+    within = settings
+    if budget is not None:
+        # What these runs have cost so far counts: the budget is for the whole experiment, not for one start.
+        around = Budget("grid", dollars=budget, within=settings.budget, id=f"grid {grid.name}")
+        within = replace(settings, budget=around)
+        _open_accounts(within, [one.spec for one in prepared.values()])
+    ended: dict[str, RunProgress] = {}
+    complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
+    for number, run in enumerate(runs, 1):
+        one = prepared[run.name]
+        if run.name in complete:
+            continue
+        tell(f"{number} of {len(runs)}, {run.name}: run {one.spec.id}, {len(one.questions)} questions")
+        ended[run.name] = await carry_out(one, within, where=request.where, watch=watch, tell=tell)
+    study, notes = _results(file, settings)
+    return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
+
+
+def _open_accounts(settings: Settings, runs: Iterable[RunSpec]) -> None:
+    """Put the accounts of the runs into that of their grid, where every process that works on them finds it."""
+    with closing(Journal(settings.journal)) as journal:
+        for spec in runs:
+            run_budget(spec, journal, settings).open()
+
+
+def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
+    """A run of a grid, checked before anything is stored; files are looked up here and beside the grid.
+
+    A plan checks no keys, so that its cost can be seen without any.
+    """
+    try:
+        if plan:
+            check_options(run.spec)
+        else:
+            check_run(run.spec, settings)
+    except InputError as error:
+        raise InputError(f"{run.name}: {error}", path=grid.path) from None
+    prepared = prepare_run(run.spec, folders=(Path(), grid.path.parent))
+    with closing(RunStore(settings.store)) as store:
+        return find_run_of(store, prepared, extend=False)
+
+
+grid = operation(GridRequest)(run_grid)
+
+
+def _results(file: Path, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:
+    study = load_study(STUDY)
+    try:
+        return run_study(study, study.options.read({"grid": file}), settings=settings), ()
+    except InputError as error:
+        return None, (f"no tables yet: {error}",)
 
 
 FOLDER = "grids"

@@ -54,7 +54,7 @@ def spec_schema(kind: SchemaKind) -> dict[str, Any]:
         return run
     named = {"type": "object", "additionalProperties": True}
     parts: dict[str, Any] = {
-        "name": {"type": "string", "description": "By which the result is saved with --keep."},
+        "name": {"type": "string", "description": "The name that foretell grid lists."},
         "base": {**named, "description": "What all runs share: the fields of a run.", "properties": run["properties"]},
         "factors": {
             **named,

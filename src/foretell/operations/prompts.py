@@ -4,10 +4,12 @@ Nothing is duplicated here: example questions are asked with a model that record
 """
 
 import json
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,15 +33,21 @@ from foretell.forecasters.tree.grow.synthesize import SynthesisRule, Synthesizer
 from foretell.forecasters.tree.proposition import Grounding, Proposition
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.budget import estimate_tokens
+from foretell.models.journal import Journal
 from foretell.models.model import ModelError, ModelRefused, ModelSettings, Reply, Request, ToolSpec
-from foretell.models.names import ModelRoles
+from foretell.models.names import ModelRoles, default_efforts
 from foretell.operations.requests.data import PromptsRequest
 from foretell.operations.result import Result
+from foretell.operations.run_plan import ShownPrompt
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target, even_chance
+from foretell.runs.runner import PreparedRun, asks_models, execute_run, has_panel
+from foretell.runs.runtime import forecaster_name, forecaster_options, models_of_run
+from foretell.runs.settings import KEYS, Settings
+from foretell.runs.spec import RunSpec
 from foretell.studies.audit.auditor import AuditCase, Auditor
 from foretell.studies.audit.leakage import READ_INSTRUCTION, SUPPORT_INSTRUCTION
 from foretell.studies.audit.passages import MATERIAL_INSTRUCTION
@@ -384,6 +392,68 @@ async def example_prompts(kinds: Sequence[str] = ()) -> tuple[ExamplePrompt, ...
             tokens = estimate_tokens(request).input
             found.append(ExamplePrompt(kind=kind, role=role, form=form, tokens=tokens, text=request_text(request)))
     return tuple(found)
+
+
+class RequestRecorder(Journal):
+    """A journal without replies that records what would be sent. Nothing is sent."""
+
+    def __init__(self, path: Path) -> None:
+        Journal(path).close()
+        super().__init__(path, mode="replay")
+        self.requests: list[Request] = []
+
+    def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], payer: str = "") -> Awaitable[Reply]:
+        """Record the request and raise."""
+        self.requests.append(request)
+        raise _Kept("only the prompt is wanted")
+
+
+async def spec_prompts(prepared: PreparedRun, settings: Settings) -> tuple[ShownPrompt, ...]:
+    """Return the prompts of a run for its first question: the first request, and those that follow from it.
+
+    What depends on what a model finds is shown for a made-up result. No model is asked.
+    """
+    spec = prepared.spec
+    if not asks_models(spec) or not prepared.questions:
+        return ()
+    question = prepared.questions[0]
+    if not spec.marked:
+        spec = replace(spec, marked=True, efforts=spec.efforts or default_efforts(models_of_run(spec)))
+    with tempfile.TemporaryDirectory(prefix="foretell-prompts-") as folder:
+        # No search engine is asked, so that its key need not be there.
+        keys = {KEYS[engine][0]: "not used" for engine in spec.search if engine in KEYS}
+        aside = replace(settings, home=Path(folder), database=None, budget=None, corpus_file=settings.corpus)
+        aside = replace(aside, keys={**keys, **settings.keys})
+        recorder = RequestRecorder(Path(folder) / "journal.db")
+        first = replace(prepared, spec=replace(spec, trials=1), questions=(question,), only=None)
+        await execute_run(first, aside, journal=recorder)
+    found = [_shown(f"{forecaster_name(spec)}, first request", request) for request in recorder.requests[:1]]
+    wanted = _later_roles(spec)
+    for role, form, mode, ask in _asks(question):
+        if form in wanted.get(role, ()):
+            request = await _first_request(ask, question, mode)
+            found.append(_shown(f"{role}, {form}", request))
+    return tuple(found)
+
+
+def _shown(name: str, request: Request) -> ShownPrompt:
+    return ShownPrompt(name=name, tokens=estimate_tokens(request).input, text=request_text(request))
+
+
+def _later_roles(spec: RunSpec) -> dict[str, tuple[str, ...]]:
+    """Role → the forms in which a run asks it after the first request."""
+    options = forecaster_options(spec)
+    wanted: dict[str, tuple[str, ...]] = {}
+    if forecaster_name(spec) == "tree":
+        usual = TreeSettings()
+        wanted["grounder"] = (str(options.get("grounder", SearchGrounder().name)),)
+        wanted["synthesizer"] = (str(options.get("rule", usual.rule)),)
+    if forecaster_name(spec) in ("agent", "tree") and options.get("variant") != "zero-shot":
+        wanted["summariser"] = ("search results",)
+        wanted["filter"] = ("search results",) if spec.mode == "backtest" else ()
+    if has_panel(spec):
+        wanted["judge"] = ("panel of trials",)
+    return wanted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -16,22 +16,16 @@ from rich.console import Console
 from rich.text import Text
 
 from foretell.data.corpus import Corpus
-from foretell.data.datasets.question_set import quarantine_note
+from foretell.data.datasets.question_set import quarantine_note, questions_digest
 from foretell.data.series.local import CsvSeries
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests.data import BacktestRequest
-from foretell.operations.requests.runs import (
-    ReplayRequest,
-    RunRequest,
-    RunsAgainRequest,
-    RunsResumeRequest,
-    ShowRequest,
-    StoredRunRequest,
-)
+from foretell.operations.requests.runs import EVERY_REASON, STARTS, ReplayRequest, RunRequest, ShowRequest
 from foretell.operations.result import Result
+from foretell.operations.run_plan import RunPlan, plan_run
 from foretell.operations.runs import failures_by_reason, money_of, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import to_json
@@ -41,6 +35,7 @@ from foretell.questions.trace import TraceEvent
 from foretell.report.document import ReportDocument
 from foretell.report.numbers import estimate, plural
 from foretell.report.run_report import answer_text, describe_event, question_report, run_report
+from foretell.report.study import StudyResult
 from foretell.report.terminal import show_text
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest, BacktestProgress
@@ -54,11 +49,13 @@ from foretell.runs.runner import (
     WatchProgress,
     asks_models,
     begin_run,
+    check_options,
     check_run,
     execute_run,
     find_run_of,
     prepare_run,
 )
+from foretell.runs.runtime import forecaster_name
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import (
@@ -77,6 +74,8 @@ from foretell.scoring.table import BASE_RATE, CROWD
 
 MOST_REASONS = 5
 """How many kinds of failures are listed."""
+PILOT = "pilot"
+"""Tag of the run that a pilot makes."""
 MAX_NAME = 70
 """How much of a run's name the name of its repetition keeps."""
 NUMBER = re.compile(r" \(\d+\)$")
@@ -98,13 +97,20 @@ class RunResult(Result):
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
-    tables: tuple[Path, ...] = ()
-    """The tables that were written for scoring."""
+    pilot: StudyResult | None = None
+    """What a pilot says about the whole run; None for any other run."""
+    write_tables: Callable[[Path], list[Path]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def exit_code(self) -> int:
-        """3 if an answer is missing or rests on a failure."""
+        """1 if the pilot failed; 3 if an answer is missing or rests on a failure."""
+        if self.pilot is not None:
+            return 0 if self.pilot.passed else 1
         return 3 if self.progress.failed or self.progress.degraded or self.progress.stopped else 0
+
+    def write_folder(self, path: Path) -> list[Path]:
+        """Write forecasts.csv (every trial), outcomes.csv and failures.csv, and return their paths."""
+        return [] if self.write_tables is None else self.write_tables(path)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row."""
@@ -125,10 +131,16 @@ class RunResult(Result):
             "done_before": done.skipped,
             **done.money.to_dict(),
             "calls": done.calls,
-            "tables": [str(path) for path in self.tables],
             "warnings": list(self.cautions),
             "notes": list(self.notes),
+            **({} if self.pilot is None else {"pilot": self.pilot.to_dict()}),
         }
+
+    def print(self, console: Console) -> None:
+        """Print the counts and, for a pilot, its report."""
+        if self.pilot is not None:
+            self.pilot.print(console)
+        show_text(console, f"{self}\n")
 
     def __str__(self) -> str:
         done = self.progress
@@ -136,20 +148,67 @@ class RunResult(Result):
         counts += f", {done.degraded} degraded by a failure" if done.degraded else ""
         head = f"run {self.run}: {counts}, {done.money} in {done.calls} calls"
         head += f"\nStopped early: {done.stopped}" if done.stopped else ""
-        written = [f"Wrote {path}" for path in self.tables]
-        return "\n".join([head, *written, f"Answers and scores: foretell show {self.run}"])
+        verdict = [] if self.pilot is None else [self.pilot.text]
+        return "\n".join([*verdict, head, f"Answers and scores: foretell show {self.run}"])
 
 
 def prepare(request: RunRequest, settings: Settings) -> PreparedRun:
-    """The run of a request, checked before anything is stored."""
+    """Return the run that a request starts, continues or repeats, checked before anything is stored."""
+    changes = read_changes(request.set)
+    if request.stored is not None:
+        with closing(RunStore(settings.store)) as store:
+            run = _stored_id(store, request.stored)
+            if request.extend:
+                hint = "name the settings file"
+                raise InputError("a stored run has no new questions", column="--extend", hint=hint)
+            if request.again:
+                prepared = prepare_again(store, run, settings, changes, plan=request.plan)
+            else:
+                prepared = resume(store, run, settings, changes, request.only_failed or "", plan=request.plan)
+        return _pilot(prepared, request.pilot)
+    for name in ("again", "only_failed"):
+        if getattr(request, name):
+            hint = "name it instead of a file; foretell runs lists them"
+            raise InputError("needs a stored run", column=STARTS[name], hint=hint)
     written = request.spec
-    spec = read_spec(written) if isinstance(written, Path) else spec_from_mapping(written)
-    if request.tier is not None:
-        spec = replace(spec, sampling={**spec.sampling, "tier": request.tier})
-    check_run(spec, settings)
+    if isinstance(written, Path):
+        spec = read_spec(written, changes)
+    else:
+        spec = spec_from_mapping(with_settings(written, changes) if changes else written)
+    _check(spec, settings, plan=request.plan)
     prepared = prepare_run(spec, folders=(Path(), *([written.parent] if isinstance(written, Path) else [])))
+    prepared = _pilot(prepared, request.pilot)
     with closing(RunStore(settings.store)) as store:
         return find_run_of(store, prepared, extend=request.extend)
+
+
+def _stored_id(store: RunStore, name: str) -> str:
+    try:
+        return find_run(store, name)
+    except InputError as error:
+        hint = "foretell runs lists them; a settings file ends in .yaml or .json"
+        raise InputError(error.problem, hint=hint) from None
+
+
+def _check(spec: RunSpec, settings: Settings, *, plan: bool) -> None:
+    """Raise errors before anything is stored. A plan checks no keys, so that its cost can be seen without any."""
+    if not plan:
+        check_run(spec, settings)
+    elif asks_models(spec):
+        check_options(spec)
+
+
+def _pilot(prepared: PreparedRun, questions: int | None) -> PreparedRun:
+    """The first questions of a run, each asked once, as a run of its own; without a number, the run itself."""
+    if questions is None:
+        return prepared
+    if not asks_models(prepared.spec):
+        raise InputError("this forecaster asks no model", column="--pilot", hint="run it: it costs nothing")
+    asked = replace(prepared.spec.questions, limit=questions, digest="")
+    chosen = prepared.questions[:questions]
+    if prepared.spec.questions.digest:
+        asked = replace(asked, digest=questions_digest(chosen, prepared.now or datetime.now(UTC)))
+    return replace(prepared, spec=replace(prepared.spec, questions=asked, trials=1), questions=chosen, only=None)
 
 
 async def run_spec(
@@ -158,33 +217,26 @@ async def run_spec(
     *,
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
-) -> RunResult:
-    """Run a spec on its questions, in this process or by the workers of a shared database.
+) -> RunResult | RunPlan:
+    """Run a settings file on its questions, or continue or repeat a stored run.
 
     You can stop it and start it again: it continues where it stopped and pays for nothing twice.
     """
     settings = settings or load_settings()
     prepared = prepare(request, settings)
-    done = await _carried_out(prepared, settings, request, watch=watch, tell=tell)
-    return done if request.folder is None else replace(done, tables=write_tables(prepared, settings, request.folder))
+    if request.plan:
+        from foretell.operations.prompts import spec_prompts
 
-
-async def _carried_out(
-    prepared: PreparedRun,
-    settings: Settings,
-    request: RunRequest | StoredRunRequest,
-    *,
-    watch: WatchProgress,
-    tell: Callable[[str], None],
-) -> RunResult:
+        return plan_run(prepared, settings, await spec_prompts(prepared, settings) if request.prompts else ())
+    if request.stored is not None and request.pilot is None:
+        with closing(RunStore(settings.store)) as store:
+            begin_stored(store, find_run(store, request.stored), prepared, settings, again=request.again)
     spec = prepared.spec
     tell(f"run {spec.id}: {plural(len(prepared.questions), 'question')} × {plural(spec.trials, 'trial')}")
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
-    progress = await carry_out(
-        prepared, settings, where=request.where, concurrency=request.concurrency, watch=watch, tell=tell
-    )
-    return RunResult(
+    progress = await carry_out(prepared, settings, where=request.where, watch=watch, tell=tell)
+    result = RunResult(
         run=spec.id,
         questions=len(prepared.questions),
         quarantined=spec.questions.quarantined,
@@ -192,7 +244,33 @@ async def _carried_out(
         progress=progress,
         cautions=prepared.warnings,
         notes=(*prepared.notes, *progress.unread, *_unconfirmed_calls(settings)),
+        write_tables=lambda folder: write_tables(prepared, settings, folder),
     )
+    return result if request.pilot is None else replace(result, pilot=_judged(prepared, request, settings))
+
+
+def _judged(prepared: PreparedRun, request: RunRequest, settings: Settings) -> StudyResult:
+    """What the trials of a pilot say about the whole run."""
+    from foretell.studies.pilot import judge_pilot
+    from foretell.studies.stored_runs import traces_of_runs
+
+    whole = prepare(request.model_copy(update={"pilot": None, "plan": True}), settings)
+    spec = prepared.spec
+    with closing(RunStore(settings.store)) as store:
+        row = store.run(spec.id)
+        store.label(spec.id, tags=sorted({*(row.tags if row else ()), PILOT}))
+        (trials,) = traces_of_runs(store, [spec.id]).values()
+    planned = len(whole.questions) * whole.spec.trials
+    return judge_pilot(spec.models["agent"], trials, planned=planned, submits=forecaster_name(spec) == "agent")
+
+
+def begin_stored(store: RunStore, old: str, prepared: PreparedRun, settings: Settings, *, again: bool = False) -> None:
+    """Record that a stored run is continued with other settings, or repeated as a new one."""
+    if again:
+        begin_run(store, prepared.spec, datetime.now(UTC), settings.services, questions=prepared.questions)
+        carry_over(store, old, prepared)
+    else:
+        replace_run(store, old, prepared, settings)
 
 
 async def carry_out(
@@ -200,7 +278,6 @@ async def carry_out(
     settings: Settings,
     *,
     where: str,
-    concurrency: int,
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunProgress:
@@ -212,9 +289,9 @@ async def carry_out(
     if shared and where != "here":
         from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
 
-        work = concurrency if where == "both" else None
+        work = prepared.spec.concurrency if where == "both" else None
         return await run_together(prepared, settings, watch=watch, tell=tell, work=work)
-    return await execute_run(prepared, settings, watch=watch, concurrency=concurrency)
+    return await execute_run(prepared, settings, watch=watch)
 
 
 run = operation(RunRequest)(run_spec)
@@ -244,7 +321,13 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None, *, kept: b
 
 
 def resume(
-    store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None, reason: str = ""
+    store: RunStore,
+    run: str,
+    settings: Settings,
+    changes: Mapping[str, Any] | None = None,
+    reason: str = "",
+    *,
+    plan: bool = False,
 ) -> PreparedRun:
     """A stored run, ready to continue.
 
@@ -253,27 +336,27 @@ def resume(
         run: The run's id.
         settings: The settings of this machine.
         changes: Changes to its spec; with them it is the run it becomes, on the same questions.
-        reason: Retry only what failed for this reason.
+        reason: Retry only what failed for this reason; `EVERY_REASON` for all that failed.
+        plan: Whether it is only planned, and needs no keys.
     """
     row = store.run(run)
     assert row is not None
     spec = changed_spec(row, changes or {})
-    check_run(spec, settings)
-    return replace(stored_run(store, run), spec=spec, only=_failed_for(store, run, reason, changes) if reason else None)
+    _check(spec, settings, plan=plan)
+    return replace(stored_run(store, run), spec=spec, only=_failed_for(store, run, reason) if reason else None)
 
 
-def _failed_for(store: RunStore, run: str, reason: str, changes: Mapping[str, Any] | None) -> frozenset[CellKey]:
-    """The cells that failed for a reason."""
-    if changes:
-        hint = "change the settings and continue, or retry with the same settings"
-        raise InputError("changed settings are for all that failed", column="reason", hint=hint)
+def _failed_for(store: RunStore, run: str, reason: str) -> frozenset[CellKey]:
+    """The cells that failed, for a reason or for any."""
     # A browser sends line ends in its own way.
-    found = {" ".join(told.split()): cells for told, cells in failures_by_reason(store, run).items()}
+    groups = {" ".join(error.split()): cells for error, cells in failures_by_reason(store, run).items()}
+    if reason == EVERY_REASON and groups:
+        return frozenset(cell for cells in groups.values() for cell in cells)
     wanted = " ".join(reason.split())
-    if wanted not in found:
-        hint = f"it is one of: {'; '.join(found)[:500]}" if found else "nothing has failed"
-        raise InputError("nothing failed for that reason", column="reason", hint=hint)
-    return frozenset(found[wanted])
+    if wanted not in groups:
+        hint = f"it is one of: {'; '.join(groups)[:500]}" if groups else "nothing has failed"
+        raise InputError("nothing failed for that reason", column="--only-failed", hint=hint)
+    return frozenset(groups[wanted])
 
 
 def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
@@ -294,27 +377,8 @@ def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Sett
         begin_run(store, prepared.spec, now, settings.services, instead_of=old, questions=asked)
 
 
-async def resume_stored_run(
-    request: RunsResumeRequest,
-    settings: Settings | None = None,
-    *,
-    watch: WatchProgress = lambda _: None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> RunResult:
-    """Continue a stored run: answer open and failed cells without paying for anything twice."""
-    settings = settings or load_settings()
-    with closing(RunStore(settings.store)) as store:
-        old, changes = find_run(store, request.run), read_changes(request.set)
-        prepared = resume(store, old, settings, changes, request.reason)
-        replace_run(store, old, prepared, settings)
-    return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
-
-
-resume_run = operation(RunsResumeRequest)(resume_stored_run)
-
-
 def prepare_again(
-    store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None
+    store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None, *, plan: bool = False
 ) -> PreparedRun:
     """A new run with the settings of a stored one and the next seed that no run of them has used.
 
@@ -332,7 +396,7 @@ def prepare_again(
     spec = prepared.spec
     while store.run(spec.id) is not None:
         spec = replace(spec, seed=spec.seed + 1)
-    check_run(spec, settings)
+    _check(spec, settings, plan=plan)
     return replace(prepared, spec=spec)
 
 
@@ -348,26 +412,6 @@ def carry_over(store: RunStore, old: str, new: PreparedRun) -> None:
     outcomes.keep(new.spec.id, new.questions, outcomes.of(old))
 
 
-async def repeat_run(
-    request: RunsAgainRequest,
-    settings: Settings | None = None,
-    *,
-    watch: WatchProgress = lambda _: None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> RunResult:
-    """Run a stored run again as a new run, with the next free seed."""
-    settings = settings or load_settings()
-    with closing(RunStore(settings.store)) as store:
-        old, changes = find_run(store, request.run), read_changes(request.set)
-        prepared = prepare_again(store, old, settings, changes)
-        begin_run(store, prepared.spec, datetime.now(UTC), settings.services, questions=prepared.questions)
-        carry_over(store, old, prepared)
-    return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
-
-
-run_again = operation(RunsAgainRequest)(repeat_run)
-
-
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
     """Calls that may be billed although no reply was saved."""
     if not settings.database and not Path(settings.journal).is_file():
@@ -380,12 +424,12 @@ def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
     return (f"{text}: they may be billed although no reply is kept",)
 
 
-def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[Path, ...]:
+def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> list[Path]:
     """Write forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
     with closing(RunStore(settings.store)) as store:
         answers, late = tuple(store.answers(prepared.spec.id)), prepared.benchmark.questions.quarantined
     result = Backtest(questions=prepared.questions, answers=answers, quarantined=late)
-    return tuple(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
+    return list(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
 
 
 # Showing stored runs.
@@ -615,10 +659,19 @@ class ReplayResult(Result):
 
 
 @operation(ReplayRequest)
-def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayResult:
-    """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers."""
+def replay(request: ReplayRequest, settings: Settings | None = None) -> Result:
+    """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
+
+    Of a tree, the notebooks of its leaves are run again and their results compared.
+    """
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
+        if (tree := _tree_named(store, request.run, settings)) is not None:
+            if request.dataset is not None:
+                raise InputError("has no effect on a tree", column="--dataset", hint="leave it out")
+            from foretell.operations.tree import verify_notebooks
+
+            return verify_notebooks(tree, settings)
         row = find_run_row(store, request.run)
         run = row.id
         before = [to_json(answer) for answer in store.answers(run)]
@@ -632,6 +685,16 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
     problems = [a.error for a in answers if isinstance(a, Failure) and to_json(a) not in known]
     same = sum(_without_seconds(a) == _without_seconds(b) for a, b in zip(before, after, strict=False))
     return ReplayResult(run=run, same=same, total=len(before), notes=tuple(dict.fromkeys(problems))[:5])
+
+
+def _tree_named(store: RunStore, name: str, settings: Settings) -> Path | None:
+    """The file of a tree that has this name; None if it names a run or nothing. A run takes precedence over a tree."""
+    path, saved = Path(name), settings.home / "trees" / f"{name}.json"
+    if any(row.name == name or row.id.startswith(name) for row in store.runs()):
+        return None
+    if path.is_file() or path.suffix == ".json":
+        return path
+    return saved if saved.is_file() else None
 
 
 def replay_into(folder: Path, prepared: PreparedRun, row: RunRow, settings: Settings) -> Settings:
@@ -659,13 +722,12 @@ def _without_seconds(answer: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BacktestResult(Result):
-    """The answers of a backtest, and the tables they were written to."""
+    """The answers of a backtest."""
 
     backtest: Backtest
-    tables: tuple[Path, ...] = ()
 
     def to_dict(self) -> Any:
-        """How many answered and failed, and where the tables are."""
+        """How many answered and failed."""
         result = self.backtest
         return {
             "questions": len(result.questions),
@@ -675,31 +737,32 @@ class BacktestResult(Result):
                 {"forecaster": one.forecaster, "question": one.question_id, "error": one.error}
                 for one in result.failures
             ],
-            "tables": [str(path) for path in self.tables],
         }
 
     def rows(self) -> list[dict[str, Any]]:
         """The forecasts as `foretell score` reads them."""
         return forecast_rows(self.backtest.forecasts, self.backtest.questions)
 
+    def write_folder(self, path: Path) -> list[Path]:
+        """Write forecasts.csv, outcomes.csv and failures.csv, and return their paths."""
+        return list(write_backtest(self.backtest, self.backtest.resolutions, path).values())
+
     def __str__(self) -> str:
-        lines = [f"Wrote {path}" for path in self.tables]
+        forecasts, questions = len(self.backtest.forecasts), len(self.backtest.questions)
+        lines = [f"{plural(forecasts, 'forecast')} on {plural(questions, 'question')}"]
         if failures := self.backtest.failures:
             first = failures[0]
             total = len(self.backtest.answers)
             lines.append(f"{len(failures)} of {total} answers failed, e.g. {first.forecaster}: {first.error}")
-        lines = lines or [f"{len(self.backtest.forecasts)} forecasts"]
         if late := self.backtest.quarantined:
             lines.append(f"{quarantine_note(len(late))} ({LATE_TEXT_HINT})")
         return "\n".join(lines)
 
 
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
-    """Test forecasters on a question set as of its dates, and write the tables that `foretell score` reads."""
-    benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
+    """Test forecasters on a question set as of its dates."""
+    benchmark = open_benchmark(request.dataset, wanted=request.wanted())
     series = None if request.series is None else CsvSeries(path=request.series)
     if series is None and benchmark.series is None and request.fetch_series:
         series = SeriesOnDemand(load_settings())
-    result = run_backtest(request.forecasters, benchmark, series=series, progress=progress)
-    written = {} if request.folder is None else write_backtest(result, result.resolutions, request.folder)
-    return BacktestResult(backtest=result, tables=tuple(written.values()))
+    return BacktestResult(backtest=run_backtest(request.forecasters, benchmark, series=series, progress=progress))

@@ -1,4 +1,4 @@
-"""The runs on this machine: list them with cost, state and score; rename, tag, stop, resolve and remove them."""
+"""The runs on this machine: list them with cost, state and score; edit, stop, resolve and delete them."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from rich.console import Console
@@ -20,16 +20,15 @@ from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.models.prices import FREE_OF_CHARGE, PriceList, read_price
 from foretell.operations.requests.runs import (
-    RunsRemoveRequest,
-    RunsRenameRequest,
+    RunsDeleteRequest,
+    RunsEditRequest,
     RunsRequest,
     RunsResolveRequest,
     RunsStopRequest,
-    RunsTagRequest,
 )
 from foretell.operations.result import Result
 from foretell.operations.table import operation
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
@@ -159,7 +158,7 @@ class RunsResult(Result):
             for line in list(filter(None, map(_next_step, self.stored)))[:MOST_STEPS]:
                 show_text(console, f"{line}\n")
         if self.archived:
-            show_text(console, f"{self.archived} archived: foretell runs --archived lists them too\n")
+            show_text(console, f"{self.archived} archived: foretell runs --find archived:yes lists them\n")
 
 
 def _what(run: ListedRun) -> str:
@@ -182,8 +181,8 @@ def _score_text(run: ListedRun) -> str:
 def _state_text(run: ListedRun) -> str:
     row, cells = run.row, run.questions * cells_each(run.row.spec)
     match run.state:
-        case "failed":
-            return f"{row.failed} of {cells} failed"
+        case "partial":
+            return f"partial, {row.failed} of {cells} failed"
         case "done":
             return "done"
         case state:
@@ -193,18 +192,18 @@ def _state_text(run: ListedRun) -> str:
 def _next_step(run: ListedRun) -> str:
     """Why a run is not finished and what to do about it; empty if it is."""
     name = run.row.name or run.row.id
-    again = f"foretell runs resume {shlex.quote(name)}"
+    again = f"foretell run {shlex.quote(name)}"
     match run.state:
-        case "broken":
-            return f"{name} broke: {run.row.problem}; mended and gone on with by {again} --set NAME=VALUE"
-        case "dead":
-            return f"{name}: its process ended without a word; {again} goes on"
+        case "error":
+            return f"{name} ended with an error: {run.row.problem}; {again} --set KEY=VALUE changes it and continues"
+        case "crashed":
+            return f"{name}: its process ended unexpectedly; {again} continues"
         case "stopped":
-            return f"{name} was stopped; {again} goes on"
+            return f"{name} was stopped; {again} continues"
         case "waiting":
             return f"{name} waits for a worker: foretell worker"
-        case "failed":
-            return f"{name}: {again} tries what failed again"
+        case "partial":
+            return f"{name}: {again} retries what failed"
         case _:
             return ""
 
@@ -219,8 +218,7 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
             return {run: money.billed for run, money in money_of(store, settings, runs).items()}
 
         found, archived = chosen_runs(store, request, spent)
-        end = None if request.limit is None else request.offset + request.limit
-        shown = found[request.offset : end]
+        shown = found[: request.limit]
         rows, asked = [row for row, _ in shown], store.asked()
         money, scores = money_of(store, settings, [row.id for row in rows]), StoredScores(store).of(rows)
         every = len(store.runs())
@@ -241,11 +239,11 @@ def chosen_runs(
         request: Which runs, and in which order.
         spent: Returns the dollars that runs have cost.
     """
-    asked = store.asked()
-    fitting = [row for row in store.runs() if _fits(row, request)]
-    shown = [row for row in fitting if request.archived or not row.archived]
+    query, asked = read_query(request.find), store.asked()
+    fitting = [row for row in store.runs() if query.fits(row)]
+    shown = [row for row in fitting if query.archived in ("any", "yes" if row.archived else "no")]
     states: list[tuple[RunRow, RunState]] = [(row, store.state(row, asked.get(row.id, 0))) for row in shown]
-    found = [one for one in states if request.state in (None, one[1])]
+    found = [one for one in states if query.state in ("", one[1])]
     match request.sort:
         case "date":
             pass  # They come newest first.
@@ -257,17 +255,63 @@ def chosen_runs(
         case "score":
             scores = StoredScores(store).of([row for row, _ in found])
             found.sort(key=lambda one: -(scores[one[0].id].get("bi") or {"estimate": -math.inf})["estimate"])
-    return found, 0 if request.archived else sum(row.archived for row in fitting)
+    return found, sum(row.archived for row in fitting) if query.archived == "no" else 0
 
 
-def _fits(row: RunRow, request: RunsRequest) -> bool:
-    """Whether a run has all requested tags, the model and the question set, and contains the text."""
-    if request.model not in ("", *method_names(row.spec)) or request.questions not in ("", question_set(row.spec)):
-        return False
-    models = " ".join(map(str, row.spec.get("models", {}).values()))
-    said = f"{row.id} {row.name} {row.note} {' '.join(row.tags)} {models} {row.spec.get('forecaster', '')}"
-    said += f" {row.spec.get('questions', {}).get('dataset', '')}"
-    return set(request.tag) <= set(row.tags) and request.find.casefold() in said.casefold()
+@dataclass(frozen=True, kw_only=True)
+class RunQuery:
+    """Which runs to list: what the text of `find` says."""
+
+    text: str = ""
+    """Part of the name, note, tags, models or questions."""
+    tags: tuple[str, ...] = ()
+    state: RunState | Literal[""] = ""
+    model: str = ""
+    """A model or, for runs without one, the forecaster."""
+    questions: str = ""
+    """Name of a question set."""
+    archived: Literal["no", "yes", "any"] = "no"
+
+    def fits(self, row: RunRow) -> bool:
+        """Whether a run has all tags, the model and the question set, and contains the text."""
+        if self.model not in ("", *method_names(row.spec)) or self.questions not in ("", question_set(row.spec)):
+            return False
+        models = " ".join(map(str, row.spec.get("models", {}).values()))
+        searched = f"{row.id} {row.name} {row.note} {' '.join(row.tags)} {models} {row.spec.get('forecaster', '')}"
+        searched += f" {row.spec.get('questions', {}).get('dataset', '')}"
+        return set(self.tags) <= set(row.tags) and self.text.casefold() in searched.casefold()
+
+
+def read_query(text: str) -> RunQuery:
+    """Read what a user wants to find among runs. Raises InputError if a state does not exist.
+
+    >>> read_query("tag:cheap state:done model:openai:x autumn trial")
+    RunQuery(text='autumn trial', tags=('cheap',), state='done', model='openai:x', questions='', archived='no')
+    >>> read_query("set:'my questions.csv'").questions
+    'my questions.csv'
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError:  # A single quotation mark is part of a word.
+        words = text.split()
+    pairs = [(key, value) for key, _, value in (word.partition(":") for word in words) if key in QUERY_KEYS and value]
+    rest = [word for word in words if not (word.partition(":")[0] in QUERY_KEYS and word.partition(":")[2])]
+    said = dict(pairs)
+    for key, known in (("state", get_args(RunState)), ("archived", ("no", "yes", "any"))):
+        if key in said and said[key] not in known:
+            problem = f"there is no {key}:{said[key]}"
+            raise InputError(problem, column="--find", hint=known_names(said[key], known))
+    return RunQuery(
+        text=" ".join(rest),
+        tags=tuple(value for key, value in pairs if key == "tag"),
+        state=cast("RunState", said.get("state", "")),
+        model=said.get("model", ""),
+        questions=said.get("set", ""),
+        archived=cast('Literal["no", "yes", "any"]', said.get("archived", "no")),
+    )
+
+
+QUERY_KEYS = ("tag", "state", "model", "set", "archived")
 
 
 def method_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
@@ -317,61 +361,44 @@ def _labels(store: RunStore, run: str) -> RunLabels:
     return RunLabels(run=row.id, name=row.name, note=row.note, tags=row.tags, archived=row.archived)
 
 
-@operation(RunsRenameRequest)
-def rename_run(request: RunsRenameRequest, settings: Settings | None = None) -> RunLabels:
-    """Rename a run."""
+@operation(RunsEditRequest)
+def edit_run(request: RunsEditRequest, settings: Settings | None = None) -> RunLabels:
+    """Change the name, tags or note of a run, or archive it."""
     settings = settings or load_settings()
-    _refuse_unsafe(request.name)
+    _refuse_unsafe(request.name or "", *request.tags, request.note or "")
+    given = {"name": request.name, "note": request.note, "archived": request.archive}
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, request.run)
         for row in store.runs() if request.name else ():
-            if row.id != run and (row.name == request.name or row.id.startswith(request.name)):
+            if row.id != run and (row.name == request.name or row.id.startswith(request.name or "")):
                 hint = "choose another name: commands find a run by its name or by how its id begins"
                 raise InputError(f"run {row.id} answers to {request.name!r}", column="name", hint=hint)
-        store.label(run, name=request.name)
-        return _labels(store, run)
-
-
-@operation(RunsTagRequest)
-def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLabels:
-    """Add or remove tags, write a note, or archive a run."""
-    settings = settings or load_settings()
-    _refuse_unsafe(*request.tags, request.note or "")
-    if request.archive and request.unarchive:
-        raise InputError("a run cannot be archived and unarchived at the same time", column="--archive")
-    with closing(RunStore(settings.store)) as store:
-        run = find_run(store, request.run)
-        before = _labels(store, run)
-        tags = dict.fromkeys(one for one in (*before.tags, *request.tags) if one not in request.remove)
-        store.label(run, tags=list(tags))
-        if request.note is not None:
-            store.label(run, note=request.note)
-        if request.archive or request.unarchive:
-            store.label(run, archived=request.archive)
+        tags = dict.fromkeys(tag for tag in (*_labels(store, run).tags, *request.tags) if tag not in request.untag)
+        store.label(run, tags=list(tags), **{name: value for name, value in given.items() if value is not None})
         return _labels(store, run)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemovedRuns(Result):
-    """Runs that were removed, or would be."""
+class DeletedRuns(Result):
+    """Runs that were deleted, or would be."""
 
     lines = "runs"
     runs: tuple[Mapping[str, Any], ...]
-    removed: bool
+    deleted: bool
 
     def __str__(self) -> str:
         lines = [
-            f"{'removed' if self.removed else 'would remove'} run {run['name'] or run['run']}: "
+            f"{'deleted' if self.deleted else 'would delete'} run {run['name'] or run['run']}: "
             f"{run['answers']} answers, ${run['billed']:.2f} billed"
             for run in self.runs
         ]
-        last = "the journal keeps every reply" if self.removed else "nothing was removed; say yes to remove them"
+        last = "the journal keeps every reply" if self.deleted else "nothing was deleted; --yes deletes them"
         return "\n".join([*lines, last])
 
 
-@operation(RunsRemoveRequest)
-def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) -> RemovedRuns:
-    """Remove runs with everything stored about them."""
+@operation(RunsDeleteRequest)
+def delete_runs(request: RunsDeleteRequest, settings: Settings | None = None) -> DeletedRuns:
+    """Delete runs with everything stored about them."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         asked, found = store.asked(), list[Mapping[str, Any]]()
@@ -384,7 +411,7 @@ def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) ->
         if request.yes:
             for run in found:
                 store.remove(run["run"])
-    return RemovedRuns(runs=tuple(found), removed=request.yes)
+    return DeletedRuns(runs=tuple(found), deleted=request.yes)
 
 
 # What failed.
@@ -413,16 +440,20 @@ class StoppedRun(Result):
     """A run that was asked to stop."""
 
     run: str
-    pause: bool
+    discard: bool
     under_way: int
     """Trials that were under way."""
     answered: int
     cells: int
+    unqueued: int = 0
+    """Trials taken out of the queue of the shared database."""
 
     def __str__(self) -> str:
-        kept = "left unfinished" if self.pause else "asked to answer with the current estimate"
-        under_way = f"{plural(self.under_way, 'trial')} under way {'is' if self.under_way == 1 else 'are'} {kept}"
-        return f"run {self.run} stops within seconds: {self.answered} of {self.cells} answers are there, {under_way}"
+        end = "left unfinished" if self.discard else "asked to answer with the current estimate"
+        under_way = f"{plural(self.under_way, 'trial')} under way {'is' if self.under_way == 1 else 'are'} {end}"
+        queue = f", {plural(self.unqueued, 'trial')} taken out of the queue" if self.unqueued else ""
+        answers = f"{self.answered} of {self.cells} answers are there"
+        return f"run {self.run} stops within seconds: {answers}, {under_way}{queue}"
 
 
 @operation(RunsStopRequest)
@@ -433,18 +464,25 @@ def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> Stop
         row = find_run_row(store, request.run)
         run, questions = row.id, store.asked().get(row.id, 0)
         state = store.state(row, questions)
-        if state not in ("running", "waiting"):
-            raise InputError(f"run {row.name or run} is not running: it is {state}")
-        store.ask_to_stop(run, "pause" if request.pause else "answer")
-        if state == "waiting":
+        unqueues = request.discard and settings.database is not None
+        if state not in ("running", "waiting") and not unqueues:
+            raise InputError(f"run {row.name or run} is not running: its state is {state}")
+        store.ask_to_stop(run, "pause" if request.discard else "answer")
+        if state == "waiting" or unqueues:
             store.queue(run, queued=False)
         claimed = store.database.read("select count(*) from tick where name = ? and done = 0", (f"cell {run}",))
+    unqueued = 0
+    if unqueues:
+        from foretell.operations.shared_runs import unqueue_run  # Needs the driver of PostgreSQL.
+
+        unqueued = unqueue_run(settings, run)
     return StoppedRun(
         run=row.name or run,
-        pause=request.pause,
+        discard=request.discard,
         under_way=claimed[0][0],
         answered=row.done,
         cells=questions * cells_each(row.spec),
+        unqueued=unqueued,
     )
 
 
@@ -584,6 +622,8 @@ class CellCost:
     seconds: float
     basis: str
     """measured, rough, unknown, free model or no model."""
+    calls: float = 0.0
+    """Model calls."""
     cells: int = 0
     """How many cells were measured."""
     answers: tuple[float, ...] = ()
@@ -619,6 +659,7 @@ def measured_costs(store: RunStore) -> CellCosts:
             dollars=dollars / cells,
             seconds=sum(one.seconds for one in timed) / max(len(timed), 1),
             basis="measured",
+            calls=sum(one.calls for one in timed) / max(len(timed), 1),
             cells=cells,
             answers=tuple(one.worth for one in timed),
         )
@@ -643,11 +684,11 @@ def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellC
     seconds = CALL_SECONDS * calls
     price = PriceList({name: read_price(written) for name, written in spec.prices.items()}).of(model)
     if price is None:
-        return CellCost(dollars=None, seconds=seconds, basis="unknown")
+        return CellCost(dollars=None, seconds=seconds, basis="unknown", calls=calls)
     if price == FREE_OF_CHARGE:
-        return CellCost(dollars=0.0, seconds=seconds, basis="free model")
+        return CellCost(dollars=0.0, seconds=seconds, basis="free model", calls=calls)
     dollars = calls * (READ * price.input + WRITTEN * price.output) / 1e6
-    return CellCost(dollars=dollars, seconds=seconds, basis="rough")
+    return CellCost(dollars=dollars, seconds=seconds, basis="rough", calls=calls)
 
 
 def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:

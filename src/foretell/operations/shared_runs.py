@@ -21,7 +21,7 @@ from foretell.runs.runner import PreparedRun, WatchProgress, begin_run, check_op
 from foretell.runs.runtime import run_budget
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import spec_from_json
-from foretell.runs.store import RunRow, RunStore, find_run
+from foretell.runs.store import RunRow, RunStore
 from foretell.runs.worker import WORKER_ROLE, PrepareRun, Worker, WorkerCapacity, WorkerSignals, executor_name
 
 OFFERED_CELLS = ("acled", "fred", "metaculus")
@@ -41,7 +41,7 @@ class ClusterStatus:
     cells: Sequence[QueuedCell]
     """Cells that are waiting or being answered."""
     everywhere: int | None = None
-    """How many cells may be answered at once over all workers."""
+    """How many cells all workers together may answer at the same time."""
 
     def lines(self) -> Iterator[str]:
         """Lines for people."""
@@ -55,7 +55,7 @@ class ClusterStatus:
         if not self.workers:
             yield "no worker is there"
         elif self.everywhere:
-            yield f"at most {self.everywhere} cells at once over all workers"
+            yield f"all workers together answer at most {self.everywhere} cells at the same time"
 
 
 def shared_url(settings: Settings) -> str:
@@ -201,14 +201,10 @@ async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
     tell("no worker is there: start some with `foretell worker`, here or elsewhere, or run it here too (where: both)")
 
 
-async def drop_run(settings: Settings, start: str) -> tuple[str, int]:
-    """Remove a run from the queue; return its id and the number of cells."""
-    url = shared_url(settings)
-    with closing(RunStore(url)) as store:
-        run = find_run(store, start)
-        store.queue(run, queued=False)
-    with closing(await asyncio.to_thread(CellQueue, url)) as queue:
-        return run, await asyncio.to_thread(drop_cells, queue, run)
+def unqueue_run(settings: Settings, run: str) -> int:
+    """Take the cells of a run out of the queue, even those under way; return how many there were."""
+    with closing(CellQueue(shared_url(settings))) as queue:
+        return drop_cells(queue, run)
 
 
 async def cluster_status(settings: Settings) -> ClusterStatus:

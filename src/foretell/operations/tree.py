@@ -648,6 +648,15 @@ async def check_notebooks(request: TreeNotebookRequest, settings: Settings | Non
     return NotebookStates(notebooks=tuple(done), folder=request.folder)
 
 
+def verify_notebooks(tree: Path, settings: Settings) -> Result:
+    """Run the notebooks of a tree again and compare their results."""
+    from foretell.runs import event_loop
+    from foretell.runs.event_loop import run_sync
+
+    request = TreeNotebookRequest.read({"file": tree, "verify": True})
+    return run_sync(check_notebooks(request, settings), event_loop.run)
+
+
 def _state(request: TreeNotebookRequest, id: str, name: str) -> NotebookState:
     """A notebook beside its tree; it is copied if the request says so."""
     top = request.file.parent.resolve()

@@ -120,6 +120,20 @@ def dollars(amount: float | None) -> str:
     return f"${amount:,.{places}f}" if amount else "$0"
 
 
+def duration(seconds: float | None) -> str:
+    """Format a number of seconds as a duration.
+
+    >>> duration(42), duration(200), duration(8000), duration(None)
+    ('42 s', '3 min', '2 h 13 min', '–')
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def probability_text(p: float) -> str:
     """Format a probability in whole percent, with one decimal near 0 and 1.
 

@@ -199,7 +199,7 @@ def combining_by_name(name: str, rates: Rates | None = None) -> CombinationSetti
         from foretell.forecasters.combine.saving import load
 
         return CombinationSettings(fitted=load(Path(name)), rates=rates)
-    raise InputError(f"there is no way to combine called {name!r}", column="--combine", hint=COMBINE_HELP)
+    raise InputError(f"there is no way to combine called {name!r}", column="combine", hint=COMBINE_HELP)
 
 
 # One forecast a question out of a run's trials, for questions about a number too.

@@ -133,7 +133,7 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
         await keep_due_prices(cache, pulled_rounds(cache)[-1:], settings)
 
 
-LATE_TEXT_HINT = "--late-text cut, in a spec late_text: cut, leaves such passages out; keep leaves them in"
+LATE_TEXT_HINT = "--set questions.late_text=cut leaves such passages out; keep leaves them in"
 
 
 def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:

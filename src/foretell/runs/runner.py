@@ -221,7 +221,7 @@ def check_options(spec: RunSpec) -> None:
     if asks_models(spec):
         models_of_run(spec)
     if spec.sampling.get("tier") == "batch" and forecaster_name(spec) == "tree":
-        hint = "--tier flex costs half too and takes minutes"
+        hint = "sampling.tier=flex costs half too and takes minutes"
         raise InputError("a tree asks too often to wait a day for each reply", column="sampling.tier", hint=hint)
     shown_context(made, spec, QuestionOnly())
 
@@ -250,9 +250,8 @@ SLOW_WORDS = {
 def money_notices(spec: RunSpec) -> tuple[str, ...]:
     """Models with unknown prices, and what the run's service tier saves or could save."""
     notices = [
-        f"no price is known for {name}, so nobody can say what this will cost: --model-price {name}=0.5/2 "
-        f"(`model_price` in Python), or `prices: {{{name}: 0.5/2}}` in a spec, states it in dollars per million tokens "
-        "read/written"
+        f"no price is known for {name}, so nobody can say what this will cost: --set prices.{name}=0.5/2 states it in "
+        "dollars per million tokens read/written"
         for name in unpriced_models(spec)
     ]
     names = [name for name in models_of_run(spec).names() if not ModelName.read(name).free]

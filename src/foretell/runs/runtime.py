@@ -40,7 +40,7 @@ from foretell.models.router import ModelRouter
 from foretell.models.waiting import USUAL_SECONDS
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf, Clock
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
@@ -282,9 +282,7 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     """The models of a run by role."""
     unknown = [role for role in spec.models if role not in MODEL_ROLES]
     if unknown:
-        raise InputError(
-            f"there is no role {unknown[0]!r}", column="models", hint=f"roles are {', '.join(MODEL_ROLES)}"
-        )
+        raise InputError(f"there is no role {unknown[0]!r}", column="models", hint=known_names(unknown[0], MODEL_ROLES))
     if "agent" not in spec.models:
         raise InputError("no model is named for the agent", column="models", hint="e.g. models: {agent: openai:NAME}")
     others: dict[ModelRole, str] = {
@@ -294,8 +292,10 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     try:
         sampling = ModelSettings(**given)
     except TypeError:
-        known = ", ".join([*(field.name for field in fields(ModelSettings)), REPLY_SECONDS])
-        raise InputError("models are not sampled so", column="sampling", hint=f"there are {known}") from None
+        known = [*(field.name for field in fields(ModelSettings)), REPLY_SECONDS]
+        wrong = next((name for name in given if name not in known), "")
+        hint = known_names(wrong, known)
+        raise InputError(f"sampling has no setting {wrong!r}", column="sampling", hint=hint) from None
     if sampling.effort not in (None, *EFFORTS):
         hint = f"there are {', '.join(EFFORTS)}"
         raise InputError(f"there is no effort {sampling.effort!r}", column="sampling.effort", hint=hint)
@@ -354,8 +354,8 @@ def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",
-            hint="state it in dollars per million input/output tokens: --model-price 0.5/2 (0 if it is free), "
-            "`model_price` in Python, or `prices: {MODEL: 0.5/2}` in a spec; or set no budget",
+            hint=f"state it in dollars per million input/output tokens: --set prices.{unpriced[0]}=0.5/2 (0 if it is "
+            "free); or set no budget",
         )
 
 

@@ -67,6 +67,8 @@ class Settings:
     """Whether unknown models are probed with a few short requests before a run pays for them."""
     network: bool = field(default=True, repr=False)
     """Whether a question without a model looks up public markets and series."""
+    workers_concurrency: int | None = field(default=None, repr=False)
+    """How many trials all workers of the shared database together run at the same time; None for no limit."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
     """The budget around all runs: of a grid, an arena, a tournament, or a server that answers for others."""
 
@@ -119,14 +121,15 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     FORETELL_DATABASE_URL puts runs and journal into PostgreSQL. FORETELL_LIMITS sets what providers allow.
     FORETELL_CHECK_MODELS=no starts runs without probing unknown models. FORETELL_NETWORK=off answers questions without
     a model from this machine alone. FORETELL_CONTACT, FORETELL_PACE,
-    FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT set who asks external services and how fast; the contact may
-    also be in settings.toml in the home.
+    FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT set who asks external services and how fast. The file
+    settings.toml in the home may hold the contact, `network` and `workers_concurrency`.
 
     >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
     """
     values = os.environ if environment is None else environment
     home = home_folder(values)
+    saved = _file_settings(home)
     use_facts_from(home / CHECKED_MODELS, home / KNOWN_MODELS)
     addresses = {
         name.removeprefix("FORETELL_").removesuffix("_URL").lower(): value
@@ -147,11 +150,12 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         database=values.get("FORETELL_DATABASE_URL") or None,
         limits=parse_limits(values.get("FORETELL_LIMITS", "")),
         clock=values.get(CLOCK_VARIABLE, ""),
-        contact=read_contact(values.get("FORETELL_CONTACT") or _file_settings(home).get("contact", "")),
+        contact=read_contact(values.get("FORETELL_CONTACT") or saved.get("contact", "")),
         user_agents={service: _header(name) for service, name in agents.items()},
         pace=parse_pace(values.get("FORETELL_PACE", "")),
         check_models=values.get("FORETELL_CHECK_MODELS", "").lower() not in SWITCHED_OFF,
-        network=values.get("FORETELL_NETWORK", "").lower() not in SWITCHED_OFF,
+        network=values.get("FORETELL_NETWORK", "").lower() not in SWITCHED_OFF and bool(saved.get("network", True)),
+        workers_concurrency=_read_concurrency(saved.get("workers_concurrency"), home / SETTINGS_FILE),
     )
 
 
@@ -181,6 +185,12 @@ def _file_settings(home: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(str(error), path=path, hint='write contact = "you@example.org"') from None
+
+
+def _read_concurrency(value: Any, path: Path) -> int | None:
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise InputError("must be a whole number above 0", path=path, column="workers_concurrency")
+    return value
 
 
 def clock_of(settings: Settings) -> Clock:

@@ -26,9 +26,9 @@ COMBINE_HELP = (
 )
 
 
-RunState = Literal["running", "waiting", "stopped", "dead", "broken", "failed", "done"]
-"""In order: somebody is working on it; its cells are queued; somebody stopped it; its process died; it gave up and says
-why; every cell has ended, some without an answer; every cell is answered."""
+RunState = Literal["running", "waiting", "stopped", "crashed", "error", "partial", "done"]
+"""In order: a process is working on it; its cells are queued; somebody stopped it; its process died; it ended with an
+error; every cell has ended, some without an answer; every cell is answered."""
 TYPED_PREFIX = "asked "
 """Prefix of the name of a typed question set, which exists only in the store."""
 
@@ -165,15 +165,23 @@ class RunSpec:
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
-def read_spec(path: str | Path) -> RunSpec:
-    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it."""
+def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> RunSpec:
+    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it.
+
+    Args:
+        path: The file.
+        changes: Settings to change, as `with_settings` takes them.
+    """
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file, hint="foretell init run writes one")
     try:
-        return spec_from_mapping(parse_yaml(read_text(file)))
+        written = parse_yaml(read_text(file))
+        if not changes or not isinstance(written, dict):
+            return spec_from_mapping(written)
     except InputError as error:
         raise error.at(path=file) from None
+    return spec_from_mapping(with_settings(current_names(cast("dict[str, Any]", written)), changes))
 
 
 def read_config(path: Path) -> dict[str, Any]:

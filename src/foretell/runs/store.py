@@ -316,15 +316,15 @@ class RunStore:
     def state(self, row: RunRow, questions: int) -> RunState:
         """The state of a run with so many questions."""
         if row.done + row.failed >= questions * cells_each(row.spec):
-            return "failed" if row.failed else "done"
+            return "partial" if row.failed else "done"
         names = (f"cell {row.id}", f"run {row.id}", f"queue {row.id}")
         claims = self._db.read("select distinct name, owner from tick where name in (?, ?, ?) and done = 0", names)
         if any(owner and self._db.life.alive(owner) for _, owner in claims):
             return "running"
         if row.problem:
-            return "broken"
+            return "error"
         held = {name.partition(" ")[0] for name, _ in claims}
-        return "waiting" if "queue" in held else "dead" if "run" in held else "stopped"
+        return "waiting" if "queue" in held else "crashed" if "run" in held else "stopped"
 
     def queue(self, run: str, *, queued: bool) -> None:
         """Record whether the cells of a run are waiting for workers."""

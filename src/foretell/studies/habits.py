@@ -1,4 +1,4 @@
-"""Studies of agents' behaviour (endings, beliefs, tools, cost), and a smoke test of models."""
+"""Studies of agents' behaviour: endings, beliefs, tools, cost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,9 +15,7 @@ from foretell.metrics.bootstrap import (
     Resampling,
     mean_interval,
     rate_interval,
-    share_interval,
 )
-from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
 from foretell.report.charts.timelines import paths_plot
@@ -31,17 +29,11 @@ from foretell.report.study import (
     draw_settings,
     forest_chart,
     table,
-    words,
 )
 from foretell.request import setting
 from foretell.studies.inputs import (
-    AgentStudyOptions,
     RunOptions,
-    StudyProgress,
     StudyServices,
-    evenly_spaced,
-    gather_bounded,
-    ignore_progress,
 )
 from foretell.tools.tool import SUBMIT
 
@@ -338,158 +330,3 @@ def _sentence(trials: Sequence[TraceSummary], tolerance: float) -> str:
         f"{done} of {len(trials)} trials ended in a forecast, {submitted} of them handed in by the model itself; "
         f"a trial cost ${sum(one.dollars for one in trials) / len(trials):.4f}{agree if gaps else ''}."
     )
-
-
-# Study: the smoke exam, a few questions before a paid run, to see whether trials come to an end, and at what price.
-
-
-COMPLETED = 0.95
-"""Share of trials that must end in a forecast."""
-SUBMITTED = 0.8
-"""Share of trials in which the model itself must submit; the others are salvaged from its last belief."""
-MOST_UNUSABLE = 1.0
-"""Maximum number of replies per trial that had to be asked for again."""
-EXAM_QUESTIONS = "demo"
-"""The default questions of an exam."""
-SMOKE_ADVICE = (
-    "The exam passes when trials come to an end, the model itself hands its answers in, and its replies can be used. "
-    "It says nothing about how good forecasts are. With few trials the intervals are wide: a pass on five questions "
-    "rules out a model that breaks half the time, not one that breaks one time in ten.",
-    *ADVICE[:2],
-)
-MARKS = (count("n"), column("found", decimals=2), words("asked for"), words("passed"))
-PLANNED = (
-    count("trials"),
-    column("$ per trial", decimals=4),
-    column("$ in all", decimals=2),
-    words("95 % interval"),
-)
-
-
-class SmokeOptions(AgentStudyOptions):
-    """The agent that is examined, and on how many questions."""
-
-    limit: int = setting(10, "Number of questions, evenly spaced.", ge=1)
-
-
-async def smoke_exam(inputs: StudyServices, options: SmokeOptions) -> StudyResult:
-    """Is a model fit for a big run, and what will that cost?
-
-    Runs one trial on each of a few questions: do trials finish, do they end in answers, and at what price? With SPEC,
-    the file of the planned run, it also says what the whole run will cost. If the model fails the exam, the command
-    exits with code 1.
-
-      foretell study smoke run.yaml
-
-      foretell study smoke --model openai:NAME
-    """
-    whole = options.spec is not None and not options.questions
-    if options.spec is None and not options.questions:
-        options = options.model_copy(update={"questions": EXAM_QUESTIONS})
-    async with inputs.agent(options) as setup:
-        questions = evenly_spaced(setup.questions, options.limit)
-        trials = await run_exam_trials(setup.agent, questions, setup.context, setup.progress)
-        cost = setup.cost
-    planned = len(setup.questions) * setup.trials if whole else None
-    return replace(smoke_study(setup.name, trials, planned=planned, resampling=options.resampling), cost=cost)
-
-
-async def run_exam_trials(
-    agent: BeliefAgent,
-    questions: Sequence[Question],
-    context_of: Callable[[Question], Context],
-    progress: StudyProgress = ignore_progress,
-) -> list[TracedTrial]:
-    """Run one trial of each question.
-
-    Bad input, such as a missing key, stops the exam, because it would fail all trials alike.
-    """
-    if not questions:
-        raise InputError("the smoke exam needs at least one question")
-
-    async def trial(question: Question) -> TracedTrial:
-        trace = await run_trial(agent, question, context_of(question))
-        return TracedTrial(question=question.id, trace=trace or [Failed(error="nothing happened")])
-
-    return await gather_bounded(questions, trial, progress)
-
-
-def smoke_study(
-    model: str,
-    trials: Sequence[TracedTrial],
-    *,
-    planned: int | None = None,
-    resampling: Resampling = DEFAULT_RESAMPLING,
-) -> StudyResult:
-    """Study an exam; `planned` is the number of trials of the run to come."""
-    groups = group_trials({model: trials}, resampling)
-    reasons = _shortcomings(groups[model], trials)
-    unpriced = sum(isinstance(event, ModelCalled) and event.dollars is None for one in trials for event in one.trace)
-    tables = [_marks(groups[model]), *habit_tables(groups)]
-    if planned is not None:
-        # Nothing is said of the price of the run where that of a call is not known.
-        tables.insert(1, _planned(planned, None if unpriced else groups[model].mean(lambda one: one.dollars)))
-    notes = [f"{n} × {why}" for why, n in failure_counts(one.trace for one in trials).most_common(5)]
-    notes += [f"{unpriced} calls have no known price: dollars leave them out"] if unpriced else []
-    return StudyResult(
-        name="smoke",
-        title=f"Smoke exam of {model}",
-        sentences=(_verdict(groups[model], reasons),),
-        tables=tuple(tables),
-        charts=tuple(habit_charts(groups)),
-        notes=tuple(notes),
-        settings={"model": model, **draw_settings(resampling)},
-        how_to_read=SMOKE_ADVICE,
-        passed=not reasons,
-    )
-
-
-def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial]) -> list[str]:
-    """Return the reasons why the model does not pass."""
-    n, failed = len(trials), sum(not one.how for one in group.summaries)
-    submitted = sum(one.how == "submitted" for one in group.summaries) / n
-    unusable = sum(one.unusable for one in group.summaries) / n
-    reasons: list[str] = []
-    if (n - failed) / n < COMPLETED:
-        most = failure_counts(one.trace for one in trials).most_common(1)
-        reasons.append(f"{failed} of {n} trials failed{f', most often: {most[0][0]}' if most else ''}")
-    if submitted < SUBMITTED:
-        reasons.append(f"only {submitted:.0%} of trials submitted an answer of their own")
-    if unusable > MOST_UNUSABLE:
-        reasons.append(f"{unusable:.1f} replies a trial had to be asked for again")
-    return reasons
-
-
-def _verdict(group: TrialGroup, reasons: Sequence[str]) -> str:
-    trials = group.summaries
-    completed = share_interval(sum(bool(one.how) for one in trials), len(trials))
-    assert completed is not None
-    verdict = f"Failed: {'; '.join(reasons)}" if reasons else "Passed"
-    return (
-        f"{verdict}. {completed.estimate:.0%} of {len(trials)} trials completed ({completed.low:.0%} to "
-        f"{completed.high:.0%}), {sum(one.how == 'submitted' for one in trials) / len(trials):.0%} submitted, "
-        f"${sum(one.dollars for one in trials) / len(trials):.4f} a trial."
-    )
-
-
-def _marks(group: TrialGroup) -> StudyTable:
-    marks = (
-        ("trials completed", group.rate(lambda one: float(bool(one.how))), COMPLETED, True),
-        ("answers submitted", group.rate(lambda one: float(one.how == "submitted")), SUBMITTED, True),
-        ("replies asked for again, per trial", group.mean(lambda one: one.unusable), MOST_UNUSABLE, False),
-    )
-    rows: dict[str, tuple[CellValue, ...]] = {}
-    for name, found, bound, least in marks:
-        passed = found and (found.estimate >= bound if least else found.estimate <= bound)
-        asked = f"at {'least' if least else 'most'} {bound:g}"
-        rows[name] = (len(group.trials), found, asked, "yes" if passed else "no")
-    caption = "Found values decide; in brackets 95 % intervals, questions resampled."
-    return table("The exam", "Mark", MARKS, rows, caption=caption)
-
-
-def _planned(trials: int, each: Interval | None) -> StudyTable:
-    """Return what the planned run would cost at the exam's mean price."""
-    row: tuple[CellValue, ...] = (trials, None, None, None)
-    if each is not None:
-        row = (trials, each, trials * each.estimate, f"${trials * each.low:.2f} to ${trials * each.high:.2f}")
-    return table("What the run will cost", "Run", PLANNED, {"planned": row})

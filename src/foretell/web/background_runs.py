@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 class BackgroundStatus:
     """Status of a background job of this server."""
 
-    state: Literal["running", "ended", "stopped", "broken"]
+    state: Literal["running", "ended", "stopped", "error"]
     error: str = ""
     """Why the job failed as a whole; failures of single cells are in the store."""
     since: datetime | None = None
@@ -56,10 +56,10 @@ class BackgroundJob:
         except asyncio.CancelledError:
             self.status = BackgroundStatus(state="stopped")
         except InputError as error:
-            self.status = BackgroundStatus(state="broken", error=str(error))
+            self.status = BackgroundStatus(state="error", error=str(error))
         except Exception as error:  # the boundary of a job: it is shown on its page, and the server goes on
             log.error("%s broke", self.name, exc_info=error)
-            self.status = BackgroundStatus(state="broken", error=f"{type(error).__name__}: {error}")
+            self.status = BackgroundStatus(state="error", error=f"{type(error).__name__}: {error}")
 
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from foretell.report.markup import excerpt, markdown, web_address
-from foretell.report.numbers import bracket, dollars, signed
+from foretell.report.numbers import bracket, dollars, duration, signed
 
 
 def percent(p: float | None) -> str:
@@ -45,20 +45,6 @@ def when(moment: str | datetime | None, *, day: bool = False) -> str:
     at = at.astimezone(UTC) if at.tzinfo else at
     date = f"{at.day} {at:%b %Y}"
     return date if day or at.hour == at.minute == at.second == 0 else f"{date}, {at:%H:%M} UTC"
-
-
-def duration(seconds: float | None) -> str:
-    """Format a number of seconds as a duration.
-
-    >>> duration(42), duration(200), duration(8000), duration(None)
-    ('42 s', '3 min', '2 h 13 min', '–')
-    """
-    if seconds is None:
-        return "–"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def some(number: int, one: str, many: str = "") -> str:

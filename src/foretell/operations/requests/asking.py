@@ -219,6 +219,7 @@ class AskRequest(ResearchRequest):
     trials: int | None = setting(
         None, "How many independent trials to run and combine (default: 1).", ge=1, le=50, title="Independent trials"
     )
+    plan: bool = setting(False, "Only show what it would cost and how long it would take.")
 
     @field_validator("options")
     @classmethod

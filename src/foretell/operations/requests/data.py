@@ -58,21 +58,21 @@ class ListingFields(QuestionSetFields):
     )
 
 
-class BacktestRequest(QuestionSetFields):
-    """Test forecasters on DATASET (demo, forecastbench, a file of questions, a folder of tables), each as of its date.
+class BacktestRequest(OperationRequest):
+    """Test forecasters on SET (demo, forecastbench, a file of questions, a folder of tables), each as of its date.
 
-    Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
+    --out FOLDER writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
 
-      foretell backtest demo -F auto -F knn -F prior --folder run
+      foretell backtest demo -F auto -F knn -F prior --out run
 
       foretell score -f run/forecasts.csv -o run/outcomes.csv
     """
 
-    dataset: str = setting(help=SET_HELP, argument=True)
+    dataset: str = setting(help=SET_HELP, argument=True, metavar="SET")
     forecasters: tuple[str, ...] = setting(
         ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
     )
-    data: Path | None = ROUNDS_FOLDER
+    limit: int | None = setting(None, "Only the first N questions.", ge=1)
     series: Path | None = setting(
         None,
         "CSV file or folder of time series; by default, the series your questions name are read from their publisher.",
@@ -83,7 +83,27 @@ class BacktestRequest(QuestionSetFields):
         "Also read the series of published rounds from their sources, as known on the due date: FRED's vintages, "
         "Yahoo, DBnomics, ACLED, Wikipedia.",
     )
-    folder: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
+    set: Mapping[str, Any] = setting(
+        {},
+        "Which part of the set to use, named as in a settings file: questions.rounds=DATE, questions.category=NAME, "
+        "questions.closes_after=DATE, questions.late_text=cut; may be repeated.",
+        metavar="KEY=VALUE",
+    )
+
+    def wanted(self) -> SetFilter:
+        """Return which part of the set to use. Raises InputError for a setting that is not about questions."""
+        from foretell.runs.spec import read_changes, spec_from_mapping, with_settings
+
+        changes = read_changes(self.set)
+        for name in changes:
+            if not name.startswith("questions.") or name in ("questions.dataset", "questions.digest"):
+                hint = "a backtest asks no model: only questions.KEY can be set"
+                raise InputError("has no effect on a backtest", column=name, hint=hint)
+        if "questions.limit" in changes and self.limit is not None:
+            raise InputError("questions.limit is the same as --limit", column="--set", hint="use one of them")
+        questions = {"dataset": self.dataset, **({} if self.limit is None else {"limit": self.limit})}
+        chosen = spec_from_mapping(with_settings({"questions": questions}, changes)).questions
+        return SetFilter(**chosen.changed())
 
 
 class QuestionsRequest(ListingFields):

@@ -5,44 +5,61 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
-from foretell.models.model import ServiceTier
-from foretell.operations.requests.asking import ShortText
+from foretell.operations.requests.asking import SET, ShortText
+from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, setting
-from foretell.runs.spec import RunState
 
 RunPlace = Literal["auto", "here", "workers", "both"]
 RunOrder = Literal["date", "score", "cost", "name"]
+EVERY_REASON = "any"
+"""Value of `only_failed` for everything that failed."""
+WHERE: Any = setting(
+    "auto",
+    "Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a "
+    "shared database is set (auto).",
+)
 
 
 class RunRequest(OperationRequest):
-    """Run the forecaster described in SPEC (a YAML file) on its questions.
+    """Run the settings file SPEC on its questions, or continue the stored RUN.
 
-    Every model reply is saved before it is used. You can stop the run at any time and start it again: it continues
-    where it stopped and pays for nothing twice. The same SPEC with the same questions is the same run. If you add or
-    change questions, a new run starts, unless you use --extend to add them to the existing run.
+    Every model reply is saved before it is used. You can stop a run at any time and start it again: it continues where
+    it stopped, retries what failed, and pays for nothing twice. The same SPEC with the same questions is the same run.
+    If you add or change questions, a new run starts, unless you use --extend to add them to the existing run.
+
+    With --set, a stored RUN is changed first, such as --set budget.run=20: it keeps its questions, name, note and tags,
+    saved replies that fit the new settings are reused, and earlier answers are archived. --again starts a new run
+    instead, with the next free seed, so models are asked anew: compare the two to see how much of a score is chance.
 
     With FORETELL_DATABASE_URL set, the work is shared with every `foretell worker`, and this command shows progress.
+
+      foretell run run.yaml --plan
+
+      foretell run autumn --only-failed
     """
 
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"plan": "prompts"}
     spec: Path | dict[str, Any] = setting(
-        help="A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …", argument=True
+        help="A settings file (YAML or JSON), the same as a mapping, or the name or id of a stored run.",
+        argument=True,
+        metavar="SPEC|RUN",
     )
-    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
-    tier: ServiceTier | None = setting(
-        None,
-        "Service tier, instead of the spec's: flex costs half and may take minutes, batch half and up to a day.",
-    )
-    where: RunPlace = setting(
-        "auto",
-        "Who does the work: this process (here), the workers of the shared database (workers), both, or workers "
-        "if a shared database is set (auto).",
-    )
-    extend: bool = setting(False, "Add new questions to the existing run of this spec, instead of starting another.")
-    folder: Path | None = setting(
-        None, "Also write tables of forecasts and outcomes into this folder.", metavar="FOLDER"
-    )
+    again: bool = setting(False, "Start a new run with the settings of RUN and the next free seed.")
+    pilot: int | None = setting(
+        None, "Only ask the first N questions once, and say whether the run would work and what it would cost.",
+        metavar="N", ge=1,
+    )  # fmt: skip
+    plan: bool = setting(False, "Only show what there is to do, what it would cost and how long it would take.")
+    prompts: bool = setting(False, "Also show the prompts that the models would receive.")
+    extend: bool = setting(False, "Add new questions to the existing run of SPEC, instead of starting another.")
+    only_failed: str | None = setting(
+        None, "Only retry what failed in RUN; with REASON, only what failed for that reason.", metavar="[REASON]",
+        alone=EVERY_REASON, min_length=1, max_length=5000,
+    )  # fmt: skip
+    where: RunPlace = WHERE
+    set: Mapping[str, Any] = SET
 
     @field_validator("spec", mode="before")
     @classmethod
@@ -51,6 +68,28 @@ class RunRequest(OperationRequest):
             raise ValueError("the name of a file holds no null character")
         to_json: Any = getattr(given, "to_json", None)
         return given if to_json is None else json.loads(to_json())
+
+    @model_validator(mode="after")
+    def _one_way_to_start(self) -> Any:
+        chosen = [flag for name, flag in STARTS.items() if self._is_set(name)]
+        if len(chosen) > 1:
+            raise InputError(f"cannot be used together with {chosen[0]}", column=chosen[1], hint="leave one out")
+        if self.only_failed is not None and self.set:
+            hint = "change the settings and retry everything, or retry with the same settings"
+            raise InputError("changed settings are for all that failed", column="--only-failed", hint=hint)
+        return self
+
+    @property
+    def stored(self) -> str | None:
+        """The name of a stored run; None for a settings file or a mapping."""
+        written = self.spec
+        if isinstance(written, dict) or written.suffix in (".yaml", ".yml", ".json") or written.is_file():
+            return None
+        return str(written)
+
+
+STARTS = {"again": "--again", "pilot": "--pilot", "extend": "--extend", "only_failed": "--only-failed"}
+"""Fields of a run's request that exclude each other → their flags."""
 
 
 RUN: Any = setting(
@@ -81,40 +120,40 @@ class RunsRequest(OperationRequest):
 
     A run has a score as soon as two of its questions have resolved: its Brier index, next to those of the market price
     and the base rate on the same questions.
+
+      foretell runs --find "state:partial model:openai:NAME" --sort cost
     """
 
-    find: str = setting("", "Only runs whose name, note, tag, model or questions contain this text.", max_length=200)
-    tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
-    state: RunState | None = setting(None, "Only runs in this state.")
-    model: str = setting("", "Only runs that use this model or, without a model, this forecaster.", max_length=300)
-    questions: str = setting("", "Only runs on this question set.", metavar="SET", max_length=1000)
-    archived: bool = setting(False, "Include archived runs.")
+    find: str = setting(
+        "",
+        "Only runs whose name, note, tag, model or questions contain this text. tag:NAME, state:NAME, model:NAME and "
+        "set:NAME narrow it further; archived:yes lists archived runs, archived:any all.",
+        metavar="TEXT",
+        max_length=2000,
+    )
     sort: RunOrder = setting(
         "date", "Order: date (newest first), score (best first), cost (highest first) or name (A to Z)."
     )
     limit: int | None = setting(None, "Maximum number of runs.", ge=1)
-    offset: int = setting(0, "Skip this many.", ge=0)
 
 
-class RunsRenameRequest(OperationRequest):
-    """Rename RUN to NAME; without NAME, remove its name."""
+class RunsEditRequest(OperationRequest):
+    """Change the name, tags or note of RUN, or archive it.
 
-    run: str = RUN
-    name: str = setting("", "The new name.", argument=True, max_length=80)
-
-
-class RunsTagRequest(OperationRequest):
-    """Add TAGS to RUN, remove tags, write a note, or archive the run."""
+    foretell runs edit 3f2a --name autumn --tag reference --note "before the change"
+    """
 
     run: str = RUN
-    tags: tuple[ShortText, ...] = setting((), "Tags to add.", argument=True)
-    remove: tuple[ShortText, ...] = setting((), "Remove this tag; may be repeated.", metavar="TAG")
-    note: str | None = setting(None, "A note; an empty one removes it.", max_length=2000)
-    archive: bool = setting(False, "Hide the run from lists.")
-    unarchive: bool = setting(False, "Show the run in lists again.")
+    name: str | None = setting(None, "New name; an empty one removes it.", max_length=80)
+    tags: tuple[ShortText, ...] = setting((), "Add this tag; may be repeated.", flag="--tag", metavar="TAG")
+    untag: tuple[ShortText, ...] = setting((), "Remove this tag; may be repeated.", metavar="TAG")
+    note: str | None = setting(None, "New note; an empty one removes it.", max_length=2000)
+    archive: bool | None = setting(
+        None, "Hide the run from lists; --archive=no shows it again.", alone="yes", metavar="[no]"
+    )
 
 
-class RunsRemoveRequest(OperationRequest):
+class RunsDeleteRequest(OperationRequest):
     """Delete RUNS with their answers, steps and scores. Needs `--yes`.
 
     Paid model replies are kept, so starting the same run again costs nothing. The record of submissions is kept too.
@@ -130,42 +169,15 @@ class RunsStopRequest(OperationRequest):
     """Stop RUN early and use what there is.
 
     Trials in progress answer with their current estimate, marked as stopped early. Trials without an estimate stay
-    open; `foretell runs resume` continues them. Works from any terminal, whichever process is running it.
+    open; `foretell run RUN` continues them. Works from any terminal, whichever process is running it.
     """
 
     run: str = RUN
-    pause: bool = setting(False, "Record nothing for trials in progress; `foretell runs resume` continues them.")
-
-
-class StoredRunRequest(OperationRequest):
-    """Fields shared by continuing a run and running it again."""
-
-    run: str = RUN
-    set: Mapping[str, ShortText] = setting(
-        {}, "Change a setting, such as budget.run=20; null removes it.", metavar="NAME=VALUE"
+    discard: bool = setting(
+        False,
+        "Record nothing for trials in progress, and take the run out of the queue of the shared database; "
+        "`foretell run RUN` continues them.",
     )
-    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
-    where: RunPlace = setting("auto", "Where to run, as in `foretell run`.")
-
-
-class RunsResumeRequest(StoredRunRequest):
-    """Continue RUN: answer what is missing and retry what failed. Nothing is paid for twice.
-
-    Use --set to fix a setting first, such as `--set budget.run=20`, `--set models.agent=openai:gpt-5` or
-    `--set prices.openai:own=0.5/2`. The run keeps its questions, name, note and tags. Saved replies that fit the new
-    settings are reused. Earlier answers are archived.
-    """
-
-    reason: str = setting("", "Retry only what failed for this reason, as the run's page names it.", max_length=5000)
-
-
-class RunsAgainRequest(StoredRunRequest):
-    """Run RUN again as a new run: the same settings with the next free seed, so models are asked anew.
-
-    A backtest asks the same questions as of the same dates. A live run asks what its question set lists now. The old
-    run stays as it is; compare the two to see how much of a score is chance. Use --set to change one thing, such as
-    `--set models.agent=openai:gpt-5`: the new run then keeps the seed and reuses saved replies that fit.
-    """
 
 
 class RunsResolveRequest(OperationRequest):
@@ -183,11 +195,15 @@ class RunsResolveRequest(OperationRequest):
 class ReplayRequest(OperationRequest):
     """Recompute RUN from saved replies, without network or keys, and check that every answer is the same.
 
-    If a reply is missing, you get an error that names the request. Nothing is paid.
+    If a reply is missing, you get an error that names the request. Nothing is paid. Of a TREE, the notebooks of its
+    leaves are run again and their results compared.
     """
 
-    run: str = RUN
-    dataset: str | None = setting(None, "The questions, if the file has moved.")
+    run: str = setting(
+        help="Name or id of a run, or a tree's file or name in `foretell tree list`.", argument=True, min_length=1,
+        max_length=1000, metavar="RUN|TREE",
+    )  # fmt: skip
+    dataset: str | None = setting(None, "The questions of a run, if their file has moved.")
 
 
 class WorkerRequest(OperationRequest):
@@ -195,19 +211,16 @@ class WorkerRequest(OperationRequest):
 
     Start as many as you like, on as many machines as you like. If one is killed, the others take over its work and get
     the replies it had received from the journal. Ctrl-C finishes the current work first; press it twice to exit now.
+    `workers_concurrency` in settings.toml limits how many trials all workers together run at the same time.
     """
 
     concurrency: int = setting(50, "How many trials to run at the same time in this worker.", ge=1, le=2000)
-    total_concurrency: int | None = setting(
-        None, "How many trials to run at the same time in all workers together.", ge=1
-    )
     idle: float | None = setting(None, "Exit after this long without work.", metavar="SECONDS", ge=0)
     status: bool = setting(False, "Only show the workers and what is waiting.")
-    drop: str | None = setting(None, "Only remove RUN from the queue, including work in progress.", metavar="RUN")
 
 
 class GridRequest(OperationRequest):
-    """Run the experiment in FILE: every combination of settings is one run.
+    """Run the experiment in FILE: every combination of settings is one run. Or list experiments, or show the one NAMED.
 
     It shows the price first; --plan does only that. You can stop it at any time and start it again: it continues and
     pays for nothing twice. At the end it shows the effect of each setting. Studies read the same file, such as
@@ -218,22 +231,27 @@ class GridRequest(OperationRequest):
       foretell grid grid.yaml --plan
     """
 
-    file: Path = setting(help="The grid, a YAML or JSON file.", argument=True)
+    grid: str | None = setting(
+        None, "A grid (YAML or JSON file) to run, or the name of one to show; none lists them.", argument=True,
+        metavar="[FILE|NAME]", max_length=1000,
+    )  # fmt: skip
     plan: bool = setting(False, "Only show what it would cost.")
     budget: float | None = setting(
         None, "Limit in dollars for all runs together, including earlier starts.", metavar="DOLLARS", gt=0
     )
-    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
-    where: Literal["auto", "here", "workers", "both"] = setting(
-        "auto", "Who does the work: this process, the workers of the shared database, or both; as in foretell run."
-    )
-    keep: bool = setting(False, "Save the tables for the web app, in place of earlier ones.")
+    where: RunPlace = WHERE
 
+    @model_validator(mode="after")
+    def _shown_or_run(self) -> Any:
+        unused = [f"--{name}" for name in ("plan", "budget", "where") if self._is_set(name)]
+        if self.file is None and unused:
+            raise InputError(
+                "has no effect on an experiment that is only shown", column=unused[0], hint="name its FILE"
+            )
+        return self
 
-class GridsRequest(OperationRequest):
-    """List your experiments: every combination of settings with its state, score, interval and cost.
-
-    Also on the web page under Runs. `foretell grid FILE` runs one.
-    """
-
-    name: str | None = setting(None, "Only the experiment with this name.", argument=True, max_length=200)
+    @property
+    def file(self) -> Path | None:
+        """The file to run; None for a name."""
+        path = Path(self.grid or "")
+        return path if path.suffix in (".yaml", ".yml", ".json") or path.is_file() else None

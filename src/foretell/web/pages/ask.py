@@ -19,6 +19,7 @@ from foretell.operations.requests.asking import NO_CHOICE, AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
 from foretell.operations.runs import CellCosts, cell_cost
 from foretell.questions.errors import InputError
+from foretell.report.numbers import dollars, duration, plural
 from foretell.request import OperationRequest, environment_values, errors_name_fields
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
@@ -26,7 +27,6 @@ from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
-from foretell.web.formatting import dollars, duration, some
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
@@ -113,7 +113,7 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
         "fields": here.kept(
             ("ask fields",),
             (engines, chosen),
-            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config",)),
+            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config", "plan")),
         ),
     }
 
@@ -184,7 +184,7 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
     cost = cell_cost(spec, here.measured_costs())
     seconds = cost.seconds * math.ceil(spec.trials / spec.concurrency)
     basis = {
-        "measured": f"measured on {some(cost.cells, 'trial')} like this one on this machine",
+        "measured": f"measured on {plural(cost.cells, 'trial')} like this one on this machine",
         "rough": "a rough guess: nothing like this has run on this machine yet",
     }.get(cost.basis, "")
     if cost.dollars is None:
@@ -213,11 +213,15 @@ def _outside(given: dict[str, Any], here: WebState) -> AskResult:
     return answer_now(AskRequest.read({**given, "model": NO_CHOICE}), here.settings)
 
 
+class AskBody(body_of(AskRequest, "plan")):
+    """A question to research."""
+
+
 @router.post("/api/ask", tags=["ask"], status_code=202)
-def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun:
+def ask(here: CurrentState, _: TokenRequired, request: AskBody) -> StartedRun:
     """Research a question in the background. Spends money. Follow its progress at /api/runs/{run}/stream."""
     with errors_name_fields(AskRequest):
-        return _research(here, request)
+        return _research(here, AskRequest.read(request.model_dump(exclude_unset=True)))
 
 
 def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:

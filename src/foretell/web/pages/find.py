@@ -32,7 +32,7 @@ def find(
     trees = [tree for tree in read_trees(here)["trees"] if low in f"{tree['name']} {tree.get('claim', '')}".casefold()]
     return {
         "words": sought,
-        "runs": here.run_list(RunsRequest(find=sought, archived=True), limit=MOST).runs,
+        "runs": here.run_list(RunsRequest(find=f"archived:any {sought}"), limit=MOST).runs,
         "questions": _questions(here, low),
         "trees": trees[:MOST],
         "arenas": [row for row in arena_rows(here.store) if low in str(row["name"]).casefold()][:MOST],

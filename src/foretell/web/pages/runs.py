@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,28 +24,23 @@ from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.grid import list_grids
 from foretell.operations.requests.data import SET_HELP, ListingFields, QuestionsRequest
 from foretell.operations.requests.runs import (
-    GridsRequest,
     ReplayRequest,
     RunOrder,
     RunRequest,
-    RunsAgainRequest,
-    RunsRemoveRequest,
-    RunsRenameRequest,
+    RunsDeleteRequest,
+    RunsEditRequest,
     RunsRequest,
     RunsResolveRequest,
-    RunsResumeRequest,
     RunsStopRequest,
-    RunsTagRequest,
     ShowRequest,
 )
 from foretell.operations.runs import (
+    delete_runs,
+    edit_run,
     failures_by_reason,
     method_names,
     question_set,
-    remove_runs,
-    rename_run,
     resolve_run,
-    tag_run,
 )
 from foretell.operations.runs import stop_run as stop_stored_run
 from foretell.questions import trace as kinds
@@ -58,7 +54,7 @@ from foretell.report.provenance import Provenance
 from foretell.report.run_report import score_figures
 from foretell.request import errors_name_fields, setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
-from foretell.runs.spec import RunState
+from foretell.runs.spec import RunState, read_changes
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
@@ -84,6 +80,8 @@ select count(*) from (
     select distinct question, due, trial from event where run = ?
     except select question, due, trial from cell where run = ?
 ) as open_cells"""
+ONLY_COMMAND = ("where", "again", "pilot", "plan", "prompts", "only_failed")
+"""Fields of a run's request that its form does not have."""
 _TAGS_SQL = "select distinct tags from run"
 ORDERS: dict[RunOrder, str] = {
     "date": "newest first",
@@ -108,15 +106,10 @@ class RunFilters:
 
     def request(self) -> RunsRequest:
         """Return the filters as the request that the command uses."""
-        return RunsRequest(
-            find=self.find,
-            tag=(self.tag,) if self.tag else (),
-            state=self.state or None,
-            model=self.model,
-            questions=self.questions,
-            archived=self.archived,
-            sort=self.sort,
-        )
+        chosen = {"tag": self.tag, "state": self.state, "model": self.model, "set": self.questions}
+        words = [shlex.quote(f"{key}:{value}") for key, value in chosen.items() if value]
+        words += ["archived:any"] if self.archived else []
+        return RunsRequest(find=" ".join([self.find, *words]), sort=self.sort)
 
     def address(self) -> dict[str, str]:
         """Return what differs from the list of all runs, newest first, for links."""
@@ -168,7 +161,12 @@ def _category(question: Question) -> str:
     return question.category or question.source
 
 
-class RunBody(body_of(RunRequest, "folder", "where", "spec")):
+def _all_but(*names: str) -> list[str]:
+    """The fields of a run's request except these."""
+    return [name for name in RunRequest.model_fields if name not in names]
+
+
+class RunBody(body_of(RunRequest, *_all_but("extend", "set"))):
     """A run to start: the spec itself, because a name would refer to a file on the server."""
 
     spec: dict[str, Any] = setting(help="The spec as a mapping: questions, models, search, trials, …")
@@ -248,7 +246,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "spent": spent,
         "total_spent": sum(spent.values()),
         "same": _same_questions(specs, view.runs),
-        "fields": form_fields(RunRequest, leave_out=("where",)) if starts else (),
+        "fields": form_fields(RunRequest, leave_out=ONLY_COMMAND) if starts else (),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}) if starts else (),
         "given": given,
         "problem": problem,
@@ -491,30 +489,23 @@ async def send_labels(request: Request, here: CurrentState, _: TokenRequired, ru
     sent, row = await form_of(request), here.run(run)
     said = {name: values[0].strip() for name, values in sent.items()}
     tags = [tag.strip() for tag in said.get("tags", "").split(",") if tag.strip()]
-    archive = bool(said.get("archived"))
-    labelled = RunsTagRequest.read({
+    name = said.get("name", "")
+    changes = RunsEditRequest.read({
         "run": row.id,
+        "name": name if name != row.name else None,
         "tags": tags,
-        "remove": [tag for tag in row.tags if tag not in tags],
+        "untag": [tag for tag in row.tags if tag not in tags],
         "note": said.get("note", ""),
-        "archive": archive,
-        "unarchive": not archive,
+        "archive": bool(said.get("archived")),
     })  # fmt: skip
-    renamed = RunsRenameRequest.read({"run": row.id, "name": said.get("name", "")})
-
-    def write() -> None:
-        if renamed.name != row.name:
-            rename_run(renamed, here.settings)
-        tag_run(labelled, here.settings)
-
-    await run_in_threadpool(write)
+    await run_in_threadpool(edit_run, changes, here.settings)
     return RedirectResponse(link_to("run", row.id), status_code=303)
 
 
 @router.post("/runs/{run}/remove", include_in_schema=False)
 def send_remove(here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the button that deletes a run."""
-    remove_runs(RunsRemoveRequest(runs=(here.run(run).id,), yes=True), here.settings)
+    delete_runs(RunsDeleteRequest(runs=(here.run(run).id,), yes=True), here.settings)
     return RedirectResponse(link_to("runs"), status_code=303)
 
 
@@ -529,10 +520,11 @@ async def send_selected(
 
     def write() -> None:
         if what == "delete":
-            remove_runs(RunsRemoveRequest.read({"runs": runs, "yes": True}), here.settings)
+            delete_runs(RunsDeleteRequest.read({"runs": runs, "yes": True}), here.settings)
             return
         for run in runs:
-            tag_run(RunsTagRequest.read({"run": run, "tags": tags, "archive": what == "archive"}), here.settings)
+            archive = True if what == "archive" else None
+            edit_run(RunsEditRequest.read({"run": run, "tags": tags, "archive": archive}), here.settings)
 
     await run_in_threadpool(write)
     return RedirectResponse(link_to("runs"), status_code=303)
@@ -617,12 +609,12 @@ class StopBody(body_of(RunsStopRequest, "run")):
 
 @router.post("/api/runs/{run}/stop", tags=["runs"], status_code=202)
 def stop_run(here: CurrentState, _: TokenRequired, run: str, body: StopBody | None = None) -> dict[str, str]:
-    """Stop a run early: trials in progress answer with their current beliefs. If paused, they are left unfinished.
+    """Stop a run early: trials in progress answer with their current estimates. With `discard` they stay unfinished.
 
     Existing answers are kept either way, nothing is paid for twice, and the run can be resumed.
     """
     id, said = here.run(run).id, body.model_dump() if body else {}
-    if said.get("pause") and here.jobs.stop(id):
+    if said.get("discard") and here.jobs.stop(id):
         return {"run": id, "state": "stopped"}
     try:
         stop_stored_run(RunsStopRequest.read({"run": id, **said}), here.settings)
@@ -631,8 +623,8 @@ def stop_run(here: CurrentState, _: TokenRequired, run: str, body: StopBody | No
     return {"run": id, "state": "stopping"}
 
 
-class ResumeBody(body_of(RunsResumeRequest, "run", "where")):
-    """How to resume a run: changes to its settings, and its concurrency."""
+class ResumeBody(body_of(RunRequest, *_all_but("only_failed", "set"))):
+    """How to continue a run: changes to its settings, or what to retry."""
 
 
 @router.post("/api/runs/{run}/resume", tags=["runs"], status_code=202)
@@ -642,9 +634,8 @@ def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody 
     With `set`, its spec is changed first: it becomes the run of the new spec on the same questions, and the new id is
     returned.
     """
-    said = RunsResumeRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
-    changes = {name: parse_yaml(value) for name, value in said.set.items()}
-    return _go_on(here, said.run, changes, said.reason)
+    request = RunRequest.read({"spec": here.run(run).id, **(body.model_dump() if body else {})})
+    return _go_on(here, str(request.spec), read_changes(request.set), request.only_failed or "")
 
 
 def _go_on(here: WebState, run: str, changes: Mapping[str, Any], reason: str = "") -> dict[str, str]:
@@ -655,8 +646,8 @@ def _go_on(here: WebState, run: str, changes: Mapping[str, Any], reason: str = "
     return {"run": prepared.spec.id, "state": "running"}
 
 
-class AgainBody(body_of(RunsAgainRequest, "run", "where")):
-    """How to run a run again: changes to its settings, and its concurrency."""
+class AgainBody(body_of(RunRequest, *_all_but("set"))):
+    """How to run a run again: changes to its settings."""
 
 
 @router.post("/api/runs/{run}/again", tags=["runs"], status_code=202)
@@ -665,11 +656,10 @@ def run_again(here: CurrentState, _: TokenRequired, run: str, body: AgainBody | 
 
     Spends money. A backtest asks the same questions; a live run asks what its question set lists now.
     """
-    said = RunsAgainRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
-    changes = {name: parse_yaml(value) for name, value in said.set.items()}
-    prepared = operations.prepare_again(here.store, said.run, here.settings, changes)
+    id, changes = here.run(run).id, read_changes(body.model_dump()["set"] if body else {})
+    prepared = operations.prepare_again(here.store, id, here.settings, changes)
     begun = start_run(here, prepared)
-    operations.carry_over(here.store, said.run, prepared)
+    operations.carry_over(here.store, id, prepared)
     return begun
 
 
@@ -678,7 +668,7 @@ async def send_again(request: Request, here: CurrentState, _: TokenRequired, run
     """Handle the button that runs a run again."""
     row = here.run(run)
     return await start_from_form(
-        RunsAgainRequest,
+        RunRequest,
         lambda: run_again(here, None, row.id),
         lambda problem: _run_page(request, here, row, problem=problem, again=True),
         watch="run",
@@ -689,7 +679,7 @@ async def send_again(request: Request, here: CurrentState, _: TokenRequired, run
 async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the buttons that stop or pause a run, on its page and on the pages of its questions."""
     sent = {name: values[0] for name, values in (await form_of(request)).items()}
-    id, body = here.run(run).id, StopBody.read({"pause": bool(sent.get("pause"))})
+    id, body = here.run(run).id, StopBody.read({"discard": bool(sent.get("discard"))})
     with suppress(HTTPException):  # It has just ended by itself: its page shows that.
         await run_in_threadpool(stop_run, here, None, id, body)
     if sent.get("question"):
@@ -701,7 +691,7 @@ async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run:
 async def send_resume(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the buttons that resume a run or retry what failed for one reason, and the form that changes it first."""
     sent, row = await form_of(request), here.run(run)
-    reason = sent.get("reason", [""])[0]
+    reason = sent.get("only_failed", [""])[0]
     try:
         going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent), reason))
     except InputError as error:
@@ -779,13 +769,13 @@ def _plain(text: str) -> Response:
 @json_and_page(router, "/api/grids", "/grids", "grids.html", tags=["runs"])
 def read_grids(here: CurrentState) -> dict[str, Any]:
     """List the experiments on this machine, each with its runs."""
-    return list_grids(GridsRequest(), here.settings).to_dict()
+    return list_grids(here.settings).to_dict()
 
 
 @json_and_page(router, "/api/grids/{name:path}", "/grids/{name:path}", "grids.html", tags=["runs"])
 def read_one_grid(here: CurrentState, name: Annotated[str, PathParameter(max_length=200)]) -> dict[str, Any]:
     """One experiment with its runs."""
     try:
-        return list_grids(GridsRequest(name=name), here.settings).to_dict()
+        return list_grids(here.settings, name).to_dict()
     except InputError as error:
         raise HTTPException(404, str(error)) from None

@@ -1,0 +1,144 @@
+"""What a run would do: how many trials and calls, what they cost, how long they take and what the models would read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from foretell.models.ledger import Money
+from foretell.operations.result import Result
+from foretell.operations.runs import CellCost, CellCosts, cell_cost, measured_costs, money_of
+from foretell.report.numbers import dollars, duration, plural
+from foretell.runs.runner import PreparedRun, asks_models
+from foretell.runs.settings import Settings
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import RunStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownPrompt:
+    """A request as a model would receive it."""
+
+    name: str
+    """Who is asked about what."""
+    tokens: int
+    """Estimated from its length."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan(Result):
+    """What a run would do and cost. Nothing was started."""
+
+    run: str
+    """Its id; empty if no model is asked."""
+    questions: int
+    trials: int
+    """Trials of each question."""
+    open: int
+    """Trials that are still to be answered."""
+    models: Mapping[str, str]
+    """Model by role."""
+    search: tuple[str, ...] = ()
+    calls: float = 0.0
+    """Usual number of model calls."""
+    dollars: float | None
+    """Usual cost; None if no price is known."""
+    nine_in_ten: float | None = None
+    """Dollars that the cost stays below nine times in ten; None if too little was measured to say."""
+    most: float | None = None
+    """The most that the budget allows; None if none is set."""
+    seconds: float = 0.0
+    """Usual duration."""
+    basis: str
+    """Where the figures come from."""
+    prompts: tuple[ShownPrompt, ...] = ()
+    cautions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def money(self) -> str:
+        """The usual cost and the most, in words."""
+        if self.dollars is None:
+            usual = "price not known"
+        elif not self.dollars:
+            return "costs nothing"
+        else:
+            usual = f"about {dollars(self.dollars)}"
+            usual += f" (9 in 10 under {dollars(self.nine_in_ten)})" if self.nine_in_ten else ""
+        return f"{usual}, " + ("no budget is set" if self.most is None else f"at most {dollars(self.most)}")
+
+    def __str__(self) -> str:
+        done = self.questions * self.trials - self.open
+        before = f", {done} done before" if done > 0 else ""
+        asked = f"{plural(self.questions, 'question')} × {plural(self.trials, 'trial')}"
+        lines = [f"{f'run {self.run}: ' if self.run else ''}{asked}, {self.open} to do{before}"]
+        if self.models:
+            others = "".join(f", {role} {name}" for role, name in self.models.items() if role != "agent")
+            search = f"; search {', '.join(self.search)}" if self.search else ""
+            lines.append(f"model {self.models.get('agent', '–')}{others}{search}")
+        calls = f"about {self.calls:,.0f} model calls, " if self.calls else ""
+        lines.append(f"{calls}{self.money}, about {duration(self.seconds)} ({self.basis})")
+        for prompt in self.prompts:
+            lines += [f"\n===== {prompt.name}, about {prompt.tokens:,} tokens =====\n", prompt.text]
+        return "\n".join(lines)
+
+
+def prepared_cell_cost(prepared: PreparedRun, measured: CellCosts) -> CellCost:
+    """What one trial of a run costs and how long it takes."""
+    targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
+    return cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
+
+
+def plan_run(prepared: PreparedRun, settings: Settings, prompts: Sequence[ShownPrompt] = ()) -> RunPlan:
+    """Return what a run would do and cost, by similar runs on this machine or a rough guess."""
+    spec = prepared.spec
+    with closing(RunStore(settings.store)) as store:
+        cost = prepared_cell_cost(prepared, measured_costs(store))
+        finished = store.finished(spec.id)
+        money = money_of(store, settings, [spec.id])[spec.id]
+    cells = [one for one in prepared.cells() if (one.key.question, one.key.due, one.key.trial) not in finished]
+    questions = len({(cell.key.question, cell.key.due) for cell in cells})
+    return RunPlan(
+        run=spec.id,
+        questions=len(prepared.questions),
+        trials=spec.trials,
+        open=len(cells),
+        models=dict(spec.models) if asks_models(spec) else {},
+        search=spec.search,
+        calls=cost.calls * len(cells),
+        dollars=None if cost.dollars is None else round(cost.dollars * len(cells), 9),
+        nine_in_ten=cost.nine_in_ten(len(cells)) if cells else None,
+        most=most_dollars(spec, money, questions),
+        seconds=cost.seconds * math.ceil(len(cells) / spec.concurrency),
+        basis=basis_text(cost),
+        prompts=tuple(prompts),
+        cautions=prepared.warnings,
+        notes=(*prepared.notes, *prepared.notices),
+    )
+
+
+def most_dollars(spec: RunSpec, money: Money, questions: int) -> float | None:
+    """Return the most that a run may still cost; None if it has no budget.
+
+    Args:
+        spec: The run.
+        money: What it has cost so far.
+        questions: How many questions are open.
+    """
+    limits: list[float] = []
+    if spec.budget.run is not None:
+        limits.append(max(0.0, round(spec.budget.run - money.used, 9)))
+    if spec.budget.question is not None:
+        limits.append(spec.budget.question * questions)
+    return min(limits, default=None)
+
+
+def basis_text(cost: CellCost) -> str:
+    """Return where the cost of a trial comes from, in words."""
+    return {
+        "measured": f"measured on {plural(cost.cells, 'trial')} like this on this machine",
+        "rough": "a rough guess: nothing like this has run on this machine yet",
+        "unknown": "a rough guess: nothing like this has run on this machine yet",
+        "free model": "the model is free",
+    }.get(cost.basis, "no model is asked")

@@ -1,0 +1,140 @@
+"""A pilot: a few questions of a run, asked to see whether trials end with a forecast, and at what price."""
+
+from collections.abc import Sequence
+
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, share_interval
+from foretell.questions.errors import InputError
+from foretell.questions.trace import ModelCalled
+from foretell.report.study import (
+    CellValue,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    table,
+    words,
+)
+from foretell.studies.habits import (
+    ADVICE,
+    TracedTrial,
+    TrialGroup,
+    failure_counts,
+    group_trials,
+    habit_charts,
+    habit_tables,
+)
+
+COMPLETED = 0.95
+"""Share of trials that must end in a forecast."""
+SUBMITTED = 0.8
+"""Share of trials in which the model itself must submit; the others are salvaged from its last belief."""
+MOST_UNUSABLE = 1.0
+"""Maximum number of replies per trial that had to be asked for again."""
+PILOT_ADVICE = (
+    "The pilot passes if trials end with a forecast, the model submits its answers, and its replies can be used. "
+    "It says nothing about how good forecasts are. With few trials the intervals are wide: a pass on five questions "
+    "rules out a model that fails half the time, not one that fails one time in ten.",
+    *ADVICE[:2],
+)
+SUBMISSIONS = "answers submitted"
+MARKS = (count("n"), column("found", decimals=2), words("asked for"), words("passed"))
+PLANNED = (
+    count("trials"),
+    column("$ per trial", decimals=4),
+    column("$ in all", decimals=2),
+    words("95 % interval"),
+)
+
+
+def judge_pilot(
+    model: str,
+    trials: Sequence[TracedTrial],
+    *,
+    planned: int,
+    submits: bool = True,
+    resampling: Resampling = DEFAULT_RESAMPLING,
+) -> StudyResult:
+    """Return whether a model is fit for a run and what the run will cost, judged by a few of its trials.
+
+    Args:
+        model: Its name.
+        trials: The trials of the pilot. Raises InputError if there are none.
+        planned: Number of trials of the whole run.
+        submits: Whether the forecaster's trials should end with an answer that the model submits.
+        resampling: How intervals are computed.
+    """
+    if not trials:
+        raise InputError("a pilot needs at least one question", column="--pilot")
+    groups = group_trials({model: trials}, resampling)
+    reasons = _shortcomings(groups[model], trials, submits=submits)
+    unpriced = sum(isinstance(event, ModelCalled) and event.dollars is None for one in trials for event in one.trace)
+    # Nothing is said of the price of the run where that of a call is not known.
+    each = None if unpriced else groups[model].mean(lambda one: one.dollars)
+    tables = [_marks(groups[model], submits=submits), _planned(planned, each), *habit_tables(groups)]
+    notes = [f"{n} × {why}" for why, n in failure_counts(one.trace for one in trials).most_common(5)]
+    notes += [f"{unpriced} calls have no known price: dollars leave them out"] if unpriced else []
+    return StudyResult(
+        name="pilot",
+        title=f"Pilot of {model}",
+        sentences=(_verdict(groups[model], reasons),),
+        tables=tuple(tables),
+        charts=tuple(habit_charts(groups)),
+        notes=tuple(notes),
+        settings={"model": model, **draw_settings(resampling)},
+        how_to_read=PILOT_ADVICE,
+        passed=not reasons,
+    )
+
+
+def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial], *, submits: bool) -> list[str]:
+    """Return the reasons why the model does not pass."""
+    n, failed = len(trials), sum(not one.how for one in group.summaries)
+    submitted = sum(one.how == "submitted" for one in group.summaries) / n
+    unusable = sum(one.unusable for one in group.summaries) / n
+    reasons: list[str] = []
+    if (n - failed) / n < COMPLETED:
+        most = failure_counts(one.trace for one in trials).most_common(1)
+        reasons.append(f"{failed} of {n} trials failed{f', most often: {most[0][0]}' if most else ''}")
+    if submits and submitted < SUBMITTED:
+        reasons.append(f"only {submitted:.0%} of trials submitted an answer of their own")
+    if unusable > MOST_UNUSABLE:
+        reasons.append(f"{unusable:.1f} replies a trial had to be asked for again")
+    return reasons
+
+
+def _verdict(group: TrialGroup, reasons: Sequence[str]) -> str:
+    trials = group.summaries
+    completed = share_interval(sum(bool(one.how) for one in trials), len(trials))
+    assert completed is not None
+    verdict = f"Failed: {'; '.join(reasons)}" if reasons else "Passed"
+    return (
+        f"{verdict}. {completed.estimate:.0%} of {len(trials)} trials completed ({completed.low:.0%} to "
+        f"{completed.high:.0%}), {sum(one.how == 'submitted' for one in trials) / len(trials):.0%} submitted, "
+        f"${sum(one.dollars for one in trials) / len(trials):.4f} a trial."
+    )
+
+
+def _marks(group: TrialGroup, *, submits: bool) -> StudyTable:
+    marks = (
+        ("trials completed", group.rate(lambda one: float(bool(one.how))), COMPLETED, True),
+        (SUBMISSIONS, group.rate(lambda one: float(one.how == "submitted")), SUBMITTED, True),
+        ("replies asked for again, per trial", group.mean(lambda one: one.unusable), MOST_UNUSABLE, False),
+    )
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, found, bound, least in marks:
+        if name == SUBMISSIONS and not submits:
+            continue
+        passed = found and (found.estimate >= bound if least else found.estimate <= bound)
+        asked = f"at {'least' if least else 'most'} {bound:g}"
+        rows[name] = (len(group.trials), found, asked, "yes" if passed else "no")
+    caption = "Found values decide; in brackets 95 % intervals, questions resampled."
+    return table("The pilot", "Mark", MARKS, rows, caption=caption)
+
+
+def _planned(trials: int, each: Interval | None) -> StudyTable:
+    """Return what the planned run would cost at the exam's mean price."""
+    row: tuple[CellValue, ...] = (trials, None, None, None)
+    if each is not None:
+        row = (trials, each, trials * each.estimate, f"${trials * each.low:.2f} to ${trials * each.high:.2f}")
+    return table("What the run will cost", "Run", PLANNED, {"planned": row})
