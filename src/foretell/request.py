@@ -67,7 +67,7 @@ class OperationRequest(BaseModel):
         for part in condition.split(" or "):
             name, equals, wanted = part.partition("=")
             value = getattr(self, name)
-            if value == wanted if equals else value not in (None, False, (), ""):
+            if value == wanted if equals else value not in (None, False, (), "", {}):
                 return True
         return False
 

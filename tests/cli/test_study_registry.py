@@ -58,7 +58,7 @@ def test_a_function_is_a_study_everywhere(tmp_path):
 
 def test_every_built_in_study_has_a_question_and_its_own_name():
     questions = study_questions()
-    assert len(questions) >= 27
+    assert len(questions) >= 26
     assert not {"comparison", "coverage"} & set(questions), "`compare` and a benchmark answer these"
     for name, question in questions.items():
         study = load_study(name)

@@ -1,4 +1,4 @@
-"""`foretell ask --number`: a number is asked for, and the answer is a distribution, from every door."""
+"""`foretell ask --range`: a number is asked for, and the answer is a distribution, through every interface."""
 
 import json
 from io import StringIO
@@ -13,7 +13,7 @@ from foretell.operations import AskRequest, AskResult, combination_of, prepare_a
 from foretell.questions import InputError, Numeric
 from foretell.runs import Settings, combining_by_name
 
-ASKED: dict[str, Any] = {"question": "How many goals fall on Sunday?", "number": True, "low": 0, "high": 12}
+ASKED: dict[str, Any] = {"question": "How many goals fall on Sunday?", "range": (0, 12)}
 QUANTILES = {"q05": 1, "q10": 2, "q25": 3, "q50": 5, "q75": 7, "q90": 9, "q95": 10}
 
 
@@ -24,7 +24,8 @@ def says(request: Any) -> str:
 
 
 def test_the_answer_is_a_distribution(tmp_path: Path):
-    found = ask(**ASKED, unit="goals", model=says, steps=1, settings=Settings(home=tmp_path))
+    asked = {**ASKED, "range": (0, 12, "goals")}
+    found = ask(**asked, model=says, set={"options.steps": 1}, settings=Settings(home=tmp_path))
     assert isinstance(found, AskResult)
     assert isinstance(found.forecast.distribution, Numeric)
     assert found.quantiles == pytest.approx(QUANTILES)
@@ -47,7 +48,7 @@ def test_range_and_unit_are_part_of_what_is_asked(tmp_path: Path):
     def run(**more: Any) -> str:
         return prepare_ask(AskRequest.read({**ASKED, "model": "openai:x", **more}), settings).spec.id
 
-    assert len({run(), run(high=13), run(unit="goals")}) == 3
+    assert len({run(), run(range="0:13"), run(range="0:12 goals")}) == 3
     (question,) = prepare_ask(AskRequest.read({**ASKED, "model": "openai:x"}), settings).questions
     assert (question.subtype, question.exclusivity) == ("numeric", "independent")
     assert "range asked about is 0 to 12; it may end up above or below" in question.background
@@ -56,17 +57,17 @@ def test_range_and_unit_are_part_of_what_is_asked(tmp_path: Path):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"number": True},
-        {"number": True, "low": 3, "high": 3},
-        {"number": True, "low": 0, "high": float("inf")},
-        {"number": True, "low": -1e308, "high": 1e308},
-        {"low": 0, "high": 1},
-        {"unit": "goals"},
-        {"number": True, "low": 0, "high": 1, "options": ("a", "b")},
-        {"number": True, "low": 0, "high": 1, "price": 0.4},
-        {"number": True, "low": 0, "high": 1, "model": "none"},
+        {"range": "3"},
+        {"range": (3, 3)},
+        {"range": (0, float("inf"))},
+        {"range": (-1e308, 1e308)},
+        {"range": "0:1:2"},
+        {"range": "goals"},
+        {"range": (0, 1), "options": ("a", "b")},
+        {"range": (0, 1), "price": 0.4},
+        {"range": (0, 1), "model": "none"},
     ],
 )
-def test_what_makes_no_number_is_told(wrong: dict[str, Any], tmp_path: Path):
+def test_a_wrong_range_is_refused(wrong: dict[str, Any], tmp_path: Path):
     with pytest.raises(InputError):
         ask("How many?", **{"model": says, **wrong}, settings=Settings(home=tmp_path))

@@ -38,6 +38,7 @@ from foretell.operations import (
     ShowRequest,
     TreeRequest,
     WhatIfRequest,
+    prepare_ask,
 )
 from foretell.questions import InputError, instant
 from foretell.request import hints
@@ -78,6 +79,7 @@ def doors(tmp_path: Path, provider: BackgroundModels, monkeypatch: pytest.Monkey
         published = instant("2026-06-01")
         corpus.add([CorpusDocument(url="https://news.example/old", title="Council", text=text, published=published)])
     environment = {"OPENAI_API_KEY": "sk-canary", "FORETELL_OPENAI_URL": f"{provider.url}/v1"}
+    environment["FORETELL_NETWORK"] = "off"
     return Doors(folder=tmp_path, environment=environment)
 
 
@@ -90,8 +92,9 @@ def same(answers: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_a_question_with_a_rule_of_its_own(doors: Doors) -> None:
-    fields = {"question": QUESTION, "closes": "2031-01-01", "trials": 3, "combine": "median", "steps": 6, **MODEL}
-    answer = same(doors.all(AskRequest, **fields, clamp=[0.1, 0.9], crowd=False))
+    fields = {"question": QUESTION, "closes": "2031-01-01", "trials": 3, **MODEL}
+    chosen = {"combine": "median", "options.steps": 6, "options.clamp": [0.1, 0.9], "options.crowd": False}
+    answer = same(doors.all(AskRequest, **fields, set=chosen))
     trials = sorted(trial["p"]["yes"] for trial in answer["trials"])
     assert answer["p"]["yes"] == pytest.approx(trials[1])
     assert answer["usage"]["calls"] > 3
@@ -132,12 +135,21 @@ def test_outcomes_of_which_none_may_come_true(doors: Doors) -> None:
 
 
 UNUSED = [
-    (["ask", "Who?", "--search", "brave"], "--search: has no effect without --model (add that, or leave this out)"),
-    (["ask", "Rain?", "--steps", "4"], "--steps: has no effect without --model"),
-    (["ask", "Rain?", "--late-text", "keep"], "--late-text: has no effect without --as-of"),
+    (["ask", "Who?", "--search", "brave"], "--search: has no effect without --model or --config or --set"),
+    (["ask", "Rain?", "--set", "options.steps=4"], "--model: no model is named"),
+    (["ask", "Rain?", "--set", "questions.late_text=keep"], "questions.late_text: has no effect without --as-of"),
+    (["ask", "Rain?", "--model", "openai:a", "--set", "questions.limit=4"], "questions.limit: the question is the one"),
+    (["ask", "Rain?", "--model", "openai:a", "--set", "models.agent=openai:b"], "models.agent is the same as --model"),
     (["ask", "Rain?", "--exclusivity", "independent"], "--exclusivity: has no effect without --option"),
     (["ask", "Who?", "--option", "a", "--option", "b", "--price", "0.2"], "--price: is for a question with the answer"),
-    (["ask", "Rain?", "--model", "openai:a", "--no-network"], "--no-network: has no effect with --model"),
+    (["run", "run.yaml", "--prompts"], "--prompts: has no effect without --plan"),
+    (["run", "run.yaml", "--again"], "--again: needs a stored run"),
+    (["run", "run.yaml", "--only-failed"], "--only-failed: needs a stored run"),
+    (["run", "autumn", "--again", "--only-failed"], "--only-failed: cannot be used together with --again"),
+    (["run", "autumn", "--set", "trials=2", "--only-failed"], "--only-failed: changed settings are for all that"),
+    (["backtest", "demo", "--set", "trials=2"], "trials: has no effect on a backtest"),
+    (["backtest", "demo", "--limit", "2", "--set", "questions.limit=2"], "questions.limit is the same as --limit"),
+    (["grid", "--plan"], "--plan: has no effect on an experiment that is only shown"),
     (["submit", "r", "--to", "metaculus", "--agent", "a"], "--agent: has no effect without --to prophet-arena"),
     (
         ["submit", "r", "--to", "forecastbench", "--comment"],
@@ -167,6 +179,7 @@ def test_no_option_is_silently_ignored(
     (tmp_path / "o.csv").write_text("question,value\nq,3\n")
     (tmp_path / "questions.yaml").write_text("questions: demo\n")
     (tmp_path / "mode.yaml").write_text("mode: backtest\n")
+    (tmp_path / "run.yaml").write_text("questions: demo\n")
     environment = {"FORETELL_HOME": str(tmp_path), "METACULUS_TOKEN": "canary"}
     unset = dict.fromkeys(("FORETELL_SEARCH", "FORETELL_MODEL", "FORETELL_NETWORK"), "")
     done = CliRunner().invoke(cli, words, env={**environment, **unset})
@@ -283,7 +296,7 @@ def test_a_tested_past_counts_the_same_everywhere(doors: Doors) -> None:
 def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORETELL_MODEL", "openai:gpt-5-mini")
     monkeypatch.setenv("FORETELL_SEARCH", "local")
-    fields = {"question": QUESTION, "as_of": "2026-07-01", "variant": "zero-shot"}
+    fields = {"question": QUESTION, "as_of": "2026-07-01", "set": {"options.variant": "zero-shot"}}
     assert AskRequest.read(fields).search == ("local",)
     assert AskRequest.read({**fields, "search": ["none"]}).search == ()
     assert AskRequest.read({"question": QUESTION, "model": "none"}).model is None
@@ -297,8 +310,12 @@ def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.
         ({"closes": "soon"}, "ISO date"),
         ({"model": "anthropic:x"}, "ANTHROPIC_API_KEY"),
         ({"model": "openai:x", "search": ["altavista"]}, "search engine"),
-        ({"model": "openai:x", "combine": "guess"}, "no way to combine"),
-        ({"model": "openai:x", "roles": {"boss": "openai:x"}}, "no role 'boss'"),
+        ({"model": "openai:x", "set": {"combine": "guess"}}, "no way to combine"),
+        ({"model": "openai:x", "set": {"models.boss": "openai:x"}}, "no role 'boss'"),
+        ({"model": "openai:x", "set": {"options.stepz": 3}}, "did you mean steps"),
+        ({"model": "openai:x", "set": {"sampling.temprature": 1}}, "did you mean temperature"),
+        ({"model": "openai:x", "set": {"models.filtr": "openai:x"}}, "did you mean filter"),
+        ({"model": "openai:x", "set": {"budget.quest": 1}}, "did you mean question"),
         ({"model": "compat:unheard@http://203.0.113.1/v1", "budget": 1.0}, "needs a known price"),
         ({"trials": 0}, "must be at least 1, not 0"),
         ({"price": 40.0}, "must be at most 1, not 40"),
@@ -327,7 +344,9 @@ def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> No
     assert set(signature(getattr(foretell, name)).parameters) - {"settings"} == fields
     settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
-    tools = {"show": "show_run", "replay": "replay_run"}
+    if name in ("delete_runs", "edit_run", "resolve_run"):
+        return  # Only people change what is said about runs.
+    tools = {"show": "show_run", "replay": "replay_run", "grid": "list_grids"}
     tool = next(tool for tool in TOOLS if tool.name == tools.get(name, name))
     assert set(tool.schema(permissions)["properties"]) == fields - set(WITHHELD)
 
@@ -341,7 +360,11 @@ def test_every_operation_is_a_command_with_a_text() -> None:
 
 @pytest.mark.parametrize(
     ("page", "kind", "elsewhere"),
-    [("/ask", AskRequest, set()), ("/trees", TreeRequest, {"out"}), ("/runs", RunRequest, {"out", "where"})],
+    [
+        ("/ask", AskRequest, {"config", "plan"}),
+        ("/trees", TreeRequest, {"out", "config"}),
+        ("/runs", RunRequest, {"where", "again", "pilot", "plan", "prompts", "only_failed"}),
+    ],
 )
 def test_every_field_is_in_the_form(page: str, kind: Any, elsewhere: set[str], tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
@@ -353,12 +376,18 @@ def test_every_field_is_in_the_form(page: str, kind: Any, elsewhere: set[str], t
         assert f'name="{name}"' in text, name
 
 
-@pytest.mark.parametrize(
-    ("kind", "group", "options"), [(AskRequest, "agent", AgentOptions), (TreeRequest, "tree", TreeOptions)]
-)
-def test_every_option_of_a_forecaster_is_a_field(kind: Any, group: str, options: Any) -> None:
-    found = {name: info.default for name, info in kind.model_fields.items() if hints(info).get("group") == group}
-    assert found == {field.name: field.default for field in dataclasses.fields(options)}
+def test_every_option_of_the_agent_can_be_set(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k"})
+    for field in dataclasses.fields(AgentOptions):
+        value = list(field.default) if isinstance(field.default, tuple) else field.default
+        chosen = {f"options.{field.name}": value}
+        request = AskRequest.read({"question": QUESTION, "model": "openai:gpt-5-mini", "set": chosen})
+        assert field.name in prepare_ask(request, settings).spec.options or value is None
+
+
+def test_every_option_of_a_tree_is_a_field() -> None:
+    found = {name: info.default for name, info in TreeRequest.model_fields.items() if hints(info).get("group") == "tree"}
+    assert found == {field.name: field.default for field in dataclasses.fields(TreeOptions)}
 
 
 def test_the_stubs_are_made_from_the_requests_and_the_offered_names() -> None:
@@ -383,7 +412,7 @@ def test_a_function_is_a_model(doors: Doors) -> None:
         asked.append(prompt)
         return {"reason": "It was discussed.", "probability": 0.3}
 
-    fields: dict[str, Any] = {"as_of": "2026-07-01", "variant": "zero-shot", "combine": "mean"}
+    fields: dict[str, Any] = {"as_of": "2026-07-01", "set": {"options.variant": "zero-shot", "combine": "mean"}}
     result = foretell.ask(QUESTION, model=careful, settings=doors.settings("python"), **fields)
     assert result.p["yes"] == pytest.approx(0.3)
     assert QUESTION in asked[0]

@@ -500,9 +500,9 @@ def test_python_users_read_names_of_parameters_not_of_flags() -> None:
     with pytest.raises(InputError, match=r"^field closes: 2020-01-01 is not after"):
         foretell.ask("Will it rain?", closes="2020-01-01", model="none")
     with pytest.raises(InputError, match=r"^field question: there are no words"):
-        foretell.ask("123", model="none", network=False)
+        foretell.ask("123", model="none")
     with pytest.raises(InputError, match="give `runs` RUN; foretell runs lists them"):
         foretell.study("habits")
-    answer = foretell.ask("Will it rain?", model="none", network=False)
+    answer = foretell.ask("Will it rain?", model="none")
     assert "because the network is switched off" in " ".join(answer.notes)
     assert "--" not in str(answer)

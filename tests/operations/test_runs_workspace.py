@@ -11,19 +11,18 @@ from typing import Any
 
 import pytest
 
-from foretell import resume_run, run, run_again, score
+from foretell import run, score
 from foretell.models.database import SqliteDatabase
 from foretell.operations import (
     OPERATIONS,
     ScoreRequest,
+    delete_runs,
+    edit_run,
     list_runs,
     look_at_databases,
-    remove_runs,
-    rename_run,
     resolve_run,
     show,
     stop_run,
-    tag_run,
 )
 from foretell.questions import InputError, ModelCalled
 from foretell.runs import CellKey, RunStore, Settings
@@ -105,32 +104,36 @@ def test_a_kept_score_is_made_anew_only_when_something_came_in(settings: Setting
 
 def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Settings):
     id, other = made(settings), made(settings, p=0.7)
-    assert rename_run(id, "autumn", settings=settings).name == "autumn"
+    assert edit_run(id, name="autumn", settings=settings).name == "autumn"
     assert show("autumn", settings=settings).run.id == id
-    tag_run(id, ("reference", "cheap"), note="before the change", settings=settings)
-    assert tag_run(id, remove=("cheap",), settings=settings).tags == ("reference",)
-    for wanted in ({"find": "AUTUMN"}, {"find": "before the"}, {"tag": ("reference",)}):
+    edit_run(id, tags=("reference", "cheap"), note="before the change", settings=settings)
+    assert edit_run(id, untag=("cheap",), settings=settings).tags == ("reference",)
+    for wanted in ({"find": "AUTUMN"}, {"find": "before the"}, {"find": "tag:reference"}, {"find": "autumn tag:reference state:done set:questions.csv"}):
         assert [row.id for row in list_runs(settings=settings, **wanted).stored] == [id]
-    assert [row.id for row in list_runs(settings=settings, state="running").stored] == []
+    assert [row.id for row in list_runs(settings=settings, find="state:running").stored] == []
     for unsafe in ("a\0b", "a\x1b[31m", "a\u202eb"):
         with pytest.raises(InputError, match="cannot be displayed"):
-            rename_run(other, unsafe, settings=settings)
+            edit_run(other, name=unsafe, settings=settings)
         with pytest.raises(InputError, match="cannot be displayed"):
-            tag_run(other, (unsafe,), settings=settings)
+            edit_run(other, tags=(unsafe,), settings=settings)
     with pytest.raises(InputError, match="answers to 'autumn'"):
-        rename_run(other, "autumn", settings=settings)
+        edit_run(other, name="autumn", settings=settings)
     assert "autumn" in {one.forecaster for one in score(["autumn"]).scores}
-    tag_run("autumn", archive=True, settings=settings)
+    edit_run("autumn", archive=True, settings=settings)
     listed = list_runs(settings=settings)
     assert ([row.id for row in listed.stored], listed.archived) == ([other], 1)
     assert "1 archived" in str(listed)
-    assert {row.id for row in list_runs(archived=True, settings=settings).stored} == {id, other}
+    assert {row.id for row in list_runs(find="archived:any", settings=settings).stored} == {id, other}
+    assert [row.id for row in list_runs(find="archived:yes", settings=settings).stored] == [id]
+    assert not edit_run("autumn", archive=False, settings=settings).archived
+    with pytest.raises(InputError, match="there is no state:dome .did you mean done"):
+        list_runs(find="state:dome", settings=settings)
 
 
 def test_runs_are_listed_in_the_wanted_order(settings: Settings):
     first, second, third = made(settings, p=0.9), made(settings, p=0.2), made(settings, p=0.5)
-    rename_run(second, "beta", settings=settings)
-    rename_run(third, "Alpha", settings=settings)
+    edit_run(second, name="beta", settings=settings)
+    edit_run(third, name="Alpha", settings=settings)
     with closing(RunStore(settings.store)) as store:
         key = CellKey(run=second, question="rain", due="2026-01-05", trial=0)
         store.add_events([(key, ModelCalled(role="agent", model="openai:x", key="00", dollars=0.3))])
@@ -142,41 +145,41 @@ def test_runs_are_listed_in_the_wanted_order(settings: Settings):
     assert ids(sort="score") == [second, third, first]
     assert ids(sort="cost")[0] == second
     assert ids(sort="name") == [third, second, first], "without a name last"
-    assert ids(sort="name", limit=1, offset=1) == [second]
+    assert ids(sort="name", limit=1) == [third]
 
 
 def test_a_run_is_repeated_as_a_new_one_and_the_old_one_stays(settings: Settings):
     id = made(settings)
-    rename_run(id, "autumn", settings=settings)
-    tag_run(id, ("cheap",), settings=settings)
+    edit_run(id, name="autumn", settings=settings)
+    edit_run(id, tags=("cheap",), settings=settings)
     write(Path("questions.csv"), [{"id": "fog", "text": "Fog?", "due": "2026-01-05", "by": "2026-01-10"}])
-    second = run_again("autumn", settings=settings)
-    third = run_again("autumn (2)", settings=settings)
+    second = run("autumn", again=True, settings=settings)
+    third = run("autumn (2)", again=True, settings=settings)
     assert (second.progress.done, third.progress.done) == (4, 4), "the questions as they were"
     found = {one.id: one.row for one in list_runs(settings=settings).stored}
     assert [found[one].spec["seed"] for one in (id, second.run, third.run)] == [0, 1, 2]
     assert [found[one].name for one in (id, second.run, third.run)] == ["autumn", "autumn (2)", "autumn (3)"]
     assert {row.tags for row in found.values()} == {("cheap",)}
     assert {one.score["decided"] for one in list_runs(settings=settings).stored} == {3}, "with the known outcomes"
-    changed = run_again("autumn", set={"options.p": "0.7"}, settings=settings).run
+    changed = run("autumn", again=True, set={"options.p": "0.7"}, settings=settings).run
     (row,) = [one.row for one in list_runs(settings=settings).stored if one.id == changed]
     assert (row.spec["seed"], row.spec["options"], row.done) == (0, {"p": 0.7}, 4)
     with pytest.raises(InputError, match="other questions are another run"):
-        run_again("autumn", set={"questions.limit": "1"}, settings=settings)
+        run("autumn", again=True, set={"questions.limit": "1"}, settings=settings)
 
 
-def test_a_run_is_removed_only_when_that_is_meant(settings: Settings):
+def test_a_run_is_deleted_only_with_yes(settings: Settings):
     id = made(settings)
-    assert "say yes to remove" in str(remove_runs((id,), settings=settings))
+    assert "nothing was deleted" in str(delete_runs((id,), settings=settings))
     assert list_runs(settings=settings).total == 1
-    assert remove_runs((id,), yes=True, settings=settings).removed
+    assert delete_runs((id,), yes=True, settings=settings).deleted
     with closing(RunStore(settings.store)) as store:
         tables = ("run", "cell", "event", "question", "rate", "run_outcome", "run_score")
         assert [store.database.read(f"select count(*) from {table}") for table in tables] == [[(0,)]] * len(tables)
     assert str(list_runs(settings=settings)).startswith("no runs yet")
 
 
-def test_a_run_that_somebody_works_at_is_running_and_is_not_removed(settings: Settings):
+def test_a_run_that_somebody_works_at_is_running_and_is_not_deleted(settings: Settings):
     id = made(settings)
     with closing(RunStore(settings.store)) as store:
         store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
@@ -184,38 +187,38 @@ def test_a_run_that_somebody_works_at_is_running_and_is_not_removed(settings: Se
         assert stopped.state == "stopped"
         # Queued for workers; then taken by a process that is gone; then one that says why it gave up.
         store.queue(id, queued=True)
-        assert list_runs(settings=settings, state="waiting").total == 1
+        assert list_runs(settings=settings, find="state:waiting").total == 1
         store.queue(id, queued=False)
         store.database.write("insert into tick (name, due, owner) values (?, '', 987654321)", (f"run {id}",))
         listed = list_runs(settings=settings)
-        assert listed.stored[0].state == "dead"
-        assert "its process ended without a word; foretell runs resume" in " ".join(str(listed).split())
+        assert listed.stored[0].state == "crashed"
+        assert "its process ended unexpectedly; foretell run " in " ".join(str(listed).split())
         store.label(id, problem="nothing is left of the budget")
         listed = list_runs(settings=settings)
-        assert listed.stored[0].state == "broken"
-        assert "broke: nothing is left of the budget; mended" in " ".join(str(listed).split())
+        assert listed.stored[0].state == "error"
+        assert "ended with an error: nothing is left of the budget; foretell run " in " ".join(str(listed).split())
         store.database.write(
             "insert into tick (name, due, owner) values (?, 'hail', ?)", (f"cell {id}", store.database.life.id)
         )
         assert list_runs(settings=settings).stored[0].state == "running"
         with pytest.raises(InputError, match="is running"):
-            remove_runs((id,), yes=True, settings=settings)
-        assert "1 trial under way is left unfinished" in str(stop_run(id, pause=True, settings=settings))
+            delete_runs((id,), yes=True, settings=settings)
+        assert "1 trial under way is left unfinished" in str(stop_run(id, discard=True, settings=settings))
         assert store.stop_wishes([id, "another"]) == {id: "pause"}
-        assert not stop_run(id, settings=settings).pause
+        assert not stop_run(id, settings=settings).discard
         assert store.stop_wishes([id]) == {id: "answer"}
     finished = made(settings, p=0.9)
-    with pytest.raises(InputError, match="is not running: it is done"):
+    with pytest.raises(InputError, match="is not running: its state is done"):
         stop_run(finished, settings=settings)
 
 
 def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
     id = made(settings)
-    rename_run(id, "autumn", settings=settings)
-    tag_run(id, ("cheap",), note="before", settings=settings)
+    edit_run(id, name="autumn", settings=settings)
+    edit_run(id, tags=("cheap",), note="before", settings=settings)
     with closing(RunStore(settings.store)) as store:
         store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
-    assert resume_run("autumn", settings=settings).run == id
+    assert run("autumn", settings=settings).run == id
     assert list_runs(settings=settings).stored[0].state == "done"
     for name, value, told in (
         ("questions.dataset", "demo", "other questions are another run"),
@@ -224,24 +227,24 @@ def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
         ("trials", "0", "not a number of trials"),
     ):
         with pytest.raises(InputError, match=told):
-            resume_run("autumn", set={name: value}, settings=settings)
-    changed = resume_run("autumn", set={"options.p": "0.7", "trials": "2"}, settings=settings).run
+            run("autumn", set={name: value}, settings=settings)
+    changed = run("autumn", set={"options.p": "0.7", "trials": "2"}, settings=settings).run
     (found,) = list_runs(settings=settings).stored
     assert (found.id, found.row.name, found.row.tags, found.row.note) == (changed, "autumn", ("cheap",), "before")
     assert (found.row.spec["options"], found.row.done, changed != id) == ({"p": 0.7}, 8, True)
-    old = next(one for one in list_runs(archived=True, settings=settings).stored if one.id == id)
+    old = next(one for one in list_runs(find="archived:any", settings=settings).stored if one.id == id)
     assert (old.row.archived, old.row.name, old.row.done) == (True, "", 4)
     # One that had no answer yet leaves nothing behind.
     with closing(RunStore(settings.store)) as store:
         store.database.write("delete from cell where run = ?", (changed,))
-    mended = resume_run("autumn", set={"trials": "null"}, settings=settings).run
-    assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}
+    mended = run("autumn", set={"trials": "null"}, settings=settings).run
+    assert {one.id for one in list_runs(find="archived:any", settings=settings).stored} == {id, mended}
 
 
 def test_a_run_that_becomes_another_does_so_in_one_piece(settings: Settings, monkeypatch: pytest.MonkeyPatch):
     """Broken off after any statement, the name belongs to the run that had it, and nothing of the new one is there."""
     id = made(settings)
-    rename_run(id, "autumn", settings=settings)
+    edit_run(id, name="autumn", settings=settings)
     write, left = SqliteDatabase.write, [0]
 
     def broken_off(database: SqliteDatabase, sql: str, values: Any = ()) -> int:
@@ -254,12 +257,12 @@ def test_a_run_that_becomes_another_does_so_in_one_piece(settings: Settings, mon
     for statements in range(4):
         left[0] = statements
         with pytest.raises(KeyboardInterrupt):
-            resume_run("autumn", set={"options.p": "0.7"}, settings=settings)
-        (found,) = list_runs(archived=True, settings=settings).stored
+            run("autumn", set={"options.p": "0.7"}, settings=settings)
+        (found,) = list_runs(find="archived:any", settings=settings).stored
         assert (found.id, found.row.name, found.row.done) == (id, "autumn", 4)
     left[0] = 1000
-    assert resume_run("autumn", set={"options.p": "0.7"}, settings=settings).run != id
-    assert {one.row.name for one in list_runs(archived=True, settings=settings).stored} == {"", "autumn"}
+    assert run("autumn", set={"options.p": "0.7"}, settings=settings).run != id
+    assert {one.row.name for one in list_runs(find="archived:any", settings=settings).stored} == {"", "autumn"}
 
 
 def board_of(settings: Settings, **given: Any) -> Any:
@@ -268,7 +271,7 @@ def board_of(settings: Settings, **given: Any) -> Any:
 
 def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
     low, high = made(settings), made(settings, p=0.7)
-    rename_run(low, "low", settings=settings)
+    edit_run(low, name="low", settings=settings)
     both = board_of(settings, runs=("low", high))
     assert [(one.forecaster, one.n) for one in both.scores if one.n == 3][:1] == [("low", 3)]
     # A table says the question and the number; target, due date and its own name follow from the runs and the file.

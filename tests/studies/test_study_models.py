@@ -70,7 +70,6 @@ def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
 
 PAST = ("--questions", "past.jsonl", "-o", "outcomes.csv")
 COMMANDS = {
-    "smoke": ("smoke", "run.yaml", "--limit", "3"),
     "intervention": ("intervention", "run.yaml", "--step", "1"),
     "recall": ("recall", *PAST, "--model", "openai:gpt-5-mini"),
 }
@@ -91,7 +90,7 @@ def test_the_same_study_again_costs_nothing(place: Path, provider: BackgroundMod
     assert provider.stats()["billed"] == billed
     kept, pictures = open_study(Settings(home=place / "home"), name)
     assert kept.to_dict() == first
-    assert set(pictures) == {"smoke": {"beliefs-1"}, "intervention": {"left", "followed"}, "recall": set()}[name]
+    assert set(pictures) == {"intervention": {"left", "followed"}, "recall": set()}[name]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -114,48 +113,6 @@ def test_a_provider_that_refuses_everything_is_told(place: Path, provider: Backg
     assert "401" in str(result.exception)
 
 
-def test_smoke_fails_a_model_that_fails(place: Path, provider: BackgroundModels):
-    provider.fail(*[{"kind": "status", "status": 401, "message": "no such account"}] * 60)
-    found = study(*COMMANDS["smoke"], exit_code=1)
-    assert found["sentences"][0].startswith("Failed: 3 of 3 trials failed")
-    assert table(found, "The exam")["trials completed"]["passed"] == "no"
-    assert any("401" in note for note in found["notes"])
-
-
-def test_smoke_says_what_the_run_will_cost(place: Path):
-    found = study("smoke", "run.yaml", "--limit", "2")
-    exam = table(found, "The exam")
-    assert all(row["passed"] == "yes" for row in exam.values())
-    cost = table(found, "What the run will cost")["planned"]
-    each = table(found, "Cost per trial")["openai:gpt-5-mini"]["$ per trial"]["estimate"]
-    assert cost["trials"] == 15
-    assert cost["$ in all"] == pytest.approx(15 * each)
-    assert found["passed"] is True
-
-
-def test_the_run_after_an_exam_does_not_pay_for_it_again(place: Path, provider: BackgroundModels):
-    study("smoke", "run.yaml", "--limit", "5")
-    paid = provider.stats()["arrived"]
-    assert foretell("run", "run.yaml").exit_code == 0
-    billed = provider.stats()["billed"]
-    assert max(billed.values()) == 1
-    assert paid < provider.stats()["arrived"] <= 3 * paid  # of three trials the first was there
-
-
-def test_smoke_without_a_file_takes_questions_that_come_with_the_package(place: Path):
-    found = study("smoke", "--model", "openai:gpt-5-mini", "--limit", "2")
-    assert found["title"] == "Smoke exam of openai:gpt-5-mini"
-    assert "What the run will cost" not in {grid["title"] for grid in found["tables"]}
-
-
-def test_an_unknown_price_is_no_price(place: Path):
-    found = study("smoke", "run.yaml", "--model", "openai:nobody-knows", "--limit", "2")
-    assert table(found, "What the run will cost")["planned"]["$ in all"] is None
-    assert any("no known price" in note for note in found["notes"])
-    result = foretell("study", "smoke", "run.yaml", "--model", "openai:nobody-knows", "--budget", "1")
-    assert "needs a known price" in str(result.exception)
-
-
 def test_pushes_are_followed_or_not(place: Path):
     found = study("intervention", "run.yaml", "--limit", "4", "--step", "1")
     left = table(found, "What is left of a push")
@@ -171,7 +128,7 @@ def test_pushes_are_followed_or_not(place: Path):
 def test_a_study_of_the_agent_needs_an_agent(place: Path):
     assert "--questions and --model" in str(foretell("study", "intervention", "--model", "openai:x").exception)
     Path("other.yaml").write_text("questions: questions.jsonl\nforecaster: context\nmodels: {agent: 'openai:x'}\n")
-    assert "study of the agent" in str(foretell("study", "smoke", "other.yaml").exception)
+    assert "study of the agent" in str(foretell("study", "intervention", "other.yaml").exception)
 
 
 def test_what_models_remember(place: Path, provider: BackgroundModels):

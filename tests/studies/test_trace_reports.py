@@ -13,7 +13,8 @@ from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled,
 from foretell.report import study_page
 from foretell.report.charts import MOST_LINES, mean_course, paths_plot
 from foretell.studies import AT_ONCE, TracedTrial, gather_bounded
-from foretell.studies.habits import habits_study, smoke_study
+from foretell.studies.habits import habits_study
+from foretell.studies.pilot import judge_pilot
 from foretell.studies.intervention import PushPair, intervention_study
 
 QUICK = Resampling(draws=200)
@@ -114,22 +115,22 @@ def test_no_push_at_all():
     ElementTree.fromstring(study_page(study).removeprefix("<!DOCTYPE html>"))
 
 
-def test_an_exam_is_passed_and_failed():
+def test_a_pilot_passes_and_fails():
     good = [TracedTrial(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
-    study = smoke_study("m", good, planned=1000, resampling=QUICK)
+    study = judge_pilot("m", good, planned=1000, resampling=QUICK)
     assert study.passed is True
     assert study.table("What the run will cost").rows[0].values[2] == pytest.approx(1000)
     bad = [*good[:5], *(TracedTrial(question=f"b{n}", trace=trial(0.3)) for n in range(5))]
-    failed = smoke_study("m", bad, resampling=QUICK)
+    failed = judge_pilot("m", bad, resampling=QUICK)
     assert failed.passed is False
-    marks = {entry.name: entry.values[-1] for entry in failed.table("The exam").rows}
+    marks = {entry.name: entry.values[-1] for entry in failed.table("The pilot").rows}
     assert marks == {
         "trials completed": "no",
         "answers submitted": "no",
         "replies asked for again, per trial": "yes",
     }
     unpriced = [TracedTrial(question="a", trace=trial(0.3, answer=0.3, dollars=None))]
-    told = smoke_study("m", unpriced, planned=10, resampling=QUICK)
+    told = judge_pilot("m", unpriced, planned=10, resampling=QUICK)
     assert told.table("What the run will cost").rows[0].values[1:] == (None, None, None)
     assert told.notes == ("1 calls have no known price: dollars leave them out",)
 

@@ -12,7 +12,6 @@ COMMANDS: dict[str, str] = {
     "runs tag": "runs edit RUN --tag TAG",
     "runs rm": "runs delete RUN",
     "grids": "grid",
-    "study smoke": "run SPEC --pilot N",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {

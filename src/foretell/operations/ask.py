@@ -345,6 +345,8 @@ LATE_TEXT = "questions.late_text"
 
 def late_text_of(request: TypedRequest) -> LateText:
     """What to do with a typed text that is newer than the day of asking."""
+    if LATE_TEXT in request.set and not request.as_of:
+        raise InputError("has no effect without --as-of", column=f"--set {LATE_TEXT}", hint="leave it out")
     chosen = read_changes(request.set).get(LATE_TEXT, "quarantine")
     if chosen not in get_args(LateText):
         raise InputError(f"is one of {', '.join(get_args(LateText))}", column=f"--set {LATE_TEXT}")
@@ -455,7 +457,7 @@ def plan_without_model() -> RunPlan:
 
 def names_model(request: AskRequest) -> bool:
     """Whether a model is to research the question."""
-    return request.model is not None or bool(request.config or request.set)
+    return request.model is not None or bool(request.config or set(request.set) - {LATE_TEXT})
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class RunResult(Result):
         return 3 if self.progress.failed or self.progress.degraded or self.progress.stopped else 0
 
     def write_folder(self, path: Path) -> list[Path]:
-        """Write forecasts.csv (every trial), outcomes.csv and failures.csv, and return their paths."""
+        """Write forecasts.csv (every trial), outcomes.csv and, if any, failures.csv, and return their paths."""
         return [] if self.write_tables is None else self.write_tables(path)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -744,7 +744,7 @@ class BacktestResult(Result):
         return forecast_rows(self.backtest.forecasts, self.backtest.questions)
 
     def write_folder(self, path: Path) -> list[Path]:
-        """Write forecasts.csv, outcomes.csv and failures.csv, and return their paths."""
+        """Write forecasts.csv, outcomes.csv and, if any, failures.csv, and return their paths."""
         return list(write_backtest(self.backtest, self.backtest.resolutions, path).values())
 
     def __str__(self) -> str:

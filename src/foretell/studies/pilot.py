@@ -51,7 +51,7 @@ def judge_pilot(
     model: str,
     trials: Sequence[TracedTrial],
     *,
-    planned: int,
+    planned: int | None = None,
     submits: bool = True,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> StudyResult:
@@ -60,7 +60,7 @@ def judge_pilot(
     Args:
         model: Its name.
         trials: The trials of the pilot. Raises InputError if there are none.
-        planned: Number of trials of the whole run.
+        planned: Number of trials of the whole run; None if it is not known.
         submits: Whether the forecaster's trials should end with an answer that the model submits.
         resampling: How intervals are computed.
     """
@@ -71,7 +71,8 @@ def judge_pilot(
     unpriced = sum(isinstance(event, ModelCalled) and event.dollars is None for one in trials for event in one.trace)
     # Nothing is said of the price of the run where that of a call is not known.
     each = None if unpriced else groups[model].mean(lambda one: one.dollars)
-    tables = [_marks(groups[model], submits=submits), _planned(planned, each), *habit_tables(groups)]
+    cost = [] if planned is None else [_planned(planned, each)]
+    tables = [_marks(groups[model], submits=submits), *cost, *habit_tables(groups)]
     notes = [f"{n} × {why}" for why, n in failure_counts(one.trace for one in trials).most_common(5)]
     notes += [f"{unpriced} calls have no known price: dollars leave them out"] if unpriced else []
     return StudyResult(

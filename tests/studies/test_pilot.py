@@ -1,4 +1,4 @@
-"""The exam before a paid run."""
+"""The verdict on a pilot, before a paid run."""
 
 import asyncio
 
@@ -9,21 +9,29 @@ from foretell.models import Reply
 from foretell.models.providers import ScriptedModel
 from foretell.questions import InputError
 from foretell.report import StudyResult
-from foretell.studies.habits import run_exam_trials, smoke_study
+from foretell.studies.habits import TracedTrial, run_trial
+from foretell.studies.pilot import judge_pilot
 
 
-def exam(model, questions, context_with) -> StudyResult:
-    return smoke_study("m", asyncio.run(run_exam_trials(BeliefAgent(), questions, context_with(model))))
+def pilot(model, questions, context_with) -> StudyResult:
+    async def trial(question) -> TracedTrial:
+        trace = await run_trial(BeliefAgent(), question, context_with(model)(question))
+        return TracedTrial(question=question.id, trace=trace)
+
+    async def trials() -> list[TracedTrial]:
+        return [await trial(question) for question in questions]
+
+    return judge_pilot("m", asyncio.run(trials()))
 
 
 def test_a_model_that_answers_passes(say, questions, context_with):
-    result = exam(ScriptedModel(lambda request: say("submit", 0.4, p=0.4)), questions, context_with)
+    result = pilot(ScriptedModel(lambda request: say("submit", 0.4, p=0.4)), questions, context_with)
     assert result.passed
     assert result.text.startswith("Passed. 100% of 4 trials completed (51% to 100%)"), "Wilson: 4 / (4 + 1.96²)"
 
 
 def test_a_model_that_never_answers_fails_with_the_reason(questions, context_with):
-    result = exam(ScriptedModel(lambda request: Reply(text="")), questions, context_with)
+    result = pilot(ScriptedModel(lambda request: Reply(text="")), questions, context_with)
     assert not result.passed
     assert result.text.startswith("Failed: 4 of 4 trials failed, most often: ")
     assert "it was empty" in result.text
@@ -31,12 +39,12 @@ def test_a_model_that_never_answers_fails_with_the_reason(questions, context_wit
 
 
 def test_answers_that_had_to_be_salvaged_are_no_pass(questions, context_with):
-    result = exam(ScriptedModel(lambda request: Reply(text="Probability: 40%")), questions, context_with)
+    result = pilot(ScriptedModel(lambda request: Reply(text="Probability: 40%")), questions, context_with)
     assert not result.passed
     assert "only 0% of trials submitted" in result.text
     assert "100% of 4 trials completed" in result.text
 
 
-def test_an_exam_without_questions_is_refused(context_with):
+def test_a_pilot_without_questions_is_refused(context_with):
     with pytest.raises(InputError, match="at least one question"):
-        exam(ScriptedModel([]), [], context_with)
+        pilot(ScriptedModel([]), [], context_with)

@@ -1,0 +1,193 @@
+"""Ways to start `foretell run`: a plan, its prompts, a pilot, what failed, and a run that is repeated."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.e2e.conftest import documents, questions
+
+import foretell
+from fakes.models import BackgroundModels
+from foretell.cli import cli
+from foretell.questions import InputError
+from foretell.runs import load_settings
+
+REFUSED = {"kind": "status", "status": 401, "message": "no such account"}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script="foretell.practice.models.scripts:arena_script") as fake:
+        yield fake
+
+
+@pytest.fixture
+def place(provider: BackgroundModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    provider.reset()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    monkeypatch.setenv("FORETELL_OPENAI_URL", f"{provider.url}/v1")
+    monkeypatch.delenv("FORETELL_DATABASE_URL", raising=False)
+    for name, rows in (("questions", questions(5)), ("articles", documents(5))):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    Path("run.yaml").write_text(
+        "questions: questions.jsonl\nsearch: [local]\ntrials: 3\nmodels: {agent: 'openai:gpt-5-mini'}\n"
+    )
+    assert command("corpus", "import", "articles.jsonl").exit_code == 0
+    return tmp_path
+
+
+def command(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def answer(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
+    result = command(*arguments, "--json")
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
+    grid = next(grid for grid in found["tables"] if grid["title"] == title)
+    return {row["name"]: row for row in grid["rows"]}
+
+
+def test_a_plan_says_what_a_run_costs_and_starts_nothing(
+    place: Path, provider: BackgroundModels, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    plan = answer("run", "run.yaml", "--plan", "--set", "budget.run=2")
+    assert (plan["questions"], plan["trials"], plan["open"], plan["most"]) == (5, 3, 15, 2)
+    assert plan["dollars"] > 0
+    assert plan["calls"] > 15
+    assert plan["seconds"] > 0
+    assert plan["prompts"] == []
+    assert "rough guess" in plan["basis"]
+    assert foretell.list_runs().total == 0
+    assert provider.stats()["arrived"] == 0
+    each = answer("run", "run.yaml", "--plan", "--set", "budget.question=0.1")
+    assert each["most"] == pytest.approx(0.5)
+    text = command("run", "run.yaml", "--plan").stdout
+    assert "5 questions × 3 trials, 15 to do" in text
+    assert "no budget is set" in text
+
+
+def test_a_plan_counts_what_is_done_and_measures_its_cost(place: Path):
+    done = answer("run", "run.yaml", "--set", "trials=1")
+    plan = answer("run", "run.yaml", "--plan")
+    assert (plan["open"], plan["basis"]) == (15, "measured on 5 trials like this on this machine")
+    again = foretell.run(done["run"], plan=True)
+    assert isinstance(again, foretell.RunPlan)
+    assert (again.open, again.money) == (0, "costs nothing")
+    assert "0 to do, 5 done before" in str(again)
+
+
+def test_a_plan_shows_the_prompts_of_this_run(place: Path, provider: BackgroundModels):
+    plan = answer("run", "run.yaml", "--plan", "--prompts", "--set", "options.variant=zero-shot")
+    (first,) = plan["prompts"]
+    assert first["name"] == "agent, first request"
+    assert questions(5)[0]["text"] in first["text"]
+    assert "tool web_search" not in first["text"]
+    searching = answer("run", "run.yaml", "--plan", "--prompts", "--set", "combine=judged")["prompts"]
+    assert [one["name"] for one in searching] == [
+        "agent, first request",
+        "filter, search results",
+        "summariser, search results",
+        "judge, panel of trials",
+    ]
+    assert "tool web_search" in searching[0]["text"]
+    tree = answer("run", "run.yaml", "--plan", "--prompts", "--set", "forecaster=tree", "--set", "options.rule=average")
+    assert [one["name"].split(",")[0] for one in tree["prompts"]][:1] == ["tree"]
+    assert provider.stats()["arrived"] == 0
+    assert foretell.list_runs().total == 0
+
+
+def test_a_question_is_planned_with_and_without_a_model(place: Path, provider: BackgroundModels):
+    plan = answer("ask", "Will it rain?", "--model", "openai:gpt-5-mini", "--trials", "4", "--budget", "1", "--plan")
+    assert (plan["questions"], plan["open"], plan["most"]) == (1, 4, 1)
+    assert plan["dollars"] > 0
+    free = foretell.ask("Will it rain?", model="none", plan=True)
+    assert (free.dollars, free.money) == (0, "costs nothing")
+    assert provider.stats()["arrived"] == 0
+    assert foretell.list_runs().total == 0
+
+
+def test_a_pilot_says_whether_the_run_works_and_what_it_will_cost(place: Path):
+    found = answer("run", "run.yaml", "--pilot", "2")
+    assert (found["questions"], found["trials"], found["cells"]) == (2, 1, 2)
+    pilot = found["pilot"]
+    assert pilot["passed"] is True
+    assert all(row["passed"] == "yes" for row in table(pilot, "The pilot").values())
+    cost = table(pilot, "What the run will cost")["planned"]
+    each = table(pilot, "Cost per trial")["openai:gpt-5-mini"]["$ per trial"]["estimate"]
+    assert cost["trials"] == 15
+    assert cost["$ in all"] == pytest.approx(15 * each)
+    (stored,) = foretell.list_runs(find="tag:pilot").stored
+    assert stored.id == found["run"]
+    # The same pilot again reads the same answers.
+    assert answer("run", "run.yaml", "--pilot", "2")["run"] == found["run"]
+
+
+def test_the_run_after_a_pilot_does_not_pay_for_it_again(place: Path, provider: BackgroundModels):
+    answer("run", "run.yaml", "--pilot", "5")
+    paid = provider.stats()["arrived"]
+    assert answer("run", "run.yaml")["cells"] == 15
+    assert max(provider.stats()["billed"].values()) == 1
+    assert paid < provider.stats()["arrived"] <= 3 * paid, "of three trials the first was there"
+
+
+def test_a_pilot_of_a_model_that_fails_exits_with_1(place: Path, provider: BackgroundModels):
+    provider.fail(*[REFUSED] * 60)
+    pilot = answer("run", "run.yaml", "--pilot", "3", exit_code=1)["pilot"]
+    assert pilot["sentences"][0].startswith("Failed: 3 of 3 trials failed")
+    assert table(pilot, "The pilot")["trials completed"]["passed"] == "no"
+    assert any("401" in note for note in pilot["notes"])
+
+
+def test_a_pilot_of_a_model_without_a_price_names_no_cost(place: Path):
+    chosen = ("--set", "models.agent=openai:nobody-knows")
+    pilot = answer("run", "run.yaml", "--pilot", "2", *chosen)["pilot"]
+    assert table(pilot, "What the run will cost")["planned"]["$ in all"] is None
+    assert any("no known price" in note for note in pilot["notes"])
+
+
+def test_a_pilot_without_a_model_is_refused(place: Path):
+    spec = {"questions": "questions.jsonl", "forecaster": "always"}
+    with pytest.raises(InputError, match="field pilot: this forecaster asks no model"):
+        foretell.run(spec, pilot=2)
+
+
+def test_only_what_failed_is_retried(place: Path, provider: BackgroundModels):
+    provider.fail(*[REFUSED] * 4)
+    first = answer("run", "run.yaml", "--set", "concurrency=1", "--set", "trials=1", exit_code=3)
+    assert first["failed"]
+    (listed,) = foretell.list_runs(find="state:partial").stored
+    assert "partial" in str(foretell.list_runs())
+    with pytest.raises(InputError, match="nothing failed for that reason .it is one of: .*401"):
+        foretell.run(listed.id, only_failed="bad weather")
+    plan = answer("run", listed.id, "--only-failed", "--plan")
+    assert plan["open"] == first["failed"]
+    done = answer("run", listed.id, "--only-failed")
+    assert (done["cells"], done["failed"]) == (first["failed"], 0)
+    with pytest.raises(InputError, match="nothing failed for that reason .nothing has failed"):
+        foretell.run(listed.id, only_failed="any")
+
+
+def test_settings_of_a_file_are_changed_for_one_run(place: Path):
+    done = answer("run", "run.yaml", "--set", "trials=1", "--set", "questions.limit=2", "--out", "tables")
+    assert (done["questions"], done["trials"]) == (2, 1)
+    assert {path.name for path in Path("tables").iterdir()} == {"forecasts.csv", "outcomes.csv"}
+    for change, message in (("trails=2", "did you mean trials"), ("options.stepz=2", "did you mean steps")):
+        assert message in str(command("run", "run.yaml", "--set", change).exception)
+
+
+def test_a_run_is_found_by_name_before_a_missing_file(place: Path):
+    with pytest.raises(InputError, match="no run is named 'autumn'.*a settings file ends in .yaml"):
+        foretell.run("autumn")
+    with pytest.raises(InputError, match="no such file"):
+        foretell.run("autumn.yaml")
+    assert load_settings().home == place / "home"
