@@ -153,6 +153,7 @@ def prepared(url: str, count: int, trials: int = TRIALS) -> PreparedRun:
         options={"steps": STEPS},
         search=(Engine.name,),
         trials=trials,
+        concurrency=AT_ONCE,
     )
     found = QuestionSet(name="made up", questions=questions(count))
     return PreparedRun(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
@@ -163,7 +164,7 @@ def whole(fake: FakeModelProcess, folder: Path, count: int, watch: Watch) -> Tim
     settings = Settings(home=folder / "home")
     with watch:
         wall, cpu = time.perf_counter(), time.process_time()
-        progress = run_on_loop(execute_run(prepared(fake.url, count), settings, concurrency=AT_ONCE))
+        progress = run_on_loop(execute_run(prepared(fake.url, count), settings))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert (progress.done, progress.failed) == (count * TRIALS, 0), progress
     return Timing(calls=progress.calls, wall=wall, cpu=cpu)

@@ -131,7 +131,7 @@ def measured(fake: FakeModelProcess, folder: Path, count: int, workers: int, ser
             for _ in range(workers)
         ]
         time.sleep(6 if workers else 0)  # All of them have come up.
-        running = stack.enter_context(started(folder, environment, "run", "run.yaml", "--concurrency", str(HERE)))
+        running = stack.enter_context(started(folder, environment, "run", "run.yaml", "--set", f"concurrency={HERE}"))
         while not fake.stats()["arrived"]:
             time.sleep(0.05)
         pids = [each.pid for each in at_work] or [running.pid]

@@ -528,7 +528,7 @@ def expand_leaf(
     """
 
 def grid(
-    grid: str | None = None,
+    grid: str | Path | None = None,
     *,
     plan: bool = False,
     budget: float | None = None,

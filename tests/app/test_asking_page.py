@@ -35,7 +35,7 @@ def test_every_option_of_the_agent_is_there_and_its_default_is_accepted():
     assert make_forecaster("agent", documented).build() == make_forecaster("agent", {}).build()
     with pytest.raises(InputError) as refused:
         make_forecaster("agent", {"no such": 1})
-    known = re.search(r"options are (.+)\)", str(refused.value))
+    known = re.search(r"known: (.+)\)", str(refused.value))
     assert known is not None
     assert set(known[1].split(", ")) == set(documented)
 

@@ -21,7 +21,7 @@ def test_options_are_read_and_checked():
     assert build_forecaster("always:p=0.25").name == "always 0.25"
     for spec, word in {
         "alwyas": "did you mean 'always'",
-        "always:q=1": "options are p",
+        "always:q=1": "known: p",
         "always:p": "cannot use",
         "always:p=7": "outside",
         "tree-file": "a folder or a file",

@@ -43,7 +43,7 @@ def test_a_run_in_batches_says_the_same_for_half_the_money(
     with serving(front) as url:
         cheap = build_house(url, name="cheap")
         spec = cheap.spec(trials=2)
-        told = cheap.foretell("run", spec.name, "--tier", "batch")
+        told = cheap.foretell("run", spec.name, "--set", "sampling.tier=batch")
         assert told.returncode == 0, told.stderr
         assert "service tier batch: openai:gpt-5-mini costs half; replies come together, within a day" in told.stderr
         found, before = cheap.forecasts(told.stdout.split()[1].rstrip(":")), usual.forecasts(run)

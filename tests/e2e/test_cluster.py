@@ -225,11 +225,14 @@ def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
     per_minute, everywhere = 600, 6
     limits = {"FORETELL_LIMITS": f"openai requests={per_minute}"}
     site.house.spec(trials=2)
-    site.worker("--total-concurrency", str(everywhere), **limits)
-    site.until_told(f"at most {everywhere} cells at once", "worker", "--status")
-    site.worker(here=50, **limits)  # Keeps to the cap that the other one named.
+    named = site.house.home / "settings.toml"
+    named.write_text(f"workers_concurrency = {everywhere}\n")
+    site.worker(**limits)
+    site.until_told(f"together answer at most {everywhere} cells", "worker", "--status")
+    named.unlink()
+    site.worker(here=50, **limits)  # Keeps to the limit that the other one named.
     site.ended(site.run())
-    assert f"at most {everywhere} cells at once" in site.tell("worker", "--status")
+    assert f"together answer at most {everywhere} cells" in site.tell("worker", "--status")
     stats = site.provider.stats()
     assert 1 < stats["peak"] <= everywhere  # Each cell makes one call after the other.
     burst, rate = per_minute * 5 / 60, per_minute * 55 / 3600
@@ -331,7 +334,7 @@ def test_what_failed_for_one_reason_is_retried_alone(place: Path | str, provider
 
 def test_a_run_started_twice_that_also_works_pays_once(site: Site):
     site.house.spec(trials=2, combine="judged", questions={"dataset": "questions.jsonl", "limit": 8})
-    both = [site.run("--where", "both", "--concurrency", str(HERE)) for _ in range(2)]
+    both = [site.run("--where", "both", "--set", f"concurrency={HERE}") for _ in range(2)]
     for running in both:
         assert "24 cells, 0 failed" in site.ended(running)
     assert set(site.bill().values()) == {1}
@@ -397,7 +400,7 @@ def test_a_file_shared_by_two_processes_is_paid_for_once(slow: BackgroundModels,
     """Without a server: the same run started twice, at the same moment. They share its cells."""
     slow.reset()
     house = build_house(slow.url, count=6)
-    command = ("run", house.spec(trials=2).name, "--concurrency", str(HERE))
+    command = ("run", house.spec(trials=2).name, "--set", f"concurrency={HERE}")
     both = [house.start(*command, streams={"stdout": subprocess.PIPE}) for _ in range(2)]
     told = [process.communicate(timeout=PATIENCE)[0] for process in both]
     assert all("12 cells, 0 failed" in each for each in told), told
@@ -410,7 +413,7 @@ def test_a_file_shared_by_two_processes_is_paid_for_once(slow: BackgroundModels,
     assert not [path for path in house.home.iterdir() if "alive" in path.name]
 
 
-def test_a_run_can_be_refused_and_dropped(site: Site):
+def test_a_run_can_be_refused_and_taken_out_of_the_queue(site: Site):
     site.house.spec(trials=TRIALS, options={"stepz": 3})
     assert "the forecaster 'agent' has no option 'stepz'" in site.ended(site.run(), code=2)
     site.house.spec(trials=TRIALS)
@@ -421,9 +424,8 @@ def test_a_run_can_be_refused_and_dropped(site: Site):
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=PATIENCE)
     assert f"run {site.run_id}: {CELLS} cells waiting" in site.tell("worker", "--status")
-    told = site.tell("worker", "--drop", site.run_id, "--status")
-    assert f"{CELLS} cells are no longer queued" in told
-    assert "waiting" not in told
+    assert f"{CELLS} trials taken out of the queue" in site.tell("runs", "stop", site.run_id, "--discard")
+    assert "waiting" not in site.tell("worker", "--status")
 
 
 def test_without_an_address_there_is_nothing_to_work_for(house: Any):

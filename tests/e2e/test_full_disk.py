@@ -33,7 +33,7 @@ def test_a_full_disk_loses_no_reply_and_pays_none_twice(build_house: Callable[..
         spec, disk = house.spec(trials=TRIALS), tmp_path / "disk"
         disk.mkdir()
         house = house.with_environment(FORETELL_HOME=str(disk), FORETELL_CORPUS=str(house.home / "corpus.db"))
-        run = house.command("run", spec.name, "--concurrency", "8", "--folder", str(tmp_path / "tables"))
+        run = house.command("run", spec.name, "--set", "concurrency=8", "--out", str(tmp_path / "tables"))
         child = [sys.executable, Path(__file__).with_name("full_disk_child.py"), tmp_path / "said.txt", *run]
         command = on_small_disk(disk, 24, *child)
         end = subprocess.run(

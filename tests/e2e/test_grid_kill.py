@@ -28,8 +28,9 @@ def experiment(house: Any) -> list[str]:
     lines = [json.dumps({"claim": text, "label": label, "published": "2026-02-01"}) for text, label in CLAIMS]
     (house.folder / "claims.jsonl").write_text("\n".join(lines))
     base = {"questions": "claims.jsonl", "search": ["local"], "models": {"agent": "openai:gpt-5-mini"}}
+    base["concurrency"] = 4
     (house.folder / "grid.yaml").write_text(yaml.safe_dump({"base": base, "factors": FACTORS, "budget": 50}))
-    return ["grid", "grid.yaml", "--concurrency", "4"]
+    return ["grid", "grid.yaml"]
 
 
 def billed(provider: BackgroundModels) -> dict[str, int]:

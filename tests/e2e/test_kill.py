@@ -97,14 +97,14 @@ def bill(provider: BackgroundModels) -> dict[str, int]:
 def test_killed_runs_pay_for_no_kept_reply_again(build_house: Callable[..., Any], capsys: Any):
     with BackgroundModels(script="foretell.practice.models.scripts:agent_script", latency=LATENCY) as provider:
         calm = build_house(provider.url, count=QUESTIONS, name="calm")
-        run = calm.run(calm.spec(trials=TRIALS), "--concurrency", str(AT_ONCE))
+        run = calm.run(calm.spec(trials=TRIALS), "--set", f"concurrency={AT_ONCE}")
         total = replies(calm.home / "journal.db")
         once = bill(provider)
         assert set(once.values()) == {1}
         provider.reset()
 
         house = build_house(provider.url, count=QUESTIONS, name="killed")
-        command = ["run", house.spec(trials=TRIALS).name, "--concurrency", str(AT_ONCE)]
+        command = ["run", house.spec(trials=TRIALS).name, "--set", f"concurrency={AT_ONCE}"]
         rng = random.Random(KILLS)
         campaign = Campaign(house=house, provider=provider, rng=rng, command=command)
         for point in sorted(rng.randrange(total) for _ in range(KILLS)):

@@ -81,7 +81,7 @@ def test_ask_and_audit(shell: Shell):
 
 
 def test_a_number_is_asked_and_markets_are_question_sets(shell: Shell):
-    asked = ("ask", "How many goals fall on Sunday?", "--number", "--low", "0", "--high", "12", "--unit", "goals")
+    asked = ("ask", "How many goals fall on Sunday?", "--range", "0:12 goals")
     answer = json.loads(shell.foretell(*asked, "--json").stdout)
     assert list(answer["quantiles"].values()) == sorted(answer["quantiles"].values())
     assert answer["labels"][">6"] == "above 6 goals"

@@ -1,8 +1,8 @@
 """A rehearsal with real weights, over the compatible wire and in this process: every trial ends honestly.
 
 The model is so small that it rarely answers well, and every thousand tokens take it half a minute. So most questions go
-to a server that can read next to nothing: it refuses at once, as servers do when a conversation is too long. The smoke
-exam is sat in earnest by either route. With FORETELL_REHEARSAL set, everything is, which takes some ten minutes.
+to a server that can read next to nothing: it refuses at once, as servers do when a conversation is too long. The
+pilot is run in earnest by either route. With FORETELL_REHEARSAL set, everything is, which takes some ten minutes.
 """
 
 import json
@@ -110,7 +110,8 @@ def test_a_model_without_tools_is_asked_by_schema_and_answers(house: Any, serve:
     """The server takes tools and a forced choice, and drops both in silence: this model's template knows no tools."""
     told = house.foretell(
         *("ask", "Will it rain in Paris?", "--closes", "2026-12-31", "--model", serve(WHOLE), "--search", "none"),
-        *("--variant", "zero-shot", "--max-tokens", "40", "--temperature", "0", "--json"),
+        *("--set", "options.variant=zero-shot", "--set", "sampling.max_tokens=40"),
+        *("--set", "sampling.temperature=0", "--json"),
     )
     assert told.returncode in (0, 3), told.stderr
     is_readable(told.stdout)
@@ -122,26 +123,26 @@ def test_a_tree_ends_in_a_number_or_says_why_not(house: Any, serve: Callable[[in
     told = house.foretell(
         *("tree", "grow", "The bridge opens.", "--as-of", "2026-07-01", "--model", serve(context), "--search", "none"),
         *("--leaves", "2", "--depth", "1", "--steps", "1", "--retries", "0", "--grounder", "plain"),
-        *("--max-tokens", "60"),
+        *("--set", "sampling.max_tokens=60"),
     )
     assert told.returncode in (0, 3), told.stderr
     is_readable(told.stdout + told.stderr)
 
 
 @pytest.mark.parametrize("context", [SHORT, WHOLE, IN_PROCESS])
-def test_the_smoke_exam_gives_the_verdict_of_the_run_by_either_route(
+def test_a_pilot_gives_the_verdict_of_the_run_by_either_route(
     house: Any, serve: Callable[[int], str], context: int
 ):
     """With room for one short answer, the model hands it in itself, over HTTP as in this process."""
     write_questions(house, "yes or no")
     options = {"variant": "zero-shot", "reply_format": "schema"}
     found = answered(house, model=serve(context), options=options, sampling={"max_tokens": 72, "temperature": 0.0})
-    # The exam asks in the same words, and reads the replies of the run.
-    told = house.foretell("study", "smoke", "run.yaml", "--json")
+    # The pilot asks in the same words, and reads the replies of the run.
+    told = house.foretell("run", "run.yaml", "--pilot", "10", "--json")
     good = all(isinstance(one, Forecast) and one.ending == "submitted" for one in found)
     assert good == (context != SHORT)
     assert told.returncode == (0 if good else 1), told.stderr
-    assert json.loads(told.stdout)["passed"] == good
+    assert json.loads(told.stdout)["pilot"]["passed"] == good
     if not good:
         return
     # Sampling is not the same twice, but the journal is: a replay needs no model at all.

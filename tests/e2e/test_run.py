@@ -205,7 +205,7 @@ def test_ask_combines_trials(house: Any):
 def test_a_panel_may_read_the_trials(house: Any):
     usual = ("--model", "openai:gpt-5-mini", "--search", "local", "--as-of", "2026-07-01")
     asked = "Will the harbour bridge number 0 be approved?"
-    told = house.foretell("ask", asked, *usual, "--trials", "2", "--combine", "judged", "--json")
+    told = house.foretell("ask", asked, *usual, "--trials", "2", "--set", "combine=judged", "--json")
     assert told.returncode == 0, told.stderr
     forecast = json.loads(told.stdout)
     assert forecast["usage"]["calls"] > 2 * CALLS

@@ -103,7 +103,7 @@ def test_keys_appear_nowhere(build_house: Build, recorder: Any, engines: Any, ca
         )
     spec = house.spec(search=["brave", "tavily"], trials=2)
     for _ in range(2):
-        shown = house.foretell("run", spec.name, "--concurrency", "1", "--folder", "tables")
+        shown = house.foretell("run", spec.name, "--set", "concurrency=1", "--out", "tables")
         told += [shown.stdout, shown.stderr]
     run = shown.stdout.split()[1].rstrip(":")
     compat = f"compat:gpt@{recorder.url}/v1"

@@ -199,7 +199,7 @@ def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
     [
         (("--model", "openai:gpt-5-mini", "--search", "altavista"), "no search engine is called 'altavista'"),
         (("--model", "gpt-5-mini"), "cannot read the model name"),
-        (("--model", "openai:gpt-5-mini", "--role", "boss=x"), "roles are"),
+        (("--model", "openai:gpt-5-mini", "--set", "models.boss=x"), "no role"),
         (("--model", "openai:gpt-5-mini", "--closes", "soon"), "--closes"),
         (
             ("--model", "openai:m", "--grounder", "deep", "--deep-model", "anthropic:x"),

@@ -65,9 +65,9 @@ def test_a_model_without_a_price_is_refused_under_a_budget(door: str, open_site:
         model = f"compat:nobody-knows-it@{site.provider.url}/v1"
         if door == "ask":
             priced = list(BY_NAME["ask"].prepare(site, 0.5))
-            place = priced.index("--model-price")
-            command = [model if word == RESPONSES else word for word in (*priced[:place], *priced[place + 2 :])]
-            free = [*command, "--model-price", "0"]
+            place = next(place for place, word in enumerate(priced) if word.startswith("prices."))
+            command = [model if word == RESPONSES else word for word in (*priced[: place - 1], *priced[place + 1 :])]
+            free = [*command, "--set", "prices.agent=0"]
         else:
             site.write("run.yaml", run_spec(site, {"run": 0.5}, model=model, prices={}))
             site.write("free.yaml", run_spec(site, {"run": 0.5}, model=model, prices={model: "0"}))

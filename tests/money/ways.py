@@ -256,7 +256,7 @@ def _question_budgets(site: Site, budget: float) -> Sequence[str]:
 
 
 def _ask(site: Site, budget: float) -> Sequence[str]:
-    how = ("--as-of", "2026-01-01", "--variant", "zero-shot", "--trials", "50", "--search", "none")
+    how = ("--as-of", "2026-01-01", "--set", "options.variant=zero-shot", "--trials", "50", "--search", "none")
     return ("ask", "Will it rain?", "--closes", "2026-12-31", *how, *_priced("--budget", budget))
 
 
@@ -266,7 +266,7 @@ def _tree(site: Site, budget: float) -> Sequence[str]:
 
 
 def _priced(limit: str, budget: float) -> Sequence[str]:
-    return ("--model", RESPONSES, "--model-price", PRICE, limit, str(budget), "--json")
+    return ("--model", RESPONSES, "--set", f"prices.agent={PRICE}", limit, str(budget), "--json")
 
 
 def _grid(site: Site, budget: float) -> Sequence[str]:
@@ -320,7 +320,8 @@ def _tournament(site: Site, budget: float) -> Sequence[str]:
         posts = [metaculus_post_body(100 + one.id, one.title, one) for one in asked]
         platform = FakeMetaculus({}, token="t").having(MetaculusCatalogue(posts))
         site.serve("FORETELL_METACULUS_URL", platform.taking(MetaculusInbox(now=lambda: NOW)).server, "/api")
-    return ("tournament", "metaculus", "cup", "--trials", "6", *_priced("--tournament-budget", budget))
+    priced = ("--model", RESPONSES, "--model-price", PRICE, "--tournament-budget", str(budget), "--json")
+    return ("tournament", "metaculus", "cup", "--trials", "6", *priced)
 
 
 LONG = "3141592653589793 " * 500
@@ -333,7 +334,7 @@ WAYS = (
     Way(name="run in chat format", budget=0.5, prepare=_run(model=CHAT)),
     Way(name="run in messages format", budget=0.5, prepare=_run(model=MESSAGES)),
     Way(name="run with question budgets", budget=0.45, prepare=_question_budgets),
-    Way(name="run in batches", budget=0.3, prepare=_run("--tier", "batch", sampling=_SHORT)),
+    Way(name="run in batches", budget=0.3, prepare=_run("--set", "sampling.tier=batch", sampling=_SHORT)),
     Way(name="ask", budget=0.3, prepare=_ask, ends=(0, 1, 2, 3)),
     Way(name="tree", budget=0.3, prepare=_tree, ends=(0, 1, 2, 3)),
     Way(name="grid", budget=0.4, prepare=_grid),

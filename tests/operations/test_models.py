@@ -176,7 +176,8 @@ def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, ca
         def asked(question: str, **fields: Any) -> int:
             before = sum(fake.stats()["billed"].values())
             done = replace(settings, **fields)
-            wanted = AskRequest(question=question, model=model, model_price="1/2", steps=1, trials=1, budget=1.0)
+            chosen = {"prices.agent": "1/2", "options.steps": 1}
+            wanted = AskRequest(question=question, model=model, set=chosen, trials=1, budget=1.0)
             result = ask(wanted, done)
             assert result.p
             return sum(fake.stats()["billed"].values()) - before

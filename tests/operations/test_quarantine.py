@@ -75,7 +75,7 @@ def test_questions_names_it_with_sentence_and_date(here: Path) -> None:
 
 
 def test_a_backtest_leaves_it_out_and_the_board_counts_it(here: Path) -> None:
-    shown = told("backtest", "mine.jsonl", "-F", "always", "--folder", "run")
+    shown = told("backtest", "mine.jsonl", "-F", "always", "--out", "run")
     assert "1 quarantined" in shown
     assert "late" not in (here / "run/forecasts.csv").read_text(encoding="utf-8")
     table = (here / "run/outcomes.csv").read_text(encoding="utf-8").splitlines()
@@ -95,7 +95,7 @@ def test_a_backtest_leaves_it_out_and_the_board_counts_it(here: Path) -> None:
     scored = as_json("score", "-f", "run/forecasts.csv", "-o", "run/outcomes.csv")
     assert {one["n"] for one in scored["scores"] if one["forecaster"].startswith("always")} == {2}
     for how, n in (("keep", 3), ("cut", 3)):
-        done = as_json("backtest", "mine.jsonl", "-F", "always", "--late-text", how)
+        done = as_json("backtest", "mine.jsonl", "-F", "always", "--set", f"questions.late_text={how}")
         assert (done["questions"], done["quarantined"]) == (n, [])
     assert as_json("backtest", "mine.jsonl", "-F", "always")["quarantined"] == ["late"]
 
@@ -161,9 +161,10 @@ def test_typed_questions_of_the_past_are_refused_or_cut(here: Path) -> None:
     }
     with pytest.raises(InputError, match=r"field as_of: question .* criteria: “Updated June 7, 2024”"):
         foretell.ask(**words, model="none")
-    cut = foretell.ask(**words, model="none", late_text="cut")
+    cut = foretell.ask(**words, model="none", set={"questions.late_text": "cut"})
     assert cut.question.criteria == CUT_MARK
-    assert foretell.ask(**words, model="none", late_text="keep").question.criteria == LATE
+    kept = foretell.ask(**words, model="none", set={"questions.late_text": "keep"})
+    assert kept.question.criteria == LATE
     assert foretell.ask("Will it?", criteria=LATE, price=0.4, model="none").question.criteria == LATE
     permissions = ServerPermissions(settings=load_settings(), models=(), search=())
     answer, worked = asyncio.run(run_tool(permissions, "ask", {**words, "model": "none"}))
@@ -172,7 +173,7 @@ def test_typed_questions_of_the_past_are_refused_or_cut(here: Path) -> None:
 
 
 def test_units_bare_options_and_trees_are_read_too(here: Path) -> None:
-    typed = ["ask", "How much?", "--number", "--low", "0", "--high", "9", "--unit", LATE, "--as-of", "2024-04-01"]
+    typed = ["ask", "How much?", "--range", f"0:9 {LATE}", "--as-of", "2024-04-01"]
     done = CliRunner().invoke(cli, [*typed, "--model", "none"])
     assert isinstance(done.exception, InputError)
     assert "its own text was written later: " in str(done.exception)
@@ -212,7 +213,7 @@ def test_late_words_of_a_tree_can_be_cut_for_the_model_and_stay_in_the_file(here
     answer = {"report": "Seen.", "key_factor": "Votes.", "p": 0.6}
     Path("brain.jsonl").write_text(json.dumps({"when": CUT_MARK, "text": json.dumps(answer)}) + "\n")
     asked = ("tree", "ground", "t.json", "P0", "--as-of", "2024-04-01", "--grounder", "plain")
-    told(*asked, "--model", "scripted:brain.jsonl", "--late-text", "cut")
+    told(*asked, "--model", "scripted:brain.jsonl", "--set", "questions.late_text=cut")
     (node,) = json.loads(Path("t.json").read_text())["nodes"].values()
     assert (node["claim"], node["p"]) == (claim, 0.6)
 

@@ -115,14 +115,14 @@ def test_one_budget_of_a_grid_holds_over_its_runs_and_starts(opened: Any, tmp_pa
     written = {"name": "g", "base": base, "factors": {"seed": [1, 2, 3]}, "budget": 0.4}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(written))
     for _ in range(3):
-        found = run_sync(run_grid(GridRequest(file=tmp_path / "grid.yaml", keep=False), settings))
+        found = run_sync(run_grid(GridRequest(grid=tmp_path / "grid.yaml"), settings))
         assert models.bill <= 0.4
     assert sum(one.money.billed for one in found.planned) == pytest.approx(models.bill)
     with closing(Journal(settings.journal)) as journal:
         assert journal.spent()[MODEL].dollars == pytest.approx(models.bill)
     dearer = {**written, "budget": 5.0}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(dearer))
-    found = run_sync(run_grid(GridRequest(file=tmp_path / "grid.yaml", keep=False), settings))
+    found = run_sync(run_grid(GridRequest(grid=tmp_path / "grid.yaml"), settings))
     assert all(one.cells == one.done for one in found.planned)
 
 
@@ -148,7 +148,8 @@ def test_a_reply_that_a_budget_cut_off_is_asked_for_anew_when_there_is_more_mone
 @pytest.mark.parametrize("wants", [300, 40_000])
 def test_five_cents_are_enough_for_a_question_or_are_not_overspent(opened: Any, wants: int) -> None:
     models, settings = opened(script=arena_script, wants=wants)
-    how = {"model": MODEL, "budget": 0.05, "as_of": "2026-01-01", "settings": settings, "variant": "zero-shot"}
+    how: dict[str, Any] = {"model": MODEL, "budget": 0.05, "as_of": "2026-01-01", "settings": settings}
+    how["set"] = {"options.variant": "zero-shot"}
     try:
         assert ask("Will it rain?", **how).p
     except InputError:

@@ -162,7 +162,7 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
         "a backtest can wait: the service tier flex halves the price of openai:gpt-6-sol; "
         "the service tier batch halves the price of openai:gpt-6-sol, anthropic:claude-haiku-5-5",
     )
-    cheap = prepare(RunRequest(spec=spec, tier="flex"), settings)
+    cheap = prepare(RunRequest(spec=spec, set={"sampling.tier": "flex"}), settings)
     assert cheap.spec.sampling == {"tier": "flex"}
     assert cheap.notices == (
         "service tier flex: openai:gpt-6-sol costs half; a reply may take a quarter of an hour",
@@ -172,7 +172,7 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     assert forecaster_options(cheap.spec) == {"seconds": 9000.0}
     assert forecaster_options(replace(cheap.spec, options={"seconds": 60})) == {"seconds": 60}
     assert forecaster_options(usual.spec) == {}
-    slow = prepare(RunRequest(spec=spec, tier="batch"), settings)
+    slow = prepare(RunRequest(spec=spec, set={"sampling.tier": "batch"}), settings)
     assert all("costs half; replies come together, within a day" in notice for notice in slow.notices)
     assert forecaster_options(slow.spec) == {"seconds": 900_000.0}
     # The filter drops what it has no verdict on: it waits as long as its replies take.
@@ -182,7 +182,7 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     patient = replace(usual.spec, sampling={"reply_seconds": 1000})
     assert tool_seconds(patient, ModelSettings(), 120.0) == 1000.0
     with pytest.raises(InputError, match="a tree asks too often to wait a day for each reply"):
-        prepare(RunRequest(spec={**spec, "forecaster": "tree"}, tier="batch"), settings)
+        prepare(RunRequest(spec={**spec, "forecaster": "tree"}, set={"sampling.tier": "batch"}), settings)
 
 
 @pytest.mark.parametrize(
@@ -216,20 +216,25 @@ def test_a_run_waits_as_long_as_it_says(
 
 def test_prices_are_stated_for_every_role(tmp_path: Path):
     settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "k"})
-    fields: dict[str, Any] = {"question": "Will it rain?", "model": "openai:gpt-6-sol", "roles": {"filter": UNKNOWN}}
+    fields: dict[str, Any] = {"question": "Will it rain?", "model": "openai:gpt-6-sol"}
+
+    def request(prices: dict[str, str], budget: float | None = 1.0) -> AskRequest:
+        chosen = {"models.filter": UNKNOWN, **{f"prices.{who}": price for who, price in prices.items()}}
+        return AskRequest(**fields, budget=budget, set=chosen)
+
     with pytest.raises(InputError, match="knows-this-model is not known"):
-        prepare_ask(AskRequest(**fields, budget=1.0, model_price="1/2"), settings)
-    for written in ("filter=0.1/0.4", f"{UNKNOWN}=0.1/0.4", "3/9, filter=0.1/0.4"):
-        spec = prepare_ask(AskRequest(**fields, budget=1.0, model_price=written), settings).spec
+        prepare_ask(request({"agent": "1/2"}), settings)
+    for written in ({"filter": "0.1/0.4"}, {UNKNOWN: "0.1/0.4"}, {"agent": "3/9", "filter": "0.1/0.4"}):
+        spec = prepare_ask(request(written), settings).spec
         price = prices_of(spec).of(UNKNOWN)
         assert price is not None
         assert (price.input, price.output) == (0.1, 0.4)
     assert json.loads(spec.to_json())["prices"] == {"openai:gpt-6-sol": "3/9", UNKNOWN: "0.1/0.4"}
     with pytest.raises(InputError, match="is not a price"):
-        AskRequest.read({**fields, "model_price": "filter=cheap"})
-    (notice,) = prepare_ask(AskRequest(**fields), settings).notices
+        prepare_ask(request({"filter": "cheap"}), settings)
+    (notice,) = prepare_ask(request({}, budget=None), settings).notices
     assert f"no price is known for {UNKNOWN}" in notice
-    assert f"--model-price {UNKNOWN}=0.5/2" in notice
+    assert f"--set prices.{UNKNOWN}=0.5/2" in notice
     deep = spec_of("openai:gpt-6-sol", forecaster="tree", options={"deep_model": UNKNOWN}, budget=BudgetSpec(run=1.0))
     with pytest.raises(InputError, match="knows-this-model is not known"):
         check_run(deep, settings)

@@ -119,35 +119,37 @@ def test_a_spec_of_an_earlier_version_keeps_its_meaning_and_its_id():
 
 def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
     file = tmp_path / "grid.yaml"
-    init_grid(InitGridRequest.read({"file": file}))
+    init_grid(InitGridRequest.read({"grid": file}))
     assert {factor.name for factor in read_grid(file).factors} == {"forecaster"}
     with pytest.raises(InputError, match="is there already"):
-        init_grid(InitGridRequest.read({"file": file}))
+        init_grid(InitGridRequest.read({"grid": file}))
     # With the lines that name a model, on a machine without any key: the price can be seen, and nothing is asked.
     bare = Settings(home=tmp_path / "bare")
     models = {"forecaster": "tree", "models": {"agent": "openrouter:openai/gpt-5-mini"}, "search": ["gdelt"]}
     base = {"questions": {"dataset": "demo", "limit": 10}, **models}
     priced = {"base": base, "factors": {"rule": ["linear", "logic"], "leaves": [5, 10], "seed": [0, 1]}, "budget": 5.0}
     file.write_text(yaml.safe_dump(priced))
-    first = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), bare), event_loop.run)
+    first = run_sync(run_grid(GridRequest.read({"grid": file, "plan": True}), bare), event_loop.run)
     assert (len(first.planned), first.budget) == (8, 5.0)
     assert first.expected > 0
     with pytest.raises(InputError, match="needs a key"):
-        run_sync(run_grid(GridRequest.read({"file": file}), bare), event_loop.run)
+        run_sync(run_grid(GridRequest.read({"grid": file}), bare), event_loop.run)
     body = {"base": {"questions": {"dataset": "demo", "limit": 30}}, "factors": {"forecaster": ["auto", "knn"]}}
     file.write_text(yaml.safe_dump({**body, "factors": {"forcaster": ["auto"]}}))
     with pytest.raises(InputError, match="has no option 'forcaster'"):
-        run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), bare), event_loop.run)
+        run_sync(run_grid(GridRequest.read({"grid": file, "plan": True}), bare), event_loop.run)
     file.write_text(yaml.safe_dump({**body, "name": "baselines"}))
     settings = Settings(home=tmp_path / "home")
-    plan = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), settings), event_loop.run)
+    plan = run_sync(run_grid(GridRequest.read({"grid": file, "plan": True}), settings), event_loop.run)
     assert (plan.expected, [one.done for one in plan.planned]) == (0.0, [0, 0])
-    done = run_sync(run_grid(GridRequest.read({"file": file}), settings), event_loop.run)
+    done = run_sync(run_grid(GridRequest.read({"grid": file}), settings), event_loop.run)
     assert [one.done for one in done.planned] == [30, 30]
     assert done.study is not None
     change = done.study.table("One factor at a time")
     assert [row.name for row in change.rows] == ["forecaster: auto → knn"]
-    kept = foretell.list_grids(settings=settings)
+    kept = foretell.grid(settings=settings)
+    assert isinstance(kept, foretell.GridList)
+    assert foretell.grid("baselines", settings=settings).to_dict() == kept.to_dict()
     assert [(cell.state, cell.done, cell.factors) for cell in kept.grids[0].cells] == [
         ("done", 30, {"forecaster": "auto"}),
         ("done", 30, {"forecaster": "knn"}),
@@ -162,10 +164,10 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
         assert f"/runs/{cell.run}" in page
     assert "Best so far: forecaster=auto" in page
     with pytest.raises(InputError, match="no grid"):
-        foretell.list_grids("nobody", settings=settings)
+        foretell.grid("nobody", settings=settings)
     file.write_text(
         yaml.safe_dump({"base": {**BASE, "questions": {"dataset": "demo", "limit": 2}}, "factors": {"seed": [0]}})
     )
     keyed = Settings(home=tmp_path / "home", keys={"OPENAI_API_KEY": "x"})
     with pytest.raises(InputError, match="this may cost money"):
-        run_sync(run_grid(GridRequest.read({"file": file}), keyed), event_loop.run)
+        run_sync(run_grid(GridRequest.read({"grid": file}), keyed), event_loop.run)

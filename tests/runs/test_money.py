@@ -229,9 +229,9 @@ def test_an_unknown_price_is_asked_for_before_anything_is_stored(tmp_path: Path)
     settings = Settings(home=tmp_path / "home", keys={"OPENROUTER_API_KEY": "k"})
     with pytest.raises(InputError, match="knows-this-model is not known") as caught:
         ask("Will it rain?", model=UNKNOWN, budget=1.0, settings=settings)
-    assert "`model_price` " in str(caught.value)
+    assert f"prices.{UNKNOWN}=0.5/2" in str(caught.value)
     spec = {"questions": "demo", "models": {"agent": UNKNOWN}, "budget": {"run": 1.0}}
-    with pytest.raises(InputError, match="`prices:"):
+    with pytest.raises(InputError, match=r"prices\.openrouter:nobody"):
         run(spec, settings=settings)
     assert not (tmp_path / "home").exists()
 
@@ -241,12 +241,12 @@ def test_a_stated_price_is_used_and_is_part_of_the_run(tmp_path: Path):
     from foretell.runs import prices_of
 
     settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k"})
-    request = AskRequest(question="Will it rain?", model=UNKNOWN, budget=1.0, model_price="0.5/2")
+    request = AskRequest(question="Will it rain?", model=UNKNOWN, budget=1.0, set={"prices.agent": "0.5/2"})
     spec = prepare_ask(request, settings).spec
     assert prices_of(spec).of(UNKNOWN) == TokenPrice(input=0.5, output=2.0)
     assert json.loads(spec.to_json())["prices"] == {UNKNOWN: "0.5/2"}
     assert "prices" not in json.loads(SPEC.to_json())
     with pytest.raises(InputError, match="is not a price"):
-        AskRequest.read({"question": "?", "model_price": "cheap"})
+        prepare_ask(AskRequest(question="?", model=UNKNOWN, set={"prices.agent": "cheap"}), settings)
     with pytest.raises(InputError, match="is not a price"):
         run({"questions": "demo", "models": {"agent": UNKNOWN}, "prices": {UNKNOWN: "1/-2"}}, settings=settings)

@@ -86,7 +86,7 @@ def test_a_summariser_that_says_nothing_names_the_setting_that_allows_more_time(
     toolbox = reading(Silent(), seconds=0.05)
     use(toolbox, "web_search", query="q")
     seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="?")
-    assert (seen.failed, "0.05 s" in seen.text, "--reply-seconds" in seen.text) == (True, True, True)
+    assert (seen.failed, "0.05 s" in seen.text, "sampling.reply_seconds" in seen.text) == (True, True, True)
 
 
 def test_a_shelf_without_a_fence_gives_nothing() -> None:

@@ -269,7 +269,7 @@ async def _grid(settings: Settings, size: ExampleSize) -> None:
     grid = {"name": GRID, "base": {"questions": asked}, "factors": {"forecaster": list(size.forecasters)}}
     file = settings.home / "grid.yaml"
     write_atomically(file, json.dumps(grid, indent=1).encode())  # JSON is YAML.
-    await run_grid(GridRequest(grid=str(file)), settings)
+    await run_grid(GridRequest(grid=file), settings)
 
 
 async def _agent(settings: Settings) -> ExampleAnswer:

@@ -394,7 +394,7 @@ async def run_grid(
     """
     settings = settings or load_settings()
     if request.file is None:
-        return list_grids(settings, request.grid)
+        return list_grids(settings, None if request.grid is None else str(request.grid))
     file = request.file
     grid = read_grid(file)
     runs = grid.runs()

@@ -231,9 +231,9 @@ class GridRequest(OperationRequest):
       foretell grid grid.yaml --plan
     """
 
-    grid: str | None = setting(
+    grid: Path | None = setting(
         None, "A grid (YAML or JSON file) to run, or the name of one to show; none lists them.", argument=True,
-        metavar="[FILE|NAME]", max_length=1000,
+        metavar="[FILE|NAME]",
     )  # fmt: skip
     plan: bool = setting(False, "Only show what it would cost.")
     budget: float | None = setting(
@@ -253,5 +253,5 @@ class GridRequest(OperationRequest):
     @property
     def file(self) -> Path | None:
         """The file to run; None for a name."""
-        path = Path(self.grid or "")
-        return path if path.suffix in (".yaml", ".yml", ".json") or path.is_file() else None
+        path = self.grid
+        return path if path and (path.suffix in (".yaml", ".yml", ".json") or path.is_file()) else None
