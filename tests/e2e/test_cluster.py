@@ -315,15 +315,15 @@ def test_what_failed_for_one_reason_is_retried_alone(place: Path | str, provider
             for cell, error in zip(cells, ("timed out after 3 s", "timed out after 12 s", "no price"), strict=False):
                 made = {"question_id": cell.question.id, "forecaster": "agent", "as_of": cell.question.as_of}
                 assert store.finish_cell(cell.key, Failure(**made, trial=cell.trial, error=error))
-            strange = house.foretell("runs", "resume", run, "--reason", "bad weather")
+            strange = house.foretell("run", run, "--only-failed", "bad weather")
             assert (strange.returncode, "nothing failed for that reason" in strange.stderr) == (2, True)
-            told = house.foretell("runs", "resume", run, "--reason", "timed out after 3 s")
+            told = house.foretell("run", run, "--only-failed", "timed out after 3 s")
             assert (told.returncode, "2 cells, 0 failed" in told.stdout) == (0, True), told.stdout + told.stderr
             row = store.run(run)
             assert row is not None
             assert (row.done, row.failed) == (8, 1)
             assert [answer.error for answer in store.answers(run) if isinstance(answer, Failure)] == ["no price"]
-            assert house.foretell("runs", "resume", run).returncode == 0
+            assert house.foretell("run", run).returncode == 0
             assert essence(list(store.answers(run))) == before
         assert provider.stats()["billed"] == once
     finally:

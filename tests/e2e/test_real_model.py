@@ -130,9 +130,7 @@ def test_a_tree_ends_in_a_number_or_says_why_not(house: Any, serve: Callable[[in
 
 
 @pytest.mark.parametrize("context", [SHORT, WHOLE, IN_PROCESS])
-def test_a_pilot_gives_the_verdict_of_the_run_by_either_route(
-    house: Any, serve: Callable[[int], str], context: int
-):
+def test_a_pilot_gives_the_verdict_of_the_run_by_either_route(house: Any, serve: Callable[[int], str], context: int):
     """With room for one short answer, the model hands it in itself, over HTTP as in this process."""
     write_questions(house, "yes or no")
     options = {"variant": "zero-shot", "reply_format": "schema"}

@@ -69,7 +69,7 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
     costs = {entry["name"]: entry["dollars"] for entry in found["tables"][0]["rows"]}
     assert 0 < costs["tree linear plain"] < 1
     assert 0 < costs["graph of thoughts plain"] < 1
-    again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--folder", "again")
+    again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--out", "again")
     assert again.returncode == 0, again.stderr
     first, second = (_said(house.folder / name / "forecasts.csv") for name in ("tree", "again"))
     assert second == pytest.approx(first)

@@ -43,7 +43,7 @@ class SlowModel:
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_reply_ends_at_its_limit_whether_or_not_it_is_coming_in(writes: bool):
-    with pytest.raises(ModelError, match="reply-seconds") as caught:
+    with pytest.raises(ModelError, match="reply_seconds") as caught:
         asyncio.run(LimitedModel(SlowModel(writes=writes), ModelLimits(seconds=0.5, attempts=1)).complete(REQUEST))
     assert isinstance(caught.value.__cause__, ReplyLost)
     reply = asyncio.run(LimitedModel(SlowModel(writes=writes), ModelLimits(seconds=60.0)).complete(REQUEST))

@@ -116,9 +116,9 @@ def _get(address: str, body: bytes | None = None, token: str = "") -> str:
 def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("statsmodels")
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--folder", "run"])
+    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--out", "run"])
     assert result.exit_code == 0, result.output
-    assert "Wrote run" in result.stdout
+    assert "Wrote run" in result.stderr
     board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")
     assert "always 0.4" in {s.forecaster for s in board.scores}
 

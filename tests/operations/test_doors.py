@@ -386,7 +386,9 @@ def test_every_option_of_the_agent_can_be_set(tmp_path: Path) -> None:
 
 
 def test_every_option_of_a_tree_is_a_field() -> None:
-    found = {name: info.default for name, info in TreeRequest.model_fields.items() if hints(info).get("group") == "tree"}
+    found = {
+        name: info.default for name, info in TreeRequest.model_fields.items() if hints(info).get("group") == "tree"
+    }
     assert found == {field.name: field.default for field in dataclasses.fields(TreeOptions)}
 
 

@@ -167,13 +167,13 @@ def test_only_what_failed_is_retried(place: Path, provider: BackgroundModels):
     assert first["failed"]
     (listed,) = foretell.list_runs(find="state:partial").stored
     assert "partial" in str(foretell.list_runs())
-    with pytest.raises(InputError, match="nothing failed for that reason .it is one of: .*401"):
+    with pytest.raises(InputError, match=r"nothing failed for that reason .it is one of: .*401"):
         foretell.run(listed.id, only_failed="bad weather")
     plan = answer("run", listed.id, "--only-failed", "--plan")
     assert plan["open"] == first["failed"]
     done = answer("run", listed.id, "--only-failed")
     assert (done["cells"], done["failed"]) == (first["failed"], 0)
-    with pytest.raises(InputError, match="nothing failed for that reason .nothing has failed"):
+    with pytest.raises(InputError, match=r"nothing failed for that reason .nothing has failed"):
         foretell.run(listed.id, only_failed="any")
 
 
@@ -186,7 +186,7 @@ def test_settings_of_a_file_are_changed_for_one_run(place: Path):
 
 
 def test_a_run_is_found_by_name_before_a_missing_file(place: Path):
-    with pytest.raises(InputError, match="no run is named 'autumn'.*a settings file ends in .yaml"):
+    with pytest.raises(InputError, match=r"no run is named 'autumn'.*a settings file ends in .yaml"):
         foretell.run("autumn")
     with pytest.raises(InputError, match="no such file"):
         foretell.run("autumn.yaml")

@@ -108,7 +108,12 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
     assert show("autumn", settings=settings).run.id == id
     edit_run(id, tags=("reference", "cheap"), note="before the change", settings=settings)
     assert edit_run(id, untag=("cheap",), settings=settings).tags == ("reference",)
-    for wanted in ({"find": "AUTUMN"}, {"find": "before the"}, {"find": "tag:reference"}, {"find": "autumn tag:reference state:done set:questions.csv"}):
+    for wanted in (
+        {"find": "AUTUMN"},
+        {"find": "before the"},
+        {"find": "tag:reference"},
+        {"find": "autumn tag:reference state:done set:questions.csv"},
+    ):
         assert [row.id for row in list_runs(settings=settings, **wanted).stored] == [id]
     assert [row.id for row in list_runs(settings=settings, find="state:running").stored] == []
     for unsafe in ("a\0b", "a\x1b[31m", "a\u202eb"):
@@ -126,7 +131,7 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
     assert {row.id for row in list_runs(find="archived:any", settings=settings).stored} == {id, other}
     assert [row.id for row in list_runs(find="archived:yes", settings=settings).stored] == [id]
     assert not edit_run("autumn", archive=False, settings=settings).archived
-    with pytest.raises(InputError, match="there is no state:dome .did you mean done"):
+    with pytest.raises(InputError, match=r"there is no state:dome .did you mean done"):
         list_runs(find="state:dome", settings=settings)
 
 

@@ -28,7 +28,7 @@ def settings(tmp_path: Path, provider: BackgroundModels) -> Settings:
 
 
 def test_without_a_model_it_is_the_outside_view(tmp_path: Path):
-    nowhere = Settings(home=tmp_path)
+    nowhere = Settings(home=tmp_path, network=False)
     forecast = foretell.ask(BRIDGE, closes="2027-06-30", settings=nowhere)
     assert 0 < forecast.p["yes"] < 1
     assert forecast.rationale
@@ -40,7 +40,7 @@ def test_without_a_model_it_is_the_outside_view(tmp_path: Path):
 
 def test_it_works_where_a_loop_is_running(tmp_path: Path):
     async def notebook() -> float:
-        return foretell.ask(BRIDGE, settings=Settings(home=tmp_path)).p["yes"]
+        return foretell.ask(BRIDGE, settings=Settings(home=tmp_path, network=False)).p["yes"]
 
     assert 0 < asyncio.run(notebook()) < 1
 

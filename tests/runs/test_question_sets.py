@@ -140,7 +140,7 @@ def test_options_choose_among_questions_of_any_set():
 
 
 def test_whatever_a_backtest_reads_is_shown_and_saved(folder: Path):
-    made = backtest(BacktestRequest.read({"dataset": "demo", "forecasters": ("always",), "folder": None, "limit": 3}))
+    made = backtest(BacktestRequest.read({"dataset": "demo", "forecasters": ("always",), "limit": 3}))
     assert len(made.backtest.questions) == 3
     told = asyncio.run(check_questions(QuestionsRequest.read({"dataset": "demo", "limit": 3})))
     assert told.outcomes > 0
@@ -318,7 +318,7 @@ def test_series_that_own_questions_name_are_read_without_a_model(folder: Path, m
     async def both() -> tuple[Backtest, dict[str, Any]]:
         async with PracticeDbnomics({"a/b/c": SampleDbnomicsSeries(values=rising)}).server() as server:
             monkeypatch.setenv("FORETELL_DBNOMICS_URL", server.url)
-            request = BacktestRequest.read({"dataset": "series.jsonl", "folder": None})
+            request = BacktestRequest.read({"dataset": "series.jsonl"})
             tables = (await asyncio.to_thread(backtest, request)).backtest
             return tables, await run_spec({"questions": "series.jsonl", "forecaster": "auto"})
 

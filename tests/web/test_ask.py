@@ -87,17 +87,18 @@ def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given:
 def test_errors_name_the_fields_of_the_form_and_for_programs_those_of_the_request(
     keyed_app: FastAPI, token: str
 ) -> None:
-    wish = {"question": TEXT, "model": "openai:x", "number": "yes"}
+    wish = {"question": TEXT, "model": "openai:x", "price": "0.5"}
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
         client.get("/login", params={"token": token})
         csrf = re.findall(r'name="csrf" value="([^"]+)"', client.get("/ask").text)[0]
-        shown = client.post("/ask", data={**wish, "csrf": csrf}).text
-        said = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"}).json()["detail"]
+        shown = client.post("/ask", data={**wish, "options": "a\nb", "csrf": csrf}).text
+        several = {**wish, "options": ["a", "b"]}
+        said = client.post("/api/ask", json=several, headers={"Authorization": f"Bearer {token}"}).json()
         closes = {"question": TEXT, "model": "openai:x", "closes": "2001-01-01"}
         late = client.post("/api/ask", json=closes, headers={"Authorization": f"Bearer {token}"}).json()
-    assert "“Lowest value” and a larger “Highest value”" in shown
-    assert "--low" not in shown
-    assert "contains it: `low` and a larger `high`" in said
+    assert "Market price (0 to 1): is for a question with the answer yes or no" in shown
+    assert "--price" not in shown
+    assert (said["field"], "is for a question with the answer" in said["detail"]) == ("price", True)
     assert (late["field"], "--closes" in late["detail"]) == ("closes", False)
 
 
@@ -200,7 +201,7 @@ def test_a_run_is_paused_and_goes_on_without_paying_twice(
             time.sleep(0.05)
         again = client.post(f"/api/runs/{run}/resume", headers=headers)
         assert again.status_code == 409
-        paused = client.post(f"/api/runs/{run}/stop", json={"pause": True}, headers=headers)
+        paused = client.post(f"/api/runs/{run}/stop", json={"discard": True}, headers=headers)
         assert paused.json()["state"] == "stopped"
         assert client.get(f"/api/runs/{run}").json()["background"]["state"] == "stopped"
         assert client.post(f"/api/runs/{run}/resume", headers=headers).status_code == 202

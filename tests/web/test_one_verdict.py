@@ -25,7 +25,7 @@ from tests.web.made_arena import fill
 import foretell
 from foretell import plugins, run
 from foretell.metrics import Interval
-from foretell.operations import OPERATIONS, list_runs, rename_run, resolve_run
+from foretell.operations import OPERATIONS, edit_run, list_runs, resolve_run
 from foretell.questions import InputError
 from foretell.questions.codec import plain_data
 from foretell.runs import RunStore, Settings
@@ -72,7 +72,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name, p in ((FIRST, 0.1), (SECOND, 0.35)):
         spec = {"questions": "questions.csv", "forecaster": "always", "options": {"p": p}}
         id = run(spec, settings=settings).run
-        rename_run(id, name, settings=settings)
+        edit_run(id, name=name, settings=settings)
         resolve_run(id, outcomes=outcomes, settings=settings)
     store = RunStore(settings.store)
     fill(store, events=40)

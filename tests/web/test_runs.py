@@ -355,11 +355,11 @@ def test_what_failed_for_one_reason_is_retried_alone(
     csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
     assert page.count(">Retry 2</button>") == 2
     address = f"/runs/{prepared.spec.id}/resume"
-    wrong = client.post(address, data={"csrf": csrf, "reason": "another"})
+    wrong = client.post(address, data={"csrf": csrf, "only_failed": "another"})
     assert wrong.status_code == 422
     assert "nothing failed for that reason" in wrong.text
     # A browser ends lines in its own way.
-    assert client.post(address, data={"csrf": csrf, "reason": errors[0].replace("\n", "\r\n")}).status_code == 303
+    assert client.post(address, data={"csrf": csrf, "only_failed": errors[0].replace("\n", "\r\n")}).status_code == 303
     while client.get(f"/api/runs/{prepared.spec.id}").json()["background"]["state"] == "running":
         time.sleep(0.02)
     view = client.get(f"/api/runs/{prepared.spec.id}").json()

@@ -226,8 +226,10 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
         name: value.isoformat() if isinstance(value, date) else value
         for name, value in cast("dict[str, Any]", questions).items()
     }
-    if isinstance(rounds := written.get("rounds"), list):
-        written["rounds"] = [str(day) for day in cast("list[Any]", rounds)]
+    if rounds := written.get("rounds"):
+        # One round may stand alone.
+        days = cast("list[Any]", rounds) if isinstance(rounds, list) else [rounds]
+        written["rounds"] = [str(day) for day in days]
     return {**data, "questions": written}
 
 

@@ -14,7 +14,7 @@ from foretell.data import AsyncHttpClient, DownloadCache, HttpLimits, SourceErro
 from foretell.data.datasets import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
 from foretell.outgoing.retry import RetryRule
 from foretell.questions import InputError, instant
-from foretell.runs import prepare_run, spec_from_mapping
+from foretell.runs import open_benchmark, prepare_run, spec_from_mapping
 
 data = operation_command("data")
 
@@ -253,7 +253,7 @@ def test_a_round_that_is_named_comes_by_itself(bench, site, tmp_path: Path, monk
     for command in (
         ["questions", f"forecastbench:{DUE}", "--json"],
         ["fetch", f"forecastbench:{DUE}", "--out", "round.jsonl"],
-        ["backtest", "forecastbench", "--round", DUE, "-F", "always"],
+        ["backtest", "forecastbench", "--set", f"questions.rounds={DUE}", "-F", "always"],
     ):
         done = CliRunner().invoke(cli, command)
         assert done.exit_code == 0, done.output
@@ -282,5 +282,5 @@ def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch) ->
         "copy the",
     ):
         assert words in str(told.exception)
-    mine = CliRunner().invoke(cli, ["backtest", "forecastbench", "--round", DUE, "--data", str(tmp_path / "mine")])
-    assert "does not hold round" in str(mine.exception), "a folder of one's own is left as it is"
+    with pytest.raises(InputError, match="does not hold round"):  # A folder of one's own is left as it is.
+        open_benchmark("forecastbench", rounds=(DUE,), folder=tmp_path / "mine")
