@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import foretell
 from foretell.interface import offered_names
+from foretell.operations.requests.asking import NumberRange
 from foretell.operations.table import OPERATIONS, PYTHON_NAMES, operation_signature
 
 PLAN = "RunPlan"
@@ -73,7 +74,8 @@ def _function(name: str) -> str:
     if PLAN not in returned:
         return "\n".join([*_signature(name, " | ".join(returned)), *_document(name), ""])
     others = " | ".join(one for one in returned if one != PLAN)
-    planned = ["@overload", *_signature(name, PLAN, plan="Literal[True]"), "    ...", ""]
+    *first, last = _signature(name, PLAN, plan="Literal[True]")
+    planned = ["@overload", *first, f"{last} ..."]
     return "\n".join(
         [*planned, "@overload", *_signature(name, others, plan="Literal[False] = False"), *_document(name), ""]
     )
@@ -129,6 +131,8 @@ def _type(annotation: Any) -> str:
         return "Callable[..., Any]"
     if annotation is Path:
         return "str | Path"
+    if annotation is NumberRange:
+        return "str | tuple[float, float] | tuple[float, float, str]"
     if annotation is NoneType or annotation is None:
         return "None"
     return "Any" if annotation is Any else annotation.__name__

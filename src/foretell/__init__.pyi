@@ -149,14 +149,12 @@ def ask(
     criteria: str = "",
     options: Sequence[str] = (),
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
-    range: NumberRange | None = None,
+    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
     price: float | None = None,
     trials: int | None = None,
     plan: Literal[True],
     settings: Settings | None = None,
-) -> RunPlan:
-    ...
-
+) -> RunPlan: ...
 @overload
 def ask(
     question: str,
@@ -172,7 +170,7 @@ def ask(
     criteria: str = "",
     options: Sequence[str] = (),
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
-    range: NumberRange | None = None,
+    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
     price: float | None = None,
     trials: int | None = None,
     plan: Literal[False] = False,
@@ -800,9 +798,7 @@ def run(
     where: Literal["auto", "here", "workers", "both"] = "auto",
     set: Mapping[str, Any] = ...,
     settings: Settings | None = None,
-) -> RunPlan:
-    ...
-
+) -> RunPlan: ...
 @overload
 def run(
     spec: str | Path | Mapping[str, Any],

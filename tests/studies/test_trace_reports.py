@@ -14,8 +14,8 @@ from foretell.report import study_page
 from foretell.report.charts import MOST_LINES, mean_course, paths_plot
 from foretell.studies import AT_ONCE, TracedTrial, gather_bounded
 from foretell.studies.habits import habits_study
-from foretell.studies.pilot import judge_pilot
 from foretell.studies.intervention import PushPair, intervention_study
+from foretell.studies.pilot import judge_pilot
 
 QUICK = Resampling(draws=200)
 
