@@ -74,7 +74,7 @@ def test_a_price_that_nobody_knows_is_asked_for_before_anything_is_spent(tmp_pat
         answer, worked = asyncio.run(serving.run_tool(desk, tool, {**fields, "model": unheard}, context))
         assert not worked
         assert "needs a known price" in json.dumps(answer)
-        assert "model_price" in json.dumps(answer)
+        assert f"prices.{unheard}=0.5/2" in json.dumps(answer)
     assert not (tmp_path / "home").exists()
 
 

@@ -109,7 +109,7 @@ def test_arguments_that_do_not_fit_are_named(office: Office):
         for name, arguments, words in (
             ("ask", {}, "question: is missing"),
             ("ask", {"question": BRIDGE, "price": 1.2}, "price"),
-            ("ask", {"question": BRIDGE, "colour": "red"}, "colour: there is no such argument, known: closes, "),
+            ("ask", {"question": BRIDGE, "colour": "red"}, "colour: there is no such argument, known: model, "),
             ("ask", {"question": BRIDGE, "closes": "soon"}, "closes"),
             ("ask", {"question": BRIDGE, "as_of": "2026-01-01", "closes": "2025-01-01"}, "`closes` must be later"),
             ("ask", {"question": BRIDGE, "closing": "2027-01-01"}, "no such argument, did you mean closes?"),

@@ -153,7 +153,8 @@ def test_a_form_asks_for_a_price_that_nobody_knows(
         assert client.get("/api/runs").json()["total"] == 0
         assert not started
         if page != "runs":
-            assert client.post(f"/{page}", data={**sent, "model_price": "1/2"}).status_code == 303
+            price = {"model_price": "1/2"} if page == "ask" else {"set": "prices.agent=1/2"}
+            assert client.post(f"/{page}", data={**sent, **price}).status_code == 303
         assert client.post(f"/{page}", data={**sent, "unpriced": "yes"}).status_code == 303
         assert started
 
@@ -267,13 +268,13 @@ def test_the_estimate_follows_every_choice(client: TestClient) -> None:
     assert one["basis"].startswith("a rough guess")
     assert estimate(trials=3)["dollars"] == pytest.approx(3 * one["dollars"])
     assert estimate(trials=3)["seconds"] == one["seconds"], "trials work side by side"
-    assert estimate(trials=3, concurrency=1)["seconds"] == pytest.approx(3 * one["seconds"])
-    assert estimate(steps=20)["dollars"] == pytest.approx(2 * one["dollars"])
-    assert estimate(variant="zero-shot")["dollars"] < one["dollars"] / 2
+    assert estimate(trials=3, set="concurrency=1")["seconds"] == pytest.approx(3 * one["seconds"])
+    assert estimate(set="options.steps=20")["dollars"] == pytest.approx(2 * one["dollars"])
+    assert estimate(set=["options.variant=zero-shot", "sampling.temperature=0"])["dollars"] < one["dollars"] / 2
     assert ", at most $0.01," in estimate(trials=5, budget=0.01)["text"]
     unheard = "compat:unheard@http://203.0.113.1/v1"
     assert estimate(model=unheard)["text"].startswith("Price not known")
-    assert estimate(model=unheard, model_price="1/2")["text"].startswith("About $")
+    assert estimate(model=unheard, set="prices.agent=1/2")["text"].startswith("About $")
     assert estimate(model="local:x.gguf")["text"].startswith("Costs nothing")
     assert "cannot read the model name" in estimate(model="gpt-5")["basis"]
 

@@ -26,7 +26,8 @@ def test_runs_are_listed_with_how_far_they_are(client: TestClient, store: RunSto
     assert (line["id"], line["cells"], line["done"], line["failed"]) == (run, 4, 3, 1)
     told = client.get("/runs").text
     assert run[:8] in told
-    assert "Failed 1 of 4" in told
+    assert "Partial</span>" in told
+    assert "1 of 4 failed" in told
 
 
 def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, store: RunStore) -> None:

@@ -6,7 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.models.model import Model, ReasoningEffort
@@ -207,7 +207,7 @@ class AskRequest(ResearchRequest):
         "exactly one", "How many of several outcomes come true.", group="question",
         title="How many of the outcomes come true",
     )  # fmt: skip
-    range: Annotated[NumberRange, BeforeValidator(read_range)] | None = setting(
+    range: Annotated[NumberRange, BeforeValidator(read_range), WithJsonSchema({"type": "string"})] | None = setting(
         None,
         "The answer is a number that almost certainly lies in this range, such as 0:100 or '0:100 dollars'. You get a "
         "distribution.",

@@ -20,7 +20,7 @@ from foretell.operations.requests.setup import ModelsListRequest
 from foretell.operations.runs import CellCosts, cell_cost
 from foretell.questions.errors import InputError
 from foretell.report.numbers import dollars, duration, plural
-from foretell.request import OperationRequest, environment_values, errors_name_fields
+from foretell.request import OperationRequest, environment_values, errors_name_fields, setting
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
@@ -42,7 +42,7 @@ TRIAL_CHOICES = (1, 3, 5, 9)
 """Numbers of trials that have a button; any other can be typed."""
 OTHER_TRIALS = "other_trials"
 """Form field with a typed number of trials; takes precedence over the buttons."""
-ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "effort", "set")
+ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "effort")
 """Fields that determine the cost and the duration of asking."""
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price")
 """Fields that the outside view needs; only these go into the address."""
@@ -77,6 +77,8 @@ class AskEstimate:
 
 class EstimateQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in ESTIMATE_FIELDS))):
     """The settings that determine what asking costs."""
+
+    set: tuple[str, ...] = setting((), "A setting as KEY=VALUE; may be repeated.")
 
 
 class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
@@ -165,7 +167,8 @@ def _is_usable(name: str, services: tuple[str, ...]) -> bool:
 @router.get("/api/ask/estimate", tags=["ask"])
 def read_estimate(here: CurrentState, chosen: Annotated[EstimateQuery, Query()]) -> AskEstimate:
     """Estimate what asking with these settings costs and how long it takes, or say why not. Starts nothing."""
-    return _estimate(here, chosen.model_dump(exclude_unset=True))
+    given = chosen.model_dump(exclude_unset=True)
+    return _estimate(here, {**given, **form_values(AskRequest, {"set": given.pop("set", ())})})
 
 
 def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:

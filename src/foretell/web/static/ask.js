@@ -4,7 +4,7 @@ const text = document.getElementById('estimate');
 const basis = document.getElementById('estimate-basis');
 const share = document.getElementById('share');
 const command = document.getElementById('command');
-const FIELDS = ['search', 'variant', 'steps', 'model_price', 'concurrency'];
+const FIELDS = ['search', 'effort'];
 const PAUSE = 200; // milliseconds without a change before the server is asked
 
 function choices() {
@@ -14,6 +14,8 @@ function choices() {
   set('trials', sent.get('other_trials') || sent.get('trials'));
   set('budget', sent.get('budget'));
   for (const name of FIELDS) for (const value of sent.getAll(name)) set(name, value);
+  for (const line of (sent.get('set') || '').split('\n')) set('set', line.trim());
+  if (sent.get('model_price')) set('set', `prices.agent=${sent.get('model_price')}`);
   if (!found.has('search')) found.set('search', 'none');
   return found;
 }
@@ -39,7 +41,7 @@ function showCommand() {
   command.hidden = !question;
   const words = ['foretell', 'ask', question];
   for (const name of ['closes', 'price']) if (sent.get(name)) words.push(`--${name}`, sent.get(name));
-  for (const name of ['model', 'search', 'trials', 'budget'])
+  for (const name of ['model', 'search', 'effort', 'trials', 'budget', 'set'])
     for (const value of chosen.getAll(name)) if (value !== 'none') words.push(`--${name}`, value);
   command.querySelector('code').textContent = words.map(quoted).join(' ');
 }
