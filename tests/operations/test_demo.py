@@ -57,7 +57,7 @@ def test_the_page_shows_the_four_parts_with_the_words_and_numbers_of_the_termina
 
 def test_the_example_holds_a_scored_backtest_a_trace_a_failure_a_tree_and_an_arena(made_example: Any):
     settings = Settings(home=made_example.home)
-    found = {run["name"]: run for run in foretell.list_runs(archived=True, settings=settings).rows()}
+    found = {run["name"]: run for run in foretell.list_runs(find="archived:any", settings=settings).rows()}
     assert found["auto: the best series model by its past"]["score"]["bi"]["estimate"] > 55
     agent, hasty = found["example: an agent's research"], found["example: one search and an answer"]
     assert agent["score"]["decided"] == 4

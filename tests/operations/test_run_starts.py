@@ -12,6 +12,7 @@ from tests.e2e.conftest import documents, questions
 import foretell
 from fakes.models import BackgroundModels
 from foretell.cli import cli
+from foretell.operations import RunRequest, prepare
 from foretell.questions import InputError
 from foretell.runs import load_settings
 
@@ -175,6 +176,19 @@ def test_only_what_failed_is_retried(place: Path, provider: BackgroundModels):
     assert (done["cells"], done["failed"]) == (first["failed"], 0)
     with pytest.raises(InputError, match=r"nothing failed for that reason .nothing has failed"):
         foretell.run(listed.id, only_failed="any")
+
+
+def test_concurrency_is_no_part_of_a_run_and_can_be_changed(place: Path):
+    settings, spec = load_settings(), {"questions": "questions.jsonl", "forecaster": "always"}
+    first = prepare(RunRequest(spec=spec, set={"concurrency": 3}), settings)
+    assert foretell.run(spec, set={"concurrency": 3}).run == first.spec.id
+    for chosen, expected in (({}, 50), ({"concurrency": 7}, 7)):
+        for request in (RunRequest(spec=spec, set=chosen), RunRequest(spec=Path(first.spec.id), set=chosen)):
+            again = prepare(request, settings)
+            stored = 3 if isinstance(request.spec, Path) and not chosen else expected
+            assert (again.spec.id, again.spec.concurrency) == (first.spec.id, stored)
+    assert foretell.run(spec).progress.skipped == 5
+    assert foretell.list_runs().total == 1
 
 
 def test_settings_of_a_file_are_changed_for_one_run(place: Path):

@@ -30,7 +30,7 @@ def test_standing_in_words():
         "worker other:12: 0 cells at work",
         "1 cells of workers that are gone",
         "run r: 2 cells waiting",
-        "at most 3 cells at once over all workers",
+        "all workers together answer at most 3 cells at the same time",
     ]
     assert list(ClusterStatus(workers={}, cells=[]).lines()) == ["no worker is there"]
 

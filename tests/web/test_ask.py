@@ -185,7 +185,7 @@ def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> N
         begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"}).json()
         client.get(f"/api/runs/{begun['run']}/stream")
         told = client.get(f"/runs/{begun['run']}").text
-        assert "The run broke" in told
+        assert "The run ended with an error" in told
         assert "corpus" in told
 
 

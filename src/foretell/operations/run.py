@@ -117,7 +117,7 @@ class RunResult(Result):
         return [{name: value for name, value in self.to_dict().items() if not isinstance(value, list)}]
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, cost and files."""
+        """Counts and cost."""
         done = self.progress
         return {
             "run": self.run,

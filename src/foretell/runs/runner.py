@@ -426,7 +426,7 @@ def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]
     for run, written in store.specs():
         asked = written.get("questions", {})
         questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
-        rest = {name: value for name, value in written.items() if name not in ("questions", *FOUND_OUT)}
+        rest = {name: value for name, value in written.items() if name not in ("questions", "concurrency", *FOUND_OUT)}
         if {**rest, "questions": questions} not in same:
             continue
         stored = store.questions(run)
@@ -457,7 +457,8 @@ def find_run_of(store: RunStore, prepared: PreparedRun, *, extend: bool = False)
 
 
 def _going_on(prepared: PreparedRun, own: QuestionMatch) -> PreparedRun:
-    return replace(prepared, spec=own.spec, questions=own.questions)
+    spec = replace(own.spec, concurrency=prepared.spec.concurrency)
+    return replace(prepared, spec=spec, questions=own.questions)
 
 
 def _extended(prepared: PreparedRun, matches: Sequence[QuestionMatch], nearest: QuestionMatch | None) -> PreparedRun:
