@@ -16,6 +16,7 @@ import foretell
 from foretell.interface import offered_names
 from foretell.operations.requests.asking import NumberRange
 from foretell.operations.table import OPERATIONS, PYTHON_NAMES, operation_signature
+from foretell.scoring.bootstrap_options import BootstrapOptions
 
 PLAN = "RunPlan"
 """What an operation with `plan=True` returns."""
@@ -133,6 +134,8 @@ def _type(annotation: Any) -> str:
         return "str | Path"
     if annotation is NumberRange:
         return "str | tuple[float, float] | tuple[float, float, str]"
+    if annotation is BootstrapOptions:
+        return "str | Mapping[str, Any]"
     if annotation is NoneType or annotation is None:
         return "None"
     return "Any" if annotation is Any else annotation.__name__

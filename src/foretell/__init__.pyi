@@ -29,6 +29,8 @@ from foretell.operations.run_plan import RunPlan as RunPlan
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.runs import StoppedRun as StoppedRun
 from foretell.operations.studies import study as study
+from foretell.operations.submit import SubmissionFile as SubmissionFile
+from foretell.operations.submit import SubmitResult as SubmitResult
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_round import RoundResult as RoundResult
@@ -84,6 +86,8 @@ __all__ = [
     "SignedReport",
     "Snapshot",
     "StoppedRun",
+    "SubmissionFile",
+    "SubmitResult",
     "Target",
     "TournamentResult",
     "TournamentResults",
@@ -104,9 +108,7 @@ __all__ = [
     "diff_trees",
     "edit_run",
     "edit_tree",
-    "enter_forecastbench",
-    "enter_metaculus",
-    "enter_prophet_arena",
+    "enter_tournament",
     "expand_leaf",
     "grid",
     "ground_leaves",
@@ -128,6 +130,7 @@ __all__ = [
     "show",
     "stop_run",
     "study",
+    "submit_forecasts",
     "tournament_results",
     "tree_history",
     "what_if",
@@ -297,167 +300,41 @@ def edit_tree(
         save_as: Write the tree to this file instead of its own.
     """
 
-def enter_forecastbench(
-    round: str = "latest",
-    *,
-    spec: str | Path | None = None,
-    model: str | None = None,
-    search: Sequence[str] = (),
-    trials: int | None = None,
-    budget: float | None = None,
-    question_budget: float | None = None,
-    tournament_budget: float | None = None,
-    model_price: str | None = None,
-    degraded: bool = False,
-    plan: bool = False,
-    dry_run: bool = False,
-    practice: bool = False,
-    concurrency: int = 4,
-    summary: str | Path | None = None,
-    organization: str = "",
-    entry: str = "",
-    model_organization: str = "",
-    file_number: int = 1,
-    reasoning: bool = False,
-    incomplete: bool = False,
-    folder: str | Path | None = None,
-    bucket: str | None = None,
-    past_rounds: int = 26,
-    stop_before: float = 30.0,
-    rehearse: bool = False,
-    when_open: bool = False,
-    overwrite: bool = False,
-    settings: Settings | None = None,
-) -> RoundResult:
-    """Take part in a round of ForecastBench.
-
-    Args:
-        spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
-        model: Model, as provider:name (default: the spec's, or FORETELL_MODEL).
-        search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
-        trials: Trials per question (default: the spec's, or 1).
-        budget: Hard limit in dollars for this visit (default: the spec's).
-        question_budget: Hard limit in dollars for the trials of one question together (default: the spec's).
-        tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
-        degraded: Also send forecasts based on a failure of the model or of all its tools.
-        plan: Only show the questions, the cost and the time.
-        dry_run: Forecast, print what would be sent, and send nothing.
-        practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
-        concurrency: How many trials run at the same time.
-        summary: Append the day's summary to this file, as Markdown.
-        round: Due date of the round, or latest.
-        organization: Your team, as registered.
-        entry: Name on the leaderboard (default: foretell with its model).
-        model_organization: Who made the model (default: the organization).
-        file_number: Which of your three files this is.
-        reasoning: Include the reasons in the file.
-        incomplete: Write the file even if it is too incomplete to be ranked.
-        folder: Folder for the file (default: the round's own).
-        bucket: ForecastBench: your team's upload folder; {round} in it is replaced by the due date.
-        past_rounds: How many earlier rounds to learn from; missing ones are downloaded.
-        stop_before: Agents stop this many minutes before the round closes, and the file is sent.
-        rehearse: Answer a past round as of its due date: nothing later is used, nothing is sent.
-        when_open: If no round is open today, exit successfully; for schedulers.
-        overwrite: Replace an uploaded file that this machine did not write.
-    """
-
-def enter_metaculus(
+def enter_tournament(
     tournament: str,
     *,
-    spec: str | Path | None = None,
-    model: str | None = None,
+    model: str | Callable[..., Any] | Model | None = None,
     search: Sequence[str] = (),
-    trials: int | None = None,
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     budget: float | None = None,
-    question_budget: float | None = None,
-    tournament_budget: float | None = None,
-    model_price: str | None = None,
-    degraded: bool = False,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
+    trials: int | None = None,
     plan: bool = False,
     dry_run: bool = False,
-    practice: bool = False,
-    concurrency: int = 4,
-    summary: str | Path | None = None,
-    update_after: float | None = None,
-    before_close: float | None = None,
+    sandbox: bool = False,
     limit: int | None = None,
-    comment: Literal["private", "public"] = "private",
-    rehearse: bool = False,
+    summary: str | Path | None = None,
+    include_fallback: bool = False,
     settings: Settings | None = None,
-) -> TournamentResult:
-    """Forecast what is open and unanswered in a Metaculus tournament, and send it with comments.
+) -> TournamentResult | RoundResult:
+    """Forecast what is open and unanswered in a tournament, and submit it.
 
     Args:
-        spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
-        model: Model, as provider:name (default: the spec's, or FORETELL_MODEL).
-        search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
-        trials: Trials per question (default: the spec's, or 1).
-        budget: Hard limit in dollars for this visit (default: the spec's).
-        question_budget: Hard limit in dollars for the trials of one question together (default: the spec's).
-        tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
-        degraded: Also send forecasts based on a failure of the model or of all its tools.
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
+        tournament: The platform, and which tournament of it.
+        trials: Trials per question (default: 1).
         plan: Only show the questions, the cost and the time.
         dry_run: Forecast, print what would be sent, and send nothing.
-        practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
-        concurrency: How many trials run at the same time.
+        sandbox: Try it where it does not count: in the testing area of Metaculus, or on a past round of ForecastBench as of its due date, of which nothing is sent.
+        limit: Maximum number of questions; those that close first come first.
         summary: Append the day's summary to this file, as Markdown.
-        update_after: Update a forecast after this many days (default: never).
-        before_close: Update a forecast once more in this many hours before the close.
-        limit: Maximum number of questions in this visit; those that close first come first.
-        tournament: Slug or number of the tournament.
-        comment: Who can read the comment with the reasons.
-        rehearse: Use the platform's testing area instead of the tournament.
-    """
-
-def enter_prophet_arena(
-    track: Literal["weekly", "live"] = "weekly",
-    *,
-    spec: str | Path | None = None,
-    model: str | None = None,
-    search: Sequence[str] = (),
-    trials: int | None = None,
-    budget: float | None = None,
-    question_budget: float | None = None,
-    tournament_budget: float | None = None,
-    model_price: str | None = None,
-    degraded: bool = False,
-    plan: bool = False,
-    dry_run: bool = False,
-    practice: bool = False,
-    concurrency: int = 4,
-    summary: str | Path | None = None,
-    update_after: float | None = None,
-    before_close: float | None = None,
-    limit: int | None = None,
-    agent: str = "",
-    reasons: bool = True,
-    settings: Settings | None = None,
-) -> TournamentResult:
-    """Forecast what is open and unanswered in a track of Prophet Arena, and send it.
-
-    Args:
-        spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
-        model: Model, as provider:name (default: the spec's, or FORETELL_MODEL).
-        search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
-        trials: Trials per question (default: the spec's, or 1).
-        budget: Hard limit in dollars for this visit (default: the spec's).
-        question_budget: Hard limit in dollars for the trials of one question together (default: the spec's).
-        tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
-        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
-        degraded: Also send forecasts based on a failure of the model or of all its tools.
-        plan: Only show the questions, the cost and the time.
-        dry_run: Forecast, print what would be sent, and send nothing.
-        practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
-        concurrency: How many trials run at the same time.
-        summary: Append the day's summary to this file, as Markdown.
-        update_after: Update a forecast after this many days (default: never).
-        before_close: Update a forecast once more in this many hours before the close.
-        limit: Maximum number of questions in this visit; those that close first come first.
-        track: weekly or live.
-        agent: Your agent's name (default: your weekly-track agent).
-        reasons: Send the reasons with every forecast.
+        include_fallback: Also use fallback forecasts, which rest on a failure of the model or of all its tools.
     """
 
 def expand_leaf(
@@ -857,29 +734,60 @@ def stop_run(
         discard: Record nothing for trials in progress, and take the run out of the queue of the shared database; `foretell run RUN` continues them.
     """
 
+def submit_forecasts(
+    source: str,
+    *,
+    to: str,
+    include_fallback: bool = False,
+    comment: Literal["private", "public"] | None = None,
+    clip: bool = False,
+    questions: Sequence[str] = (),
+    post: str | None = None,
+    resend: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    set: Mapping[str, Any] = ...,
+    out: str | Path | None = None,
+    settings: Settings | None = None,
+) -> SubmitResult | SubmissionFile:
+    """Submit the forecasts of a run or a file. A Python program is not asked before they are sent.
+
+    Args:
+        source: Id of a run, or a file of forecasts.
+        to: The platform: metaculus, prophet-arena or forecastbench; forecastbench:DATE if there are several rounds.
+        include_fallback: Also use fallback forecasts, which rest on a failure of the model or of all its tools.
+        comment: Also send the reasons; on Metaculus as a comment, private by default.
+        clip: Change probabilities that the platform does not accept to the nearest allowed value.
+        questions: Only this question; may be repeated.
+        post: Metaculus: the post that the run's only question answers.
+        resend: Send forecasts again that were already sent.
+        dry_run: Print exactly what would be sent, and send nothing.
+        yes: Send without asking.
+        set: Set combine or a key of tournament; may be repeated.
+        out: ForecastBench: only write the file, to this path.
+    """
+
 def tournament_results(
-    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = None,
+    tournament: str | None = None,
     *,
     rounds: Sequence[str] = (),
     methods: Sequence[str | Path] = (),
     by: Sequence[str] = (),
     reference: str | None = None,
     missing: float | None = None,
-    draws: int = 2000,
-    offline: bool = False,
+    bootstrap: str | Mapping[str, Any] = ...,
     settings: Settings | None = None,
 ) -> TournamentResults:
     """Score your past rounds and tournaments beside public methods.
 
     Args:
-        platform: Only this platform.
+        tournament: Only this platform, or this round or tournament of it.
         rounds: Only this round or tournament; may be repeated.
         methods: Public ForecastBench methods; may be repeated.
         by: Also score each combination of these columns, e.g. source,horizon.
         reference: Compare all others with this forecaster (default: your newest entry).
         missing: Probability to use for missing forecasts; the official leaderboard uses 0.5.
-        draws: Number of bootstrap draws.
-        offline: Use only the outcomes on this machine; no network.
+        bootstrap: How intervals are computed: draws=2000,seed=0,level=0.95,interval=percentile|symmetric,cluster=COLUMN+COLUMN; parts may be left out.
     """
 
 def tree_history(

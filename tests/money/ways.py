@@ -257,16 +257,16 @@ def _question_budgets(site: Site, budget: float) -> Sequence[str]:
 
 def _ask(site: Site, budget: float) -> Sequence[str]:
     how = ("--as-of", "2026-01-01", "--set", "options.variant=zero-shot", "--trials", "50", "--search", "none")
-    return ("ask", "Will it rain?", "--closes", "2026-12-31", *how, *_priced("--budget", budget))
+    return ("ask", "Will it rain?", "--closes", "2026-12-31", *how, *_priced("--budget", str(budget)))
 
 
 def _tree(site: Site, budget: float) -> Sequence[str]:
     how = ("--as-of", "2026-01-01", "--grounder", "plain", "--leaves", "12", "--rounds", "2", "--search", "none")
-    return ("tree", "The bridge opens by 31 December 2026.", *how, *_priced("--budget", budget))
+    return ("tree", "The bridge opens by 31 December 2026.", *how, *_priced("--budget", str(budget)))
 
 
-def _priced(limit: str, budget: float) -> Sequence[str]:
-    return ("--model", RESPONSES, "--set", f"prices.agent={PRICE}", limit, str(budget), "--json")
+def _priced(*limit: str) -> Sequence[str]:
+    return ("--model", RESPONSES, "--set", f"prices.agent={PRICE}", *limit, "--json")
 
 
 def _grid(site: Site, budget: float) -> Sequence[str]:
@@ -320,8 +320,7 @@ def _tournament(site: Site, budget: float) -> Sequence[str]:
         posts = [metaculus_post_body(100 + one.id, one.title, one) for one in asked]
         platform = FakeMetaculus({}, token="t").having(MetaculusCatalogue(posts))
         site.serve("FORETELL_METACULUS_URL", platform.taking(MetaculusInbox(now=lambda: NOW)).server, "/api")
-    priced = ("--model", RESPONSES, "--model-price", PRICE, "--tournament-budget", str(budget), "--json")
-    return ("tournament", "metaculus", "cup", "--trials", "6", *priced)
+    return ("tournament", "run", "metaculus:cup", "--trials", "6", *_priced("--set", f"tournament.budget={budget}"))
 
 
 LONG = "3141592653589793 " * 500

@@ -1,4 +1,4 @@
-"""`foretell tournament prophet_arena` and its results: every event once a round, whatever is lost in between."""
+"""`foretell tournament run prophet-arena:…` and its results: every event once a round, whatever is lost in between."""
 
 import asyncio
 import ssl
@@ -13,12 +13,12 @@ from fakes.background import Background
 from fakes.models import BackgroundModels
 from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.operations import (
-    ProphetArenaTournamentRequest,
     TournamentResult,
     TournamentResults,
     TournamentResultsRequest,
+    TournamentRunRequest,
+    enter,
     score_tournaments,
-    visit_arena,
 )
 from foretell.practice import PracticeServer, json_response
 from foretell.practice.markets import PracticeProphetArena
@@ -67,9 +67,12 @@ class World:
             "OPENROUTER_API_KEY": KEY,
         })  # fmt: skip
 
-    def visit(self, **fields: Any) -> TournamentResult:
-        given = {"model": MODEL, "tournament_budget": 5.0, **fields}
-        return asyncio.run(visit_arena(ProphetArenaTournamentRequest.read(given), self.settings))
+    def visit(self, track: str = "weekly", agent: str | None = None, **fields: Any) -> TournamentResult:
+        changes = {"tournament.budget": 5.0, "tournament.agent": agent}
+        given = {"tournament": f"prophet-arena:{track}", "model": MODEL, "set": changes, **fields}
+        done = asyncio.run(enter(TournamentRunRequest.read(given), self.settings))
+        assert isinstance(done, TournamentResult)
+        return done
 
     def results(self, **fields: Any) -> TournamentResults:
         return asyncio.run(score_tournaments(TournamentResultsRequest.read(fields), self.settings))
@@ -125,7 +128,7 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     for number, event in enumerate(world.arena.release["events"]):
         event["outcomes"][0]["resolution"] = "yes" if number % 2 else "no"
     world.at(NOW + timedelta(days=30))
-    after = world.results(platform="prophet_arena", draws=200)
+    after = world.results(tournament="prophet-arena", bootstrap="draws=200")
     assert (after.entered[0].decided, after.entered[0].state) == (3, "3 sent")
     rows = {row["forecaster"]: row for row in after.rows()}
     assert set(rows) >= {"weekly", "always 0.5", "base rate"}
@@ -134,18 +137,18 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
 
 
 def test_every_round_of_a_live_event_is_answered(world: World):
-    world.visit(track="live", agent="ours", limit=1)
-    world.visit(track="live", agent="ours")
+    world.visit("live", agent="ours", limit=1)
+    world.visit("live", agent="ours")
     assert world.sent == [("e0", 1), ("e1", 1)]
-    assert world.visit(track="live", agent="ours").rows() == []
+    assert world.visit("live", agent="ours").rows() == []
     # The next round of the first event, a day later.
     world.arena.events[0]["window"] = 2
     world.at(NOW + timedelta(days=1))
-    dry = world.visit(track="live", agent="ours", dry_run=True)
+    dry = world.visit("live", agent="ours", dry_run=True)
     assert dry.requests is not None
     assert [one["body"]["window"] for one in dry.requests] == [2]
-    world.visit(track="live", agent="ours")
+    world.visit("live", agent="ours")
     assert world.sent == [("e0", 1), ("e1", 1), ("e0", 2)]
     world.arena.weekly_agent = None
     with pytest.raises(InputError, match="which agent"):
-        world.visit(track="live")
+        world.visit("live")

@@ -19,8 +19,7 @@ from fakes.billing import MODEL, BillingModels
 from fakes.markets import FakeMetaculus
 from fakes.samples import SampleMetaculusQuestion, metaculus_post_body
 from foretell.cli import cli
-from foretell.operations import ForecastBenchRoundRequest, TournamentRequest, enter_round, practice_environment
-from foretell.operations.tournament_platforms import tournament
+from foretell.operations import RoundResult, TournamentResult, TournamentRunRequest, enter, practice_environment
 from foretell.plugins import names
 from foretell.practice import PracticeServer, ServiceOptions, all_services, serve_rounds
 from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
@@ -86,8 +85,10 @@ class World:
         fake = FakeMetaculus({}, token="t").having(MetaculusCatalogue(posts)).taking(MetaculusInbox(now=lambda: NOW))
         site = self.stack.enter_context(Background(fake.server))
         where = {"FORETELL_METACULUS_URL": f"{site.url}/api", "METACULUS_TOKEN": "t"}
-        request = TournamentRequest.read({"tournament": "cup", "model": model, "tournament_budget": budget})
-        done = asyncio.run(tournament(request, load_settings({**self.environment, **where})))
+        changes = {"tournament.budget": budget}
+        request = TournamentRunRequest.read({"tournament": "metaculus:cup", "model": model, "set": changes})
+        done = asyncio.run(enter(request, load_settings({**self.environment, **where})))
+        assert isinstance(done, TournamentResult)
         return Visited(sum(row.sent for row in done.forecasts) == 10, done.billed_in_all, done.unknown, str(done))
 
     def forecastbench(self, budget: float, model: str = MODEL) -> Visited:
@@ -100,8 +101,10 @@ class World:
         others = {*names("series"), *names("markets"), "wikipedia", "wayback"} - {"csv"}
         where = {f"FORETELL_{name.upper()}_URL": f"{site.url}/nothing" for name in others}
         where["FORETELL_FORECASTBENCH_URL"] = f"{site.url}/forecastbench"
-        request = ForecastBenchRoundRequest.read({"rehearse": True, "past_rounds": 1, "model": model, "budget": budget})
-        done = asyncio.run(enter_round(request, load_settings({**self.environment, **where})))
+        given = {"tournament": "forecastbench", "sandbox": True, "model": model, "budget": budget}
+        request = TournamentRunRequest.read({**given, "set": {"tournament.past_rounds": 1}})
+        done = asyncio.run(enter(request, load_settings({**self.environment, **where})))
+        assert isinstance(done, RoundResult)
         assert done.answered == 13  # The stack stands for the rest.
         assert bool(done.problems) == (done.exit_code == 3)
         return Visited(done.by_agents == 13 and not done.problems, done.billed_in_all, done.unknown, str(done.problems))

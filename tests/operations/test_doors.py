@@ -150,12 +150,26 @@ UNUSED = [
     (["backtest", "demo", "--set", "trials=2"], "trials: has no effect on a backtest"),
     (["backtest", "demo", "--limit", "2", "--set", "questions.limit=2"], "questions.limit is the same as --limit"),
     (["grid", "--plan"], "--plan: has no effect on an experiment that is only shown"),
-    (["submit", "r", "--to", "metaculus", "--agent", "a"], "--agent: has no effect without --to prophet-arena"),
+    (
+        ["submit", "r", "--to", "metaculus", "--set", "tournament.agent=a"],
+        "is a setting of prophet-arena, not of metac",
+    ),
     (
         ["submit", "r", "--to", "forecastbench", "--comment"],
         "--comment: has no effect without --to metaculus or --to pro",
     ),
-    (["tournament", "forecastbench", "--trials", "3"], "--trials: has no effect without --model or --spec"),
+    (["tournament", "run", "forecastbench", "--trials", "3"], "--trials: has no effect without a model"),
+    (["tournament", "run", "forecastbench", "--set", "combine=mean"], "combine: has no effect without a model"),
+    (
+        ["tournament", "run", "forecastbench", "--set", "tournament.stop_before=3"],
+        "tournament.stop_before: has no effect without a model",
+    ),
+    (
+        ["tournament", "run", "forecastbench", "--set", "tournament.overwrite=true"],
+        "tournament.overwrite: has no effect without tournament.bucket",
+    ),
+    (["tournament", "run", "forecastbench", "--limit", "3"], "--limit: has no effect on ForecastBench"),
+    (["tournament", "run", "prophet-arena:live", "--sandbox"], "--sandbox: Prophet Arena has no testing area"),
     (["calibrate", "ensemble", "-f", "f", "-o", "o", "--method", "skill", "--steps", "3"], "without --method greedy"),
     (["data", "pull", "prophet-arena", "--latest"], "--latest: has no effect without SOURCE forecastbench"),
     (
@@ -165,8 +179,18 @@ UNUSED = [
     (["tree", "grow", "It.", "--deep-model", "openai:a"], "--deep-model: has no effect without --grounder deep"),
     (["plan", "a", "b", "--gain", "1", "--sd", "0.1"], "--sd: is the spread, so a pilot has no effect"),
     (["score", "-f", "numbers.csv", "-o", "o.csv", "--by", "source"], "--by: has no effect on forecasts of a number"),
-    (["tournament", "metaculus", "m", "--spec", "questions.yaml"], "field questions: come from the tournament"),
-    (["tournament", "metaculus", "m", "--spec", "mode.yaml"], "field mode: a tournament is always live"),
+    (
+        ["tournament", "run", "metaculus:m", "--set", "questions.dataset=demo"],
+        "--set questions.dataset: the questions come from the tournament",
+    ),
+    (
+        ["tournament", "run", "metaculus:m", "--set", "mode=backtest"],
+        "--set mode: the questions come from the tournament",
+    ),
+    (
+        ["tournament", "run", "metaculus:m", "--config", "clairvoyant.yaml"],
+        "clairvoyant.yaml, field clairvoyant: a clairvoyant run is no forecast",
+    ),
 ]
 
 
@@ -180,6 +204,7 @@ def test_no_option_is_silently_ignored(
     (tmp_path / "questions.yaml").write_text("questions: demo\n")
     (tmp_path / "mode.yaml").write_text("mode: backtest\n")
     (tmp_path / "run.yaml").write_text("questions: demo\n")
+    (tmp_path / "clairvoyant.yaml").write_text("questions: demo\nclairvoyant: true\n")
     environment = {"FORETELL_HOME": str(tmp_path), "METACULUS_TOKEN": "canary"}
     unset = dict.fromkeys(("FORETELL_SEARCH", "FORETELL_MODEL", "FORETELL_NETWORK"), "")
     done = CliRunner().invoke(cli, words, env={**environment, **unset})
@@ -346,6 +371,8 @@ def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> No
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
     if name in ("delete_runs", "edit_run", "resolve_run"):
         return  # Only people change what is said about runs.
+    if name == "submit_forecasts":
+        return  # Only people submit forecasts, so there is no tool.
     tools = {"show": "show_run", "replay": "replay_run", "grid": "list_grids"}
     tool = next(tool for tool in TOOLS if tool.name == tools.get(name, name))
     assert set(tool.schema(permissions)["properties"]) == fields - set(WITHHELD)

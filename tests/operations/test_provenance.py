@@ -190,9 +190,9 @@ def test_a_page_of_a_tournament_says_what_made_it(fixed_clock: str):
         billed=0, billed_in_all=0,
         budget=None,
     )  # fmt: skip
-    with made_by("foretell tournament metaculus t"):
+    with made_by("foretell tournament run metaculus:t"):
         assert fixed_clock in footer_of(tournament_page(day))
-        assert "`foretell tournament metaculus t`" in markdown_summary(day)
+        assert "`foretell tournament run metaculus:t`" in markdown_summary(day)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`foretell tournament forecastbench`: a round from its question set to the uploaded file, whatever happens between."""
+"""`foretell tournament run forecastbench`: a round from its question set to the uploaded file, whatever happens."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ from fakes.processes import forks
 from foretell.data import DownloadCache
 from foretell.data.datasets import read_pulled
 from foretell.operations import (
-    ForecastBenchRoundRequest,
     RoundResult,
     TournamentResults,
     TournamentResultsRequest,
-    enter_round,
+    TournamentRunRequest,
+    enter,
     score_tournaments,
 )
 from foretell.plugins import names
@@ -47,6 +47,7 @@ BRAIN = "foretell.practice.models.scripts:agent_script"
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 DAY, EARLIER = "2026-11-15", "2026-11-01"
 QUESTIONS = 13
+OWN: dict[str, Any] = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past_rounds": 2}
 PLACE = f"forecasts/{DAY}/us/{DAY}.Us.1.json"
 
 
@@ -87,9 +88,13 @@ class World:
     def visit(
         self, settings: Settings | None = None, watch: Callable[[Any], None] = lambda _: None, **fields: Any
     ) -> RoundResult:
-        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past_rounds": 2, **fields}
-        request = ForecastBenchRoundRequest.read(given)
-        return asyncio.run(enter_round(request, settings or self.settings(), watch=watch))
+        """Take part; fields that the request does not have are keys of its section `tournament`."""
+        own = {**OWN, **{key: fields.pop(key) for key in [*fields] if key not in TournamentRunRequest.model_fields}}
+        given = {"tournament": "forecastbench", **fields}
+        request = TournamentRunRequest.read({**given, "set": {f"tournament.{key}": own[key] for key in own}})
+        done = asyncio.run(enter(request, settings or self.settings(), watch=watch))
+        assert isinstance(done, RoundResult)
+        return done
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
         return self.home / "tournaments" / name
@@ -142,25 +147,29 @@ def test_a_round_is_answered_checked_written_and_uploaded_once(world: World):
     assert len(world.bucket.files) == 2
 
 
-def test_what_is_not_open_is_refused_and_can_be_rehearsed(world: World):
+def test_what_is_not_open_is_refused_and_can_be_tried_in_the_sandbox(world: World):
     with pytest.raises(InputError, match="was closed at the end of that day") as raised:
-        world.visit(round=EARLIER)
+        world.visit(tournament=f"forecastbench:{EARLIER}")
     assert "the next one is due on 2026-11-29" in str(raised.value)
-    assert "--rehearse" in str(raised.value)
-    quiet = world.visit(round=EARLIER, when_open=True)
+    assert "--sandbox" in str(raised.value)
+    quiet = world.visit(tournament=f"forecastbench:{EARLIER}", when_open=True)
     assert (quiet.exit_code, quiet.answered) == (0, 0)
     assert "was closed" in quiet.warnings[0]
     world.at(NOW - timedelta(days=1))
     with pytest.raises(InputError, match="begins on that day"):
         world.visit()
     world.at(NOW)
-    problems: list[dict[str, Any]] = [{"round": "soon"}, {"bucket": "s3://b"}, {"bucket": "gs://forecasts/../us"}]
+    problems: list[dict[str, Any]] = [
+        {"tournament": "forecastbench:soon"},
+        {"bucket": "s3://b"},
+        {"bucket": "gs://forecasts/../us"},
+    ]
     for wrong in problems:
         with pytest.raises(InputError):
             world.visit(**wrong)
     with pytest.raises(InputError, match="whose file it is"):
         world.visit(organization=None)
-    done = world.visit(round=EARLIER, rehearse=True, organization=None, bucket=None)
+    done = world.visit(tournament=f"forecastbench:{EARLIER}", sandbox=True, organization=None, bucket=None)
     assert (done.exit_code, done.answered, done.uploaded) == (0, QUESTIONS, None)
     assert done.file is not None
     assert done.file.parent == world.folder(f"forecastbench-{EARLIER}-1-rehearsal")
@@ -225,13 +234,13 @@ def test_services_that_are_down_lose_nothing_send_nothing_twice_and_are_named(wo
             assert any("yfinance could not be read, so forecasts may rest on older" in note for note in done.notes)
     # The file is sent though the list of rounds is down by now, and not again when the clock was wrong for a while.
     answers = {"/question_sets": json_response({}, 500)}
-    done = world.visit(round=DAY)
+    done = world.visit(tournament=f"forecastbench:{DAY}")
     assert (done.exit_code, world.bucket.uploads) == (0, [PLACE])
     assert any("the newest round could not be looked up, so today's" in note for note in world.visit().notes)
     for days in (1, -1):
         world.at(NOW + timedelta(days=days))
         with pytest.raises(InputError, match=r"was closed|begins on"):
-            world.visit(round=DAY)
+            world.visit(tournament=f"forecastbench:{DAY}")
     world.at(NOW)
     assert world.visit().exit_code == 0
     assert world.bucket.uploads == [PLACE]
@@ -254,7 +263,7 @@ def test_agents_answer_within_a_budget_and_the_stack_stands_for_the_rest(world: 
     assert plan.dollars
     assert plan.seconds > 0
     # Too little for anybody: the file is whole all the same.
-    short = world.visit(paid, model=MODEL, budget=0.0001, rehearse=True)
+    short = world.visit(paid, model=MODEL, budget=0.0001, sandbox=True)
     assert short.answered == QUESTIONS
     assert short.billed_in_all <= 0.0001
     done = world.visit(paid, model=MODEL, budget=2.0)
@@ -308,8 +317,8 @@ class Killer:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past_rounds=2)
-    os._exit(asyncio.run(enter_round(request, load_settings(environment))).exit_code)
+    request = TournamentRunRequest(tournament="forecastbench", set={f"tournament.{key}": OWN[key] for key in OWN})
+    os._exit(asyncio.run(enter(request, load_settings(environment))).exit_code)
 
 
 def test_killed_before_and_after_its_upload_is_taken_it_uploads_once(world: World):
@@ -332,16 +341,16 @@ def test_killed_before_and_after_its_upload_is_taken_it_uploads_once(world: Worl
 
 
 def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Path):
-    world.visit(round=EARLIER, rehearse=True, organization=None, bucket=None)
+    world.visit(tournament=f"forecastbench:{EARLIER}", sandbox=True, organization=None, bucket=None)
     world.visit()
-    own = world.folder(f"forecastbench-{EARLIER}-1-rehearsal") / f"{EARLIER}.rehearsal.1.json"
+    own = world.folder(f"forecastbench-{EARLIER}-1-rehearsal") / f"{EARLIER}.sandbox.1.json"
     body = json.loads(own.read_text(encoding="utf-8"))
     sets = tmp_path / "forecast_sets" / EARLIER
     sets.mkdir(parents=True)
     rival = {**body, "organization": "Rival", "model": "bold"}
     rival["forecasts"] = [{**row, "forecast": 0.9} for row in body["forecasts"][:-8]]
     (sets / f"{EARLIER}.Rival.bold.json").write_text(json.dumps(rival), encoding="utf-8")
-    (sets / f"{EARLIER}.rehearsal.1.json").write_text(json.dumps(body), encoding="utf-8")
+    (sets / f"{EARLIER}.sandbox.1.json").write_text(json.dumps(body), encoding="utf-8")
     (sets / f"{EARLIER}.Broken.json").write_text('{"question_set": "2026-11-01-llm.json"}', encoding="utf-8")
     (sets / "2020-01-01.Old.json").write_text("not even JSON", encoding="utf-8")
     packed = tmp_path / "forecast_sets.tar.gz"
@@ -352,17 +361,18 @@ def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Pat
     lines = [f"Tabled,{EARLIER},fred,DGS10,2026-11-08,0.4,false", f"Tabled,{EARLIER},infer,practice-infer-1,,0.2,true"]
     table.write_text("\n".join([head, *lines]), encoding="utf-8")
 
-    def scored(*methods: Path, **more: Any) -> TournamentResults:
-        request = TournamentResultsRequest.read({"platform": "forecastbench", "methods": methods, "draws": 200, **more})
-        return asyncio.run(score_tournaments(request, world.settings()))
+    def scored(*methods: Path, **more: str) -> TournamentResults:
+        given = {"tournament": "forecastbench", "methods": methods, "bootstrap": "draws=200"}
+        request = TournamentResultsRequest.read(given)
+        return asyncio.run(score_tournaments(request, world.settings(**more)))
 
     found = scored(tmp_path / "forecast_sets", table)
     states = {(one.name, one.state): one for one in found.entered}
-    assert set(states) == {(DAY, "uploaded"), (EARLIER, "rehearsed")}
-    assert (states[EARLIER, "rehearsed"].decided, states[DAY, "uploaded"].decided) == (9, 0)
+    assert set(states) == {(DAY, "uploaded"), (EARLIER, "sandbox")}
+    assert (states[EARLIER, "sandbox"].decided, states[DAY, "uploaded"].decided) == (9, 0)
     assert [note for note in found.notes if "Broken" in note]
     rows = {(row["forecaster"], row["kind"]): row for row in found.rows()}
-    mine = rows["foretell stack (rehearsal)", "dataset"]
+    mine = rows["foretell stack (sandbox)", "dataset"]
     assert (mine["n"], mine["completion"]) == (5, 1.0)
     assert mine["bi_low"] <= mine["bi"] <= mine["bi_high"]
     # The rival left the last question out; a forecast that was put in for somebody is not theirs.
@@ -370,11 +380,9 @@ def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Pat
     assert rows["Tabled", "dataset"]["n"] == 1
     assert ("Tabled", "market") not in rows
     assert {"always 0.5", "base rate", "crowd price"} <= {name for name, _ in rows}
-    assert rows["crowd price", "market"]["brier"] == pytest.approx(
-        rows["foretell stack (rehearsal)", "market"]["brier"]
-    )
-    assert not any(name.startswith("rehearsal:") for name, _ in rows), "one's own file is not a rival"
-    same = scored(packed, table, offline=True)
+    assert rows["crowd price", "market"]["brier"] == pytest.approx(rows["foretell stack (sandbox)", "market"]["brier"])
+    assert not any(name.startswith("sandbox:") for name, _ in rows), "one's own file is not a rival"
+    same = scored(packed, table, FORETELL_NETWORK="0")
     # Compared as text: what has no interval is not a number, and equals nothing.
     assert repr(same.rows()) == repr(found.rows())
     assert "Rival:bold" in same.to_markdown()
@@ -383,7 +391,7 @@ def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Pat
     with pytest.raises(InputError, match="is missing"):
         scored(_written(tmp_path / "bad.csv", "method\nx\n"))
     (world.folder() / "state.json").write_text("{", encoding="utf-8")
-    assert any(one.state.startswith("damaged") for one in scored(offline=True).entered)
+    assert any(one.state.startswith("damaged") for one in scored(FORETELL_NETWORK="0").entered)
 
 
 def _written(path: Path, text: str) -> Path:

@@ -1,10 +1,10 @@
-"""`foretell tournament`: every kind of question forecast and commented once, whatever happens in between."""
+"""`foretell tournament run metaculus:…`: every kind of question is forecast and commented once, whatever happens."""
 
 import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
@@ -22,13 +22,13 @@ from foretell.data import locked
 from foretell.operations import (
     ATTEMPTS,
     TESTING_AREA,
-    TournamentRequest,
     TournamentResult,
     TournamentResults,
     TournamentResultsRequest,
+    TournamentRunRequest,
+    enter,
     score_tournaments,
 )
-from foretell.operations.tournament_platforms import tournament
 from foretell.practice import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
 from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import InputError
@@ -113,9 +113,12 @@ class World:
     def settings(self) -> Settings:
         return load_settings(self.environment)
 
-    def visit(self, **fields: Any) -> TournamentResult:
-        request = TournamentRequest.read({"tournament": "cup", "model": MODEL, **fields})
-        return asyncio.run(tournament(request, self.settings))
+    def visit(self, own: Mapping[str, Any] | None = None, **fields: Any) -> TournamentResult:
+        changes = {f"tournament.{key}": value for key, value in (own or {}).items()} | fields.pop("set", {})
+        request = TournamentRunRequest.read({"tournament": "metaculus:cup", "model": MODEL, "set": changes, **fields})
+        done = asyncio.run(enter(request, self.settings))
+        assert isinstance(done, TournamentResult)
+        return done
 
     @property
     def forecast(self) -> list[int]:
@@ -158,7 +161,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_every_kind_is_forecast_and_commented_once(world: World):
-    done = world.visit(tournament_budget=5.0)
+    done = world.visit(own={"budget": 5.0})
     assert done.exit_code == 0, done
     assert world.forecast == QUESTIONS
     assert world.commented == COMMENTED
@@ -184,7 +187,7 @@ def test_every_kind_is_forecast_and_commented_once(world: World):
     assert "of $5 in all" in page
 
     calls = world.provider.stats()["arrived"]
-    again = world.visit(tournament_budget=5.0)
+    again = world.visit(own={"budget": 5.0})
     assert (again.exit_code, again.rows()) == (0, [])
     assert again.billed_in_all == pytest.approx(done.billed_in_all) != 0
     assert world.provider.stats()["arrived"] == calls
@@ -217,12 +220,12 @@ def test_a_question_is_forecast_again_as_the_policy_says(world: World):
     assert first == [1, 2]
     world.fake.having(MetaculusCatalogue(posts()[:2]))
     world.at(NOW + timedelta(hours=3))
-    assert world.visit(update_after=1).rows() == []
+    assert world.visit(own={"update_after": 1}).rows() == []
     world.at(NOW + timedelta(days=1, hours=3))
     # One of the two closes in eleven hours.
-    assert [row["question"] for row in world.visit(before_close=12).rows()] == ["metaculus/102"]
-    assert world.visit(before_close=12).rows() == []
-    assert [row["question"] for row in world.visit(update_after=1).rows()] == ["metaculus/101"]
+    assert [row["question"] for row in world.visit(own={"before_close": 12}).rows()] == ["metaculus/102"]
+    assert world.visit(own={"before_close": 12}).rows() == []
+    assert [row["question"] for row in world.visit(own={"update_after": 1}).rows()] == ["metaculus/101"]
     assert world.forecast == [1, 1, 2, 2]
     assert world.commented == [101, 101, 102, 102]
 
@@ -245,16 +248,16 @@ def test_what_lists_do_not_tell_is_read_from_the_post(world: World):
 
 
 def test_a_spent_budget_stops_and_is_remembered(world: World):
-    first = world.visit(tournament_budget=5.0, limit=3)
+    first = world.visit(own={"budget": 5.0}, limit=3)
     assert 0 < first.billed_in_all < 5
     calls, sent = world.provider.stats()["arrived"], len(world.inbox.forecasts)
-    done = world.visit(tournament_budget=first.billed_in_all)
+    done = world.visit(own={"budget": first.billed_in_all})
     assert done.exit_code == 3
     assert "used up" in done.stopped
     assert (world.provider.stats()["arrived"], len(world.inbox.forecasts)) == (calls, sent)
     # Hardly anything is left, which is no fault of the questions: they are not given up.
     for _ in range(2):
-        left = world.visit(tournament_budget=first.billed_in_all + 1e-6, limit=1)
+        left = world.visit(own={"budget": first.billed_in_all + 1e-6}, limit=1)
         assert left.exit_code == 3
         assert "budget of the tournament" in left.rows()[0]["problem"]
         assert left.billed_in_all - first.billed_in_all < 0.001
@@ -266,13 +269,13 @@ def test_what_fails_is_not_sent_is_tried_again_and_given_up_at_last(world: World
     world.fake.having(MetaculusCatalogue(posts()[:1]))
     model = "openrouter:openai/gpt-5-nano"
     for _ in range(ATTEMPTS):
-        done = world.visit(model=model, question_budget=1e-9)
+        done = world.visit(model=model, set={"budget.question": 1e-9})
         assert done.exit_code == 3
         assert done.rows()[0]["problem"]
         assert not done.rows()[0]["sent"]
-    given_up = world.visit(model=model, question_budget=1e-9)
+    given_up = world.visit(model=model, set={"budget.question": 1e-9})
     assert given_up.rows() == []
-    assert any(f"given up after {ATTEMPTS} visits: metaculus/101" in note for note in given_up.notes)
+    assert any(f"given up after {ATTEMPTS} runs: metaculus/101" in note for note in given_up.notes)
     assert world.inbox.forecasts == world.inbox.comments == []
     # A day later it is another question.
     world.at(NOW + timedelta(days=1, minutes=1))
@@ -296,8 +299,8 @@ def test_one_at_a_time_and_nothing_sent_in_a_dry_run(world: World):
     assert world.provider.stats()["arrived"] == calls, "what was paid for in the dry run is used"
 
 
-def test_a_rehearsal_is_in_the_testing_area(world: World):
-    done = world.visit(rehearse=True, limit=1, summary=world.home / "summary.md")
+def test_the_sandbox_is_the_testing_area(world: World):
+    done = world.visit(sandbox=True, limit=1, summary=world.home / "summary.md")
     assert done.tournament == TESTING_AREA
     lists = [one.query["tournaments"] for one in world.site.server.requests if one.path.endswith("/posts/")]
     assert set(lists) == {TESTING_AREA}
@@ -313,7 +316,7 @@ def test_a_damaged_state_a_wrong_token_and_a_nameless_tournament_are_told(world:
     with pytest.raises(InputError, match="damaged"):
         world.visit()
     with pytest.raises(InputError, match="not the name of a tournament"):
-        world.visit(tournament="a b")
+        world.visit(tournament="metaculus:a b")
     state.unlink()
     world.fake.token = "another"
     with pytest.raises(InputError, match="could not be reached") as raised:
@@ -324,8 +327,9 @@ def test_a_damaged_state_a_wrong_token_and_a_nameless_tournament_are_told(world:
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
     settings = load_settings(environment)
-    request = TournamentRequest(tournament="cup", model=MODEL, tournament_budget=5.0, concurrency=1)
-    code = asyncio.run(tournament(request, settings)).exit_code
+    changes = {"tournament.budget": 5.0, "concurrency": 1}
+    request = TournamentRunRequest(tournament="metaculus:cup", model=MODEL, set=changes)
+    code = asyncio.run(enter(request, settings)).exit_code
     os._exit(code)
 
 
@@ -360,11 +364,11 @@ def test_what_was_said_is_scored_when_it_has_come_out(world: World):
         return metaculus_post_body(100 + number, one.title, one)
 
     def results() -> TournamentResults:
-        request = TournamentResultsRequest.read({"platform": "metaculus", "draws": 200})
+        request = TournamentResultsRequest.read({"tournament": "metaculus", "bootstrap": "draws=200"})
         return asyncio.run(score_tournaments(request, world.settings))
 
     world.fake.having(MetaculusCatalogue([asked(n) for n in (1, 2, 3)]))
-    plan = world.visit(tournament_budget=5.0, plan=True).plan
+    plan = world.visit(own={"budget": 5.0}, plan=True).plan
     assert plan is not None
     assert (plan.questions, plan.cells, world.forecast) == (3, 3, [])
     world.visit()
@@ -462,7 +466,7 @@ def test_a_question_edited_between_two_visits_is_asked_as_it_reads_now(world: Wo
     before = posts()[0]
     world.fake.having(MetaculusCatalogue([before]))
     model = "openrouter:openai/gpt-5-nano"
-    assert world.visit(model=model, question_budget=1e-9).exit_code == 3
+    assert world.visit(model=model, set={"budget.question": 1e-9}).exit_code == 3
     world.fake.having(MetaculusCatalogue([edited(before, change)]))
     assert world.visit(model=model).exit_code == 0
     asked = world.provider.server.queries[-1].words

@@ -298,8 +298,8 @@ def test_prophet_arena(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ARENA_API_KEY", KEY)
     with listening(fake.server()) as server:
         monkeypatch.setenv("FORETELL_PROPHET_ARENA_URL", server.url)
-        assert "--agent" in refusal(told("mine.jsonl", "--to", "prophet-arena"))
-        arguments = ("mine.jsonl", "--to", "prophet-arena", "--agent", "me", "--comment")
+        assert "--set tournament.agent" in refusal(told("mine.jsonl", "--to", "prophet-arena"))
+        arguments = ("mine.jsonl", "--to", "prophet-arena", "--set", "tournament.agent=me", "--comment")
         dry = told(*arguments, "--dry-run")
         assert posted(server) == []
         sent = told(*arguments, "--yes")
@@ -324,8 +324,10 @@ def test_forecastbench(home: Path):
     rows = [{"question": f"manifold/m{n}", "p": {"yes": 0.3}} for n in range(19)]
     rows.append({"question": "fred/S0", "p": {"2026-12-01": 0.6, "2027-12-01": 0.7}})
     Path("mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    assert "--organization" in refusal(told("mine.jsonl", "--to", "forecastbench", "--yes"))
-    arguments = ("mine.jsonl", "--to", "forecastbench", "--organization", "Ex.", "--model", "full", "--folder", "sent")
+    assert "--set tournament.organization" in refusal(told("mine.jsonl", "--to", "forecastbench", "--yes"))
+    own = {"organization": "Ex.", "entry": "full", "folder": "sent"}
+    changes = [word for key, value in own.items() for word in ("--set", f"tournament.{key}={value}")]
+    arguments = ("mine.jsonl", "--to", "forecastbench", *changes)
     dry = told(*arguments, "--dry-run")
     assert not Path("sent").exists()
     result = told(*arguments, "--yes")

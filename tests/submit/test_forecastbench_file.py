@@ -58,14 +58,14 @@ def test_an_id_may_hold_slashes_and_the_name_of_its_source():
 
 @pytest.mark.parametrize("organization", ["", " ", "...", "a/b", "a\\b"])
 def test_names_that_make_no_file_are_refused(organization: str):
-    with pytest.raises(InputError, match="--organization"):
+    with pytest.raises(InputError, match=r"tournament\.organization"):
         ForecastBenchTeam(organization=organization, model="m")
 
 
 def test_number_and_model_are_checked():
-    with pytest.raises(InputError, match="--file-number"):
+    with pytest.raises(InputError, match=r"tournament\.file_number"):
         ForecastBenchTeam(organization="a", model="m", number=4)
-    with pytest.raises(InputError, match="--model"):
+    with pytest.raises(InputError, match=r"tournament\.entry"):
         ForecastBenchTeam(organization="a", model=" ")
     assert ForecastBenchTeam(organization="St. A.I.", model="m", number=3).file_name(DUE) == "2025-10-26.St AI.3.json"
 
@@ -81,7 +81,7 @@ def test_coverage_is_counted_by_kind_and_named():
     for told in (
         "market forecasts: 18 of 20 (90.0 %); missing: metaculus/3, metaculus/4",
         "dataset forecasts: 18 of 20 (90.0 %); missing: fred/7 (2 dates)",
-        "--incomplete",
+        "tournament.incomplete=true",
     ):
         assert told in str(refused.value)
 

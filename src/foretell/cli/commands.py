@@ -44,7 +44,6 @@ GROUPS = {
 
     An arena is described by a file, arena.yaml. `run` does everything; each stage can also be run by itself, as often
     as you like, by several processes at once.""",
-    "export": "Write a run's forecasts in the format of a benchmark.",
     "data": """Question sets: download public ones, list what is here, build your own.
 
     foretell data is short for foretell data list.""",
@@ -52,9 +51,7 @@ GROUPS = {
     "corpus": "Your own dated documents: import them and search them as of a date.",
     "ledger": "What was submitted and when, in a record that cannot be changed without being noticed.",
     "init": "Create a settings file for a run, grid, arena or bot.",
-    "tournament": """Enter tournaments: forecast the open questions and submit the forecasts.
-
-    Run it as often as you like: nothing is paid for or sent twice. Use --practice to try it without a key.""",
+    "tournament": "Tournaments: take part by forecasting the open questions, and score what you submitted.",
 }
 """Name of a command group → its help text."""
 OTHERS = {
@@ -84,8 +81,7 @@ def operation_command(words: str) -> click.Command:
             default_file=operation.default_file,
             view=VIEWS.get(words),
         )
-    groups: dict[str, type[click.Group]] = {"tree": TreeGroup, "tournament": TournamentGroup}
-    kind = groups.get(words, ListGroup if f"{words} list" in OPERATIONS else CommandGroup)
+    kind = TreeGroup if words == "tree" else ListGroup if f"{words} list" in OPERATIONS else CommandGroup
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
@@ -123,16 +119,6 @@ class TreeGroup(CommandGroup):
                 args = ["show", *args]
             elif " " in word or not word:
                 args = ["grow", *args]
-        return super().resolve_command(ctx, args)
-
-
-class TournamentGroup(CommandGroup):
-    """The tournament commands, one per platform; a platform may also be spelled with a hyphen."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Resolve the command, treating `prophet-arena` as `prophet_arena`."""
-        if args and (spelled := args[0].replace("-", "_")) in self.commands:
-            args = [spelled, *args[1:]]
         return super().resolve_command(ctx, args)
 
 

@@ -41,9 +41,8 @@ SECTIONS = {
     },
     "Arena and tournaments": {
         "arena": "Run a live leaderboard: collect events, forecast, score.",
-        "tournament": "Enter a tournament: forecast open questions and submit them.",
+        "tournament": "Take part in a tournament: forecast open questions and submit.",
         "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
-        "export": "Write a run's forecasts in the format a leaderboard expects.",
         "ledger": "Show what was submitted and verify the record.",
     },
     "Browser and assistants": {

@@ -12,6 +12,12 @@ COMMANDS: dict[str, str] = {
     "runs tag": "runs edit RUN --tag TAG",
     "runs rm": "runs delete RUN",
     "grids": "grid",
+    # Tournaments.
+    "tournament metaculus": "tournament run metaculus:SLUG",
+    "tournament forecastbench": "tournament run forecastbench",
+    "tournament prophet_arena": "tournament run prophet-arena:weekly",
+    "tournament prophet-arena": "tournament run prophet-arena:weekly",
+    "export": "submit RUN --to forecastbench --out FILE",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
@@ -63,6 +69,44 @@ OPTIONS: dict[str, str] = {
     "runs stop --pause": "--discard",
     "worker --total-concurrency": "workers_concurrency = NUMBER in settings.toml",
     "worker --drop": "foretell runs stop RUN --discard",
+    # Tournaments and submissions.
+    "tournament run --practice": "foretell practice -- foretell tournament run TOURNAMENT",
+    "tournament run --rehearse": "--sandbox",
+    "tournament run --degraded": "--include-fallback",
+    "tournament run --tournament-budget": "--set tournament.budget=DOLLARS",
+    "tournament run --spec": "--config FILE",
+    "tournament run --concurrency": "--set concurrency=NUMBER",
+    "tournament run --update-after": "--set tournament.update_after=DAYS",
+    "tournament run --before-close": "--set tournament.before_close=HOURS",
+    "tournament run --comment": "--set tournament.comment=public",
+    "tournament run --reasons": "--set tournament.reasons=true",
+    "tournament run --no-reasons": "--set tournament.reasons=false",
+    "tournament run --past-rounds": "--set tournament.past_rounds=NUMBER",
+    "tournament run --stop-before": "--set tournament.stop_before=MINUTES",
+    "tournament run --when-open": "--set tournament.when_open=true",
+    "tournament run --overwrite": "--set tournament.overwrite=true",
+    **{
+        f"{command} --{key.replace('_', '-')}": f"--set tournament.{key}={value}"
+        for command in ("tournament run", "submit")
+        for key, value in (
+            ("agent", "NAME"),
+            ("organization", "NAME"),
+            ("model_organization", "NAME"),
+            ("file_number", "NUMBER"),
+            ("reasoning", "true"),
+            ("incomplete", "true"),
+            ("folder", "FOLDER"),
+            ("bucket", "gs://BUCKET/FOLDER"),
+        )
+    },
+    "tournament run --entry": "--set tournament.entry=NAME",
+    "tournament results --draws": "--bootstrap draws=NUMBER",
+    "tournament results --offline": "network = false in settings.toml",
+    "submit --degraded": "--include-fallback",
+    "submit --model": "--set tournament.entry=NAME",
+    "submit --window": "--set tournament.window=NUMBER",
+    "submit --combine": "--set combine=RULE",
+    "submit --round": "--to forecastbench:DATE",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

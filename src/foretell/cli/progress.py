@@ -298,9 +298,7 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "arena demo": _lines,
     "data pull": _downloads,
     "submit": _confirmation,
-    "tournament metaculus": _run_with_lines,
-    "tournament forecastbench": _run_with_lines,
-    "tournament prophet_arena": _run_with_lines,
+    "tournament run": _run_with_lines,
     "tournament results": _lines,
 }
 """Words of a command → the progress view shown while it runs."""

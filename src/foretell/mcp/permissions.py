@@ -12,11 +12,7 @@ from foretell.models.names import ModelName
 from foretell.operations.requests.asking import NO_CHOICE, AskRequest
 from foretell.operations.requests.runs import GridRequest, ReplayRequest, RunRequest
 from foretell.operations.requests.scoring import ScoreRequest
-from foretell.operations.requests.tournaments import (
-    ForecastBenchRoundRequest,
-    TournamentFields,
-    TournamentResultsRequest,
-)
+from foretell.operations.requests.tournaments import TournamentResultsRequest, TournamentRunRequest
 from foretell.operations.requests.trees import (
     TreeDiffRequest,
     TreeEditRequest,
@@ -45,7 +41,6 @@ TreeChange = TypeVar(
     TreeResynthesizeRequest,
     TreeHistoryRequest,
 )
-Visit = TypeVar("Visit", bound=TournamentFields)
 MAX_FILE_BYTES = 64_000_000
 """Maximum size of a file that may be read, in bytes."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -60,7 +55,7 @@ QUESTION_SETS = ("demo", "forecastbench")
 """Question sets that clients may use by name; others must be files in the readable folders."""
 WITHHELD = (
     *("out", "unsandboxed", "save", "save_as", "edits", "dataset", "where", "title"),
-    *("summary", "bucket", "folder", "practice"),
+    "summary",
 )
 """Request fields that are not offered, because they write files, run unsandboxed code or read arbitrary files."""
 MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
@@ -205,17 +200,20 @@ class ServerPermissions:
         if found.combine not in COMBINATIONS:
             self.files.find(found.combine)
 
-    def check_tournament(self, request: Visit) -> Visit:
-        """Return the request if it only plans, dry-runs or rehearses a tournament: only people submit forecasts."""
-        rehearsal = isinstance(request, ForecastBenchRoundRequest) and request.rehearse
-        if not (request.plan or request.dry_run or rehearsal):
+    def check_tournament(self, request: TournamentRunRequest) -> TournamentRunRequest:
+        """Return the request if it sends nothing: only people submit forecasts."""
+        if not (request.plan or request.dry_run or (request.sandbox and request.platform == "forecastbench")):
             raise InputError("forecasts are not sent from here", hint="say plan or dry_run; people send them")
-        if request.spec is not None:
-            raise InputError("a spec is not on offer here", column="spec", hint="name model, search and trials")
-        if request.model is not None or not isinstance(request, ForecastBenchRoundRequest):
-            request = request.model_copy(update={"model": self.model(request.model)})
-        for engine in request.search:
-            self.engine(engine)
+        if request.config is not None:
+            raise InputError("is not on offer here", column="config", hint="name model, search and trials")
+        for name in ("folder", "bucket"):
+            if f"tournament.{name}" in request.set:
+                raise InputError("this server does not offer it", column=f"set tournament.{name}")
+        settings = {**request.settings(), "questions": "demo"}
+        if settings.get("models"):
+            self._check_spec(spec_from_mapping(settings))
+        elif request.platform != "forecastbench":
+            self.model()
         self._check_sizes(request)
         return request
 

@@ -404,27 +404,11 @@ TOOLS = (
         ServerPermissions.check_replay,
     ),
     _tool(
-        "enter_forecastbench",
-        "tournament forecastbench",
-        "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
-        "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here; it takes "
-        "minutes.",
-        ServerPermissions.check_tournament,
-        spends=True,
-    ),
-    _tool(
-        "enter_metaculus",
-        "tournament metaculus",
-        "What is open and unanswered in a Metaculus tournament: with `plan` how many questions and what they would "
-        "cost, with `dry_run` the forecasts as they would be sent. Nothing is sent from here. Takes minutes.",
-        ServerPermissions.check_tournament,
-        spends=True,
-    ),
-    _tool(
-        "enter_prophet_arena",
-        "tournament prophet_arena",
-        "The same for Prophet Arena, the `weekly` release or `live` events: `plan` or `dry_run`. Nothing is sent "
-        "from here. Takes minutes.",
+        "enter_tournament",
+        "tournament run",
+        "What is open and unanswered in a tournament: metaculus:SLUG, forecastbench or prophet-arena:weekly. With "
+        "`plan` how many questions and what they would cost, with `dry_run` the forecasts as they would be sent, with "
+        "`sandbox` a past round of ForecastBench. Nothing is sent from here. Takes minutes.",
         ServerPermissions.check_tournament,
         spends=True,
     ),

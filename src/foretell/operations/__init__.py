@@ -31,8 +31,7 @@ HOMES = {
         "ServicesCheckRequest ServicesListRequest SiteRequest"
     ),
     "foretell.operations.requests.tournaments": (
-        "ArenaDemoRequest ForecastBenchRoundRequest ProphetArenaTournamentRequest TournamentRequest "
-        "TournamentResultsRequest"
+        "ArenaDemoRequest SubmitRequest TournamentResultsRequest TournamentRunRequest"
     ),
     "foretell.operations.requests.trees": (
         "TREE_FORMATS TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
@@ -49,9 +48,9 @@ HOMES = {
     "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
     "foretell.operations.thresholds": "DecidedForecasts fit_thresholds",
     "foretell.operations.tournament": "ATTEMPTS TournamentResult",
-    "foretell.operations.tournament_platforms": "TESTING_AREA visit_arena",
+    "foretell.operations.tournament_platforms": "TESTING_AREA enter",
     "foretell.operations.tournament_results": "TournamentResults score_tournaments",
-    "foretell.operations.tournament_round": "RoundResult enter_round",
+    "foretell.operations.tournament_round": "RoundResult",
     "foretell.operations.tree": "format_tree grow_tree report_tree show_tree",
     "foretell.operations.tree_edit": "TreeEditResult diff_trees edit_tree tree_history",
     "foretell.operations.tree_research": "expand_leaf ground_leaves resynthesize_tree",

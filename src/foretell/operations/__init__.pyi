@@ -66,10 +66,9 @@ from foretell.operations.requests.setup import ServicesCheckRequest as ServicesC
 from foretell.operations.requests.setup import ServicesListRequest as ServicesListRequest
 from foretell.operations.requests.setup import SiteRequest as SiteRequest
 from foretell.operations.requests.tournaments import ArenaDemoRequest as ArenaDemoRequest
-from foretell.operations.requests.tournaments import ForecastBenchRoundRequest as ForecastBenchRoundRequest
-from foretell.operations.requests.tournaments import ProphetArenaTournamentRequest as ProphetArenaTournamentRequest
-from foretell.operations.requests.tournaments import TournamentRequest as TournamentRequest
+from foretell.operations.requests.tournaments import SubmitRequest as SubmitRequest
 from foretell.operations.requests.tournaments import TournamentResultsRequest as TournamentResultsRequest
+from foretell.operations.requests.tournaments import TournamentRunRequest as TournamentRunRequest
 from foretell.operations.requests.trees import TREE_FORMATS as TREE_FORMATS
 from foretell.operations.requests.trees import TreeExpandRequest as TreeExpandRequest
 from foretell.operations.requests.trees import TreeGroundRequest as TreeGroundRequest
@@ -110,11 +109,10 @@ from foretell.operations.thresholds import fit_thresholds as fit_thresholds
 from foretell.operations.tournament import ATTEMPTS as ATTEMPTS
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_platforms import TESTING_AREA as TESTING_AREA
-from foretell.operations.tournament_platforms import visit_arena as visit_arena
+from foretell.operations.tournament_platforms import enter as enter
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_results import score_tournaments as score_tournaments
 from foretell.operations.tournament_round import RoundResult as RoundResult
-from foretell.operations.tournament_round import enter_round as enter_round
 from foretell.operations.tree import format_tree as format_tree
 from foretell.operations.tree import grow_tree as grow_tree
 from foretell.operations.tree import report_tree as report_tree

@@ -385,19 +385,6 @@ def typed_run_spec(request: TypedRequest, base: Mapping[str, Any] | None = None)
     return spec_from_mapping(settings)
 
 
-def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, str]:
-    """Read prices as a person writes them: the agent's alone, or each with a role or a model's name.
-
-    >>> stated_prices("0.5/2, filter=0.1/0.4", {"agent": "openai:a", "filter": "openai:b"})
-    {'openai:a': '0.5/2', 'openai:b': '0.1/0.4'}
-    """
-    prices: dict[str, str] = {}
-    for part in (written or "").split(",") if written else ():
-        who, _, price = part.strip().rpartition("=")
-        prices[models.get(who or "agent", who)] = price.strip()
-    return prices
-
-
 def typed_questions(questions: Iterable[Question]) -> Benchmark:
     """Typed questions as a question set; they exist only in the request and in the store."""
     found = QuestionSet(name="asked", questions=tuple(questions))

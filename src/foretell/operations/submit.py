@@ -1,4 +1,4 @@
-"""Submit forecasts to a platform, write them for a benchmark, and read the ledger of submissions."""
+"""Submit forecasts to a platform, and read the ledger of submissions."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -15,14 +15,15 @@ from foretell.data.markets.market import market_ref
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.operations.requests.tournaments import (
-    ExportRequest,
-    ForecastBenchTeamFields,
+    ForecastBenchTeamSettings,
     LedgerRequest,
     LedgerShowRequest,
     LedgerVerifyRequest,
+    ProphetArenaSubmission,
     SubmitRequest,
 )
 from foretell.operations.result import ReportResult, Result
+from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -155,28 +156,52 @@ class SubmitResult(Result):
         return "\n".join(lines) or "nothing to send"
 
 
+@dataclass(frozen=True, kw_only=True)
+class SubmissionFile(Result):
+    """A file for ForecastBench that was written and not sent, and how much of the round it answers."""
+
+    path: Path
+    body: dict[str, Any]
+    notes: tuple[str, ...]
+    """How much of each kind of question it answers."""
+
+    def to_dict(self) -> Any:
+        """The content of the file."""
+        return self.body
+
+    def __str__(self) -> str:
+        return f"Wrote {self.path}"
+
+
 async def submit(
     request: SubmitRequest,
+    settings: Settings | None = None,
+    *,
     tell: Callable[[str], None] = lambda _: None,
     confirm: Callable[[SubmissionPreview], None] = lambda _: None,
-) -> SubmitResult:
-    """Submit the forecasts of a run or a file.
+) -> SubmitResult | SubmissionFile:
+    """Submit the forecasts of a run or a file. A Python program is not asked before they are sent.
 
     Args:
         request: What to submit, where and how.
+        settings: Those of this machine; from the environment if not given.
         tell: Is given a line for everything that is left out, and what is about to be sent.
         confirm: Is shown what is about to be sent unless the request says yes, and raises where it should not be.
     """
-    settings = load_settings()
+    settings = settings or load_settings()
+    if request.out is not None:
+        return write_submission(request, request.out, settings)
     clock = clock_of(settings)
     at = clock()
-    found = forecasts_to_submit(settings, request.source, combine=request.combine, at=at, degraded=request.degraded)
+    found = forecasts_to_submit(
+        settings, request.source, combine=request.combine, at=at, fallback=request.include_fallback
+    )
     found = found.only(request.questions) if request.questions else found
-    found = forecasts_of_round(settings, found, request.round) if request.to == "forecastbench" else found
+    found = forecasts_of_round(settings, found, request.round) if request.platform == PLATFORM else found
     found, notes = relevant(request, found, at)
     ledger = open_ledger(settings)
     # A server of one's own need not be given time.
-    pause: dict[str, Any] = {"pause": 0.1} if SERVICES.get(request.to) in settings.addresses else {}
+    pause: dict[str, Any] = {"pause": 0.1} if SERVICES.get(request.platform) in settings.addresses else {}
     try:
         async with open_submitter(request, settings, found, at) as submitter:
             plan = submitter.plan(found.forecasts, found.questions)
@@ -196,8 +221,11 @@ async def submit(
                 await submitter.report_unanswered(plan)
             return SubmitResult(preview=preview, results=tuple(results), head=str(ledger.head()))
     except SourceError as error:
-        problem = f"{request.to} could not be reached as it should: {error}"
+        problem = f"{request.platform} could not be reached as it should: {error}"
         raise InputError(problem, hint="nothing more was sent") from None
+
+
+submit_forecasts = operation(SubmitRequest)(submit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +252,7 @@ def open_ledger(settings: Settings) -> SubmissionLedger:
 
 
 def forecasts_to_submit(
-    settings: Settings, what: str, *, combine: str | None, at: datetime, degraded: bool = False
+    settings: Settings, what: str, *, combine: str | None, at: datetime, fallback: bool = False
 ) -> SubmissionForecasts:
     """The forecasts in a file, or those of a run with its trials combined."""
     if Path(what).is_file():
@@ -234,7 +262,7 @@ def forecasts_to_submit(
     if spec.mode != "live":
         hint = "forecasts for a live platform come from a run with mode: live"
         raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
-    how = replace(_combining(settings, spec, combine), degraded=degraded)
+    how = replace(_combining(settings, spec, combine), degraded=fallback)
     found = one_forecast_per_question(answers, questions, how)
     return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
 
@@ -271,7 +299,9 @@ def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str 
     """The forecasts of one round, with its whole question set."""
     days = sorted(set(map(_day_of, found.forecasts)))
     if day is None and len(days) > 1:
-        raise InputError(f"forecasts are for {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
+        raise InputError(
+            f"forecasts are for {len(days)} days: {', '.join(days)}", hint="name one with --to forecastbench:DATE"
+        )
     day = day or days[0]
     forecasts = tuple(one for one in found.forecasts if _day_of(one) == day) or found.forecasts
     return SubmissionForecasts(forecasts=forecasts, questions=tuple(_round_questions(settings, day)))
@@ -281,7 +311,7 @@ def relevant(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime
 ) -> tuple[SubmissionForecasts, tuple[str, ...]]:
     """Keep the open questions of this platform, and say how many others are left out."""
-    if request.post is not None or request.to == "forecastbench":
+    if request.post is not None or request.platform == PLATFORM:
         return found, ()
     away = {question.id for question in found.questions if not _belongs(request.to, question)}
     over = {q.id for q in found.questions if q.id not in away and q.closes_at is not None and q.closes_at <= at}
@@ -324,13 +354,13 @@ async def open_submitter(
     request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
 ) -> AsyncGenerator[Submitter]:
     """Open a submitter that has read the platform's current questions."""
-    if request.to == "forecastbench":
-        day = round_of(found.questions)
-        async with open_bucket(request.bucket, settings, day) as uploader:
-            yield await _round(request, settings, found, at, uploader)
+    if request.platform == PLATFORM:
+        own = request.section(ForecastBenchTeamSettings)
+        async with open_bucket(own.bucket, settings, round_of(found.questions)) as uploader:
+            yield await _round(request, own, settings, found, at, uploader)
         return
-    async with open_platform(request.to, settings) as wire:
-        open_ = _metaculus if request.to == "metaculus" else _prophet_arena
+    async with open_platform(request.platform, settings) as wire:
+        open_ = _metaculus if request.platform == "metaculus" else _prophet_arena
         yield await open_(request, found, at, wire)
 
 
@@ -365,11 +395,12 @@ async def _metaculus(
 async def _prophet_arena(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
+    own = request.section(ProphetArenaSubmission)
     client, writer = wire.prophet_arena()
-    agent = request.agent or await client.weekly_agent()
+    agent = own.agent or await client.weekly_agent()
     if not agent:
-        raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
-    entrant = ProphetArenaOptions(agent=agent, rationale=request.comment is not None, window=request.window)
+        raise InputError("Prophet Arena wants to know which agent this is", column="--set tournament.agent")
+    entrant = ProphetArenaOptions(agent=agent, rationale=request.comment is not None, window=own.window)
     return ProphetArenaSubmitter(
         writer=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at
     )
@@ -377,19 +408,20 @@ async def _prophet_arena(
 
 async def _round(
     request: SubmitRequest,
+    own: ForecastBenchTeamSettings,
     settings: Settings,
     found: SubmissionForecasts,
     at: datetime,
     uploader: BucketUploader | None,
 ) -> Submitter:
-    team, day = forecastbench_team(request), round_of(found.questions)
+    team, day, folder = forecastbench_team(own), round_of(found.questions), own.folder or Path()
     return ForecastBenchSubmitter(
         sender=team,
-        folder=request.folder,
+        folder=folder,
         now=at,
-        found=files_of(request.folder, day),
-        reasoning=request.reasoning,
-        incomplete=request.incomplete,
+        found=files_of(folder, day),
+        reasoning=own.reasoning,
+        incomplete=own.incomplete,
         uploader=uploader,
         replaces=await replaced_upload(team, day, uploader, open_ledger(settings), overwrite=request.resend),
     )
@@ -403,8 +435,8 @@ async def open_bucket(bucket: str | None, settings: Settings, day: str) -> Async
         return
     folder, token = BucketFolder.read(bucket, day), settings.keys.get(TOKEN_VARIABLE, "")
     if not token:
-        hint = f"export {TOKEN_VARIABLE}=$(gcloud auth print-access-token); without --bucket only the file is written"
-        raise InputError("uploading needs a token", column="--bucket", hint=hint)
+        hint = f"export {TOKEN_VARIABLE}=$(gcloud auth print-access-token); without a bucket only the file is written"
+        raise InputError("uploading needs a token", column="tournament.bucket", hint=hint)
     own: dict[str, Any] = {}
     if BUCKETS in settings.addresses:
         own = {"host": settings.addresses[BUCKETS], "wait_seconds": 0.1}
@@ -432,60 +464,46 @@ async def replaced_upload(
     return str(told[-1]) if told and told[-1] else NOT_THERE
 
 
-def forecastbench_team(request: ForecastBenchTeamFields) -> ForecastBenchTeam:
+def forecastbench_team(own: ForecastBenchTeamSettings) -> ForecastBenchTeam:
     """The team that submits the ForecastBench file."""
-    for name in ("organization", "model"):
-        if not getattr(request, name):
-            raise InputError("ForecastBench wants to know whose file it is", column=f"--{name}")
+    for name in ("organization", "entry"):
+        if not getattr(own, name):
+            raise InputError("ForecastBench wants to know whose file it is", column=f"--set tournament.{name}")
     return ForecastBenchTeam(
-        organization=request.organization,
-        model=request.model,
-        model_organization=request.model_organization,
-        number=request.file_number,
+        organization=own.organization,
+        model=own.entry,
+        model_organization=own.model_organization,
+        number=own.file_number,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportResult(Result):
-    """A file for a benchmark, and how much of the round it answers."""
-
-    path: Path
-    body: dict[str, Any]
-    notes: tuple[str, ...]
-    """How much of each kind of question it answers."""
-
-    def to_dict(self) -> Any:
-        """The content of the file."""
-        return self.body
-
-    def __str__(self) -> str:
-        return f"Wrote {self.path}"
-
-
-def export_forecastbench(request: ExportRequest) -> ExportResult:
-    """Write a run as a ForecastBench submission, checked against the round's question set."""
-    team, settings = forecastbench_team(request), load_settings()
-    spec, answers, _ = _run_answers(settings, request.run)
-    if spec.questions.dataset != "forecastbench":
+def write_submission(request: SubmitRequest, path: Path, settings: Settings) -> SubmissionFile:
+    """Write the forecasts of a run as a ForecastBench file, checked against the round's question set."""
+    own = request.section(ForecastBenchTeamSettings)
+    for name in ("folder", "bucket"):
+        if f"tournament.{name}" in request.set:
+            raise InputError("has no effect with --out", column=f"--set tournament.{name}", hint="leave it out")
+    team = forecastbench_team(own)
+    spec, answers, _ = _run_answers(settings, request.source)
+    if spec.questions.dataset != PLATFORM:
         raise InputError(f"run {spec.id} asked {spec.questions.dataset!r}, not a round of forecastbench")
     days = sorted(set(map(_day_of, answers)))
     if request.round is None and len(days) > 1:
-        raise InputError(f"the run asked {len(days)} rounds: {', '.join(days)}", hint="name one with --round DATE")
+        hint = "name one with --to forecastbench:DATE"
+        raise InputError(f"the run asked {len(days)} rounds: {', '.join(days)}", hint=hint)
     if request.round is not None and request.round not in days:
-        hint = f"it asked {', '.join(days)}"
-        raise InputError(f"the run did not ask {request.round}", column="--round", hint=hint)
+        raise InputError(f"the run did not ask {request.round}", column="--to", hint=f"it asked {', '.join(days)}")
     day = request.round or days[0]
     questions = _round_questions(settings, day)
     forecasts = combine_trials(
         [answer for answer in answers if _day_of(answer) == day],
         questions,
-        replace(_combining(settings, spec, request.combine), degraded=request.degraded),
+        replace(_combining(settings, spec, request.combine), degraded=request.include_fallback),
     )
-    how = {"reasoning": request.reasoning, "incomplete": request.incomplete}
+    how = {"reasoning": own.reasoning, "incomplete": own.incomplete}
     body, coverage = checked_submission(forecasts, questions, team, **how)
-    path = request.folder / team.file_name(day)
     write_atomically(path, file_bytes(body))
-    return ExportResult(path=path, body=body, notes=coverage)
+    return SubmissionFile(path=path, body=body, notes=coverage)
 
 
 # The ledger.

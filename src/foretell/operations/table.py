@@ -97,7 +97,6 @@ OPERATIONS = {
     "arena score": Operation(tournaments.ArenaScoreRequest, "arena:score_arena", (".json", ".html")),
     "arena status": Operation(tournaments.ArenaStatusRequest, "arena:status_of_arena"),
     "arena show": Operation(tournaments.ArenaShowRequest, "arena:show_event"),
-    "export forecastbench": Operation(tournaments.ExportRequest, "submit:export_forecastbench"),
     "data pull": Operation(data.DataPullRequest, "data:pull"),
     "data list": Operation(data.DataListRequest, "data:list_rounds", ROWS),
     "data inspect-log": Operation(data.InspectLogRequest, "foretell.inspect_tasks.logs:convert_log"),
@@ -110,15 +109,7 @@ OPERATIONS = {
     "questions": Operation(data.QuestionsRequest, "data:check_questions", (*ROWS, ".jsonl")),
     "fetch": Operation(data.FetchRequest, "data:fetch", (".jsonl", ".json"), "questions.jsonl"),
     "submit": Operation(tournaments.SubmitRequest, "submit:submit"),
-    "tournament metaculus": Operation(
-        tournaments.TournamentRequest, "tournament_platforms:tournament", (".json", ".csv")
-    ),
-    "tournament forecastbench": Operation(
-        tournaments.ForecastBenchRoundRequest, "tournament_round:enter_round", (".json", ".csv")
-    ),
-    "tournament prophet_arena": Operation(
-        tournaments.ProphetArenaTournamentRequest, "tournament_platforms:visit_arena", (".json", ".csv")
-    ),
+    "tournament run": Operation(tournaments.TournamentRunRequest, "tournament_platforms:enter", (".json", ".csv")),
     "tournament results": Operation(
         tournaments.TournamentResultsRequest, "tournament_results:score_tournaments", PAGES
     ),
@@ -154,10 +145,9 @@ PYTHON_NAMES = {
     "resolve_run": "runs resolve",
     "show": "show",
     "replay": "replay",
-    "enter_forecastbench": "tournament forecastbench",
-    "enter_metaculus": "tournament metaculus",
-    "enter_prophet_arena": "tournament prophet_arena",
+    "enter_tournament": "tournament run",
     "tournament_results": "tournament results",
+    "submit_forecasts": "submit",
 }
 """Function of the Python interface, also the name of the MCP tool → words of its operation."""
 

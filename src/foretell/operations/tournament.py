@@ -1,37 +1,34 @@
-"""One visit to a tournament: forecast the open, unanswered questions, send them with reasons, and write a page.
+"""A tournament run: forecast the open, unanswered questions, send them with reasons, and write a page.
 
-Everything that the next visit must know is in one file, rewritten as a whole at every step: questions as they were
-first seen, forecasts that are not sent yet, the runs that were paid for, and what each visit did. The next visit
+Everything that the next run must know is in one file, rewritten as a whole at every step: questions as they were
+first seen, forecasts that are not sent yet, the runs that were paid for, and what each run did. The next one
 finishes what a killed one began: replies come back from the journal, and what was sent is in the ledger or on the
 platform. Platforms are in `tournament_platforms`; a round of ForecastBench is in `tournament_round`.
 """
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Protocol, Self, cast
 
 from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.rows import read_text
 from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import SourceError
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Account, Money
-from foretell.operations.ask import stated_prices
 from foretell.operations.grid import prepared_cell_cost
-from foretell.operations.requests.setup import PracticeRequest
-from foretell.operations.requests.tournaments import TournamentFields, VisitFields
+from foretell.operations.requests.tournaments import TournamentRunRequest, UpdateSettings
 from foretell.operations.result import Result
 from foretell.operations.runs import measured_costs
 from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform
 from foretell.questions.as_of import instant
-from foretell.questions.codec import from_dict, parse_yaml, to_json
+from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -41,8 +38,8 @@ from foretell.runs.combine import CombinationSettings, combining_of_run, one_for
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
-from foretell.runs.settings import Settings, clock_of, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_mapping
+from foretell.runs.settings import Settings, clock_of
+from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_mapping
 from foretell.runs.store import RunStore
 from foretell.submit.ledger import SubmissionHistory
 from foretell.submit.submission import (
@@ -57,72 +54,33 @@ from foretell.submit.submission import (
 )
 
 ATTEMPTS = 3
-"""How many visits may fail to answer a question before it is given up."""
+"""How many tournament runs may fail to answer a question before it is given up."""
 STALE = timedelta(days=1)
 """An unanswered question that was first seen longer ago than this is asked as of now."""
 TOGETHER = 8
 """How many questions are forecast before any is sent. Windows are short, and a kill should lose little."""
-SHORTAGES = tuple(f"the budget of the {name} " for name in ("run", "visit", "tournament"))
+SHORTAGES = tuple(f"the budget of the {name} " for name in ("run", "tournament run", "tournament"))
 """How an error begins when the money for the whole tournament ran out, not for one question."""
 LONGEST_COMMENT = 8000
 VISITS_KEPT = 2000
+CONCURRENCY = 4
+"""How many trials run at the same time, unless a setting says otherwise."""
 Row = dict[str, Any]
-Entered = TypeVar("Entered", bound=TournamentFields)
 
 
 # Spec, price and budget of a visit: the same on every platform.
 
 
-@asynccontextmanager
-async def tournament_world(
-    request: Entered, settings: Settings | None, **practice: Any
-) -> AsyncGenerator[tuple[Entered, Settings]]:
-    """The request and the settings to take part with: those given or, with `--practice`, those of a practice world.
+def tournament_spec(request: TournamentRunRequest, questions: str) -> RunSpec:
+    """The run that forecasts the questions of a tournament, by the settings of the request.
 
-    Args:
-        request: How to take part.
-        settings: This machine's; without them, from the environment.
-        practice: What the request says in the practice world.
+    Raises:
+        InputError: If a setting is wrong, or no model is named although one is needed.
     """
-    settings = settings or load_settings()
-    if not request.practice:
-        yield request, settings
-        return
-    from foretell.operations.practice import ENGINE, open_practice
-
-    async with open_practice(PracticeRequest(), settings) as environment:
-        world = load_settings({name: value for name, value in environment.items() if value is not None})
-        yield request.model_copy(update={"search": (ENGINE,), **practice}), world
-
-
-def tournament_spec(request: TournamentFields, settings: Settings, questions: str) -> RunSpec:
-    """How to forecast: the spec in a file, if one is named, changed by what the request says."""
-    written: Any = {} if request.spec is None else parse_yaml(read_text(request.spec))
-    if not isinstance(written, dict):
-        raise InputError("is not a run's spec", path=request.spec)
-    given = cast("Row", written)
-    if "questions" in given:
-        raise InputError("come from the tournament", path=request.spec, column="questions", hint="leave them out")
-    if given.get("mode", "live") != "live":
-        raise InputError("a tournament is always live", path=request.spec, column="mode", hint="leave it out")
-    try:
-        spec = spec_from_mapping(given | {"questions": questions, "mode": "live"})
-    except InputError as error:
-        raise error.at(path=request.spec) from None
+    settings = request.settings({"concurrency": CONCURRENCY})
+    spec = spec_from_mapping({**settings, "questions": questions, "mode": "live"})
     if spec.clairvoyant:
-        raise InputError("a clairvoyant run is no forecast", path=request.spec, column="clairvoyant")
-    model = request.model or spec.models.get("agent") or settings.keys.get("FORETELL_MODEL")
-    engines = tuple(filter(None, settings.keys.get("FORETELL_SEARCH", "").split(",")))
-    spec = replace(
-        spec,
-        models={**spec.models, "agent": model} if model else spec.models,
-        search=request.search or spec.search or engines,
-        trials=request.trials or spec.trials,
-        prices={**spec.prices, **stated_prices(request.model_price, {"agent": model or ""})},
-        budget=BudgetSpec(
-            run=request.budget or spec.budget.run, question=request.question_budget or spec.budget.question
-        ),
-    )
+        raise InputError("a clairvoyant run is no forecast", path=request.config, column="clairvoyant")
     if asks_models(spec) and "agent" not in spec.models:
         raise InputError(
             "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
@@ -132,7 +90,7 @@ def tournament_spec(request: TournamentFields, settings: Settings, questions: st
 
 @dataclass(frozen=True, kw_only=True)
 class VisitPlan(Result):
-    """What a visit would ask, what that costs and how long it takes."""
+    """What a tournament run would ask, what that costs and how long it takes."""
 
     tournament: str
     questions: int
@@ -145,7 +103,7 @@ class VisitPlan(Result):
     seconds: float
     """Roughly how long they take."""
     most: float | None = None
-    """The most that can be billed on this visit; None without a budget."""
+    """The most that can be billed in this run; None without a budget."""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -170,9 +128,7 @@ def minutes_text(seconds: float) -> str:
     return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"
 
 
-def plan_of(
-    prepared: PreparedRun, settings: Settings, tournament: str, *, concurrency: int, most: float | None
-) -> VisitPlan:
+def plan_of(prepared: PreparedRun, settings: Settings, tournament: str, *, most: float | None) -> VisitPlan:
     """Estimate price and duration of a run from similar runs on this machine, or by a rough guess."""
     spec = prepared.spec
     with closing(RunStore(settings.store)) as store:
@@ -185,14 +141,14 @@ def plan_of(
         cells=cells,
         dollars=None if cost.dollars is None and cells else cells * (cost.dollars or 0.0),
         basis=cost.basis,
-        seconds=cells * cost.seconds / max(1, min(concurrency, cells)),
+        seconds=cells * cost.seconds / max(1, min(spec.concurrency, cells)),
         most=most,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentMoney:
-    """What all visits to a tournament cost, including killed ones."""
+    """What all runs of a tournament cost, including killed ones."""
 
     account: str
     """The tournament's account in the ledger."""
@@ -216,20 +172,20 @@ class TournamentMoney:
 
 
 def visit_money_text(result: Any) -> str:
-    """What a visit cost, for people: billed now and in all, and what is unknown."""
+    """What a tournament run cost, for people: billed now and in all, and what is unknown."""
     now = Money(billed=result.billed, reused=result.reused, unknown=result.unknown, reserved=result.reserved)
     return f"{now}; ${result.billed_in_all:.4f} billed in all"
 
 
-def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: TournamentMoney) -> Budget:
-    """The budget of a visit: its own limit, within that of the whole tournament."""
-    around = Budget("tournament", dollars=request.tournament_budget, within=settings.budget, id=before.account)
-    return around if spec.budget.run is None else Budget("visit", dollars=spec.budget.run, within=around)
+def budget_for(limit: float | None, spec: RunSpec, settings: Settings, before: TournamentMoney) -> Budget:
+    """The budget of a tournament run: its own limit, within that of the whole tournament."""
+    around = Budget("tournament", dollars=limit, within=settings.budget, id=before.account)
+    return around if spec.budget.run is None else Budget("tournament run", dollars=spec.budget.run, within=around)
 
 
-def most_billed_now(request: TournamentFields, spec: RunSpec, before: TournamentMoney) -> float | None:
-    """The most that may be billed on this visit; None without a limit."""
-    limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before.total.used)]
+def most_billed_now(limit: float | None, spec: RunSpec, before: TournamentMoney) -> float | None:
+    """The most that may be billed in this tournament run; None without a limit."""
+    limits = [] if limit is None else [max(0.0, limit - before.total.used)]
     return min([*limits, *([] if spec.budget.run is None else [spec.budget.run])], default=None)
 
 
@@ -360,10 +316,10 @@ class TournamentListing:
         return cls(questions=tuple(sorted(found, key=lambda one: one.question.closes_at or far)), skipped=dict(skipped))
 
 
-def due_again(policy: VisitFields, last: datetime, closes: datetime | None, now: datetime) -> bool:
+def due_again(policy: UpdateSettings, last: datetime, closes: datetime | None, now: datetime) -> bool:
     """Whether a question that was already forecast is due for another forecast.
 
-    >>> policy = VisitFields(before_close=24)
+    >>> policy = UpdateSettings(before_close=24)
     >>> monday, friday = instant("2026-11-16"), instant("2026-11-20")
     >>> [due_again(policy, monday, friday, monday + timedelta(days=days)) for days in (1, 3.5)]
     [False, True]
@@ -379,7 +335,7 @@ def due_again(policy: VisitFields, last: datetime, closes: datetime | None, now:
 def questions_to_ask(
     listing: TournamentListing,
     state: TournamentState,
-    policy: VisitFields,
+    policy: UpdateSettings,
     sent: Mapping[str, Sequence[datetime]],
     now: datetime,
 ) -> tuple[list[Question], list[str]]:
@@ -430,7 +386,7 @@ def _unchanged(asked: Question, listed: Question) -> bool:
     return same_targets and asked.closes_at == listed.closes_at and reads_the_same(asked, listed)
 
 
-def _is_due(part: ListedPart, policy: VisitFields, sent: Sequence[datetime], now: datetime) -> bool:
+def _is_due(part: ListedPart, policy: UpdateSettings, sent: Sequence[datetime], now: datetime) -> bool:
     if not part.answered and (part.certain or not sent):
         return True
     moments = [*sent] if part.since is None else [*sent, part.since]
@@ -485,7 +441,7 @@ class VisitedPlatform(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentResult(Result):
-    """What one visit did."""
+    """What one tournament run did."""
 
     lines = "forecasts"
     tournament: str
@@ -501,10 +457,10 @@ class TournamentResult(Result):
     billed: float = 0.0
     reused: float = 0.0
     unknown: float = 0.0
-    """What lost replies may have cost, on all visits."""
+    """What lost replies may have cost, in all runs."""
     reserved: float = 0.0
     billed_in_all: float = 0.0
-    """Billed on all visits."""
+    """Billed in all runs of the tournament."""
     stopped: str | None = None
     """Why open questions were left unanswered."""
     page: Path | None = None
@@ -515,7 +471,7 @@ class TournamentResult(Result):
 
     @property
     def exit_code(self) -> int:
-        """3 if an answer is missing, degraded or was not sent."""
+        """3 if an answer is missing, rests on a failure or was not sent."""
         return 3 if self.stopped or any(not row.sent for row in self.forecasts if self.requests is None) else 0
 
     @property
@@ -547,18 +503,20 @@ async def visit_alone(
             async with open_platform(visit.platform, visit.settings) as wire:
                 return await visit.take(reached(wire))
     except LockHeld:
-        note = "another process is at this tournament; nothing was done"
+        note = "another process is working on this tournament; nothing was done"
         return TournamentResult(tournament=visit.slug, notes=(note,))
     except SourceError as error:
         problem = f"{visit.platform} could not be reached as it should: {error}"
-        raise InputError(problem, hint="nothing more was sent; the next visit goes on") from None
+        raise InputError(problem, hint="nothing more was sent; the next run goes on") from None
 
 
 @dataclass(kw_only=True)
 class TournamentVisit:
     """One visit, made while holding the tournament's lock."""
 
-    request: VisitFields
+    request: TournamentRunRequest
+    own: UpdateSettings
+    """The section `tournament` of the settings."""
     settings: Settings
     spec: RunSpec
     """How to forecast."""
@@ -587,17 +545,17 @@ class TournamentVisit:
         now = clock_of(self.settings)().replace(microsecond=0)
         spec, only_looks = self.spec, self.request.dry_run or self.request.plan
         before = self.money(state)
-        budget = budget_for(self.request, spec, self.settings, before)
+        budget = budget_for(self.own.budget, spec, self.settings, before)
         check_run(spec, replace(self.settings, budget=budget))
         if state.outbox and not only_looks:
-            self.tell(f"not sent yet, of an earlier visit: {len(state.outbox)}")
+            self.tell(f"not sent yet, of an earlier run: {len(state.outbox)}")
             _, listing = await site.look(now)
             self._drop_edited(listing, state)
             await self.hand_in(site, state)
         self.reasons = site.reasons
         self.account, listing = await site.look(now)
-        questions, given_up = questions_to_ask(listing, state, self.request, self._sent(), now)
-        self.notes += [f"given up after {ATTEMPTS} visits: {one}" for one in given_up]
+        questions, given_up = questions_to_ask(listing, state, self.own, self._sent(), now)
+        self.notes += [f"given up after {ATTEMPTS} runs: {problem}" for problem in given_up]
         questions = questions[: self.request.limit]
         self.tell(f"{self.slug}: {len(listing.questions)} open, {len(questions)} to forecast")
         if self.request.plan:
@@ -612,7 +570,7 @@ class TournamentVisit:
                 submitter = await site.submitter(forecasts, clock_of(self.settings)())
                 requests += tuple(asdict(one) for one in submitter.requests(submitter.plan(forecasts, ()).ready))
             elif not await self.hand_in(site, state):
-                self.stopped = self.stopped or f"{self.platform} cannot be read; the next visit sends what is forecast"
+                self.stopped = self.stopped or f"{self.platform} cannot be read; the next run sends what is forecast"
         # Link each row to its page.
         self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
         money = self.money(state).since(before, self.done.money.reused)
@@ -644,8 +602,8 @@ class TournamentVisit:
         nothing = QuestionSet(name=self.slug)
         benchmark = Benchmark(questions=nothing, history=nothing)
         prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
-        most = most_billed_now(self.request, self.spec, before)
-        plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, most=most)
+        most = most_billed_now(self.own.budget, self.spec, before)
+        plan = plan_of(prepared, self.settings, self.slug, most=most)
         return self._result(listing, **before.since(before), plan=plan)
 
     def _drop_edited(self, listing: TournamentListing, state: TournamentState) -> None:
@@ -673,7 +631,7 @@ class TournamentVisit:
         return TournamentMoney.of(self.settings, f"tournament {self.folder.name}", state.runs)
 
     def _affordable(self, money: TournamentMoney) -> bool:
-        limit = self.request.tournament_budget
+        limit = self.own.budget
         if limit is not None and money.total.used >= limit:
             self.stopped = f"the tournament's budget of ${limit:g} is used up: {money.total}"
         return not self.stopped
@@ -701,7 +659,7 @@ class TournamentVisit:
             prepared,
             replace(self.settings, budget=budget),
             watch=lambda now: self.watch(replace(before + now, total=cells)),
-            concurrency=self.request.concurrency,
+            concurrency=spec.concurrency,
         )
         self.done = before + done
         with closing(RunStore(self.settings.store)) as store:
@@ -719,7 +677,7 @@ class TournamentVisit:
         state: TournamentState,
     ) -> list[Forecast]:
         """Put forecasts that can be sent into the outbox; the other questions wait for the next visit."""
-        how = replace(how, degraded=self.request.degraded)
+        how = replace(how, degraded=self.request.include_fallback)
         found = {one.question_id: one for one in one_forecast_per_question(answers, questions, how)}
         ready: list[Forecast] = []
         for question in questions:
@@ -827,7 +785,7 @@ class TournamentVisit:
             billed=sum(one["billed"] if "billed" in one else one["dollars"] for one in today),
             billed_in_all=money["billed_in_all"],
             unknown=money["unknown"],
-            budget=self.request.tournament_budget,
+            budget=self.own.budget,
             comments=self.reasons,
         )
         page = self.folder / "pages" / f"{day.day}.html"
@@ -858,5 +816,5 @@ def _row(state: TournamentState, question: str) -> TournamentRow:
 def _why_missing(question: str, answers: Sequence[Forecast | Failure]) -> str:
     """Why a question has no forecast that can be sent."""
     own = [answer for answer in answers if answer.question_id == question]
-    why = [one.error if isinstance(one, Failure) else f"degraded: {one.problem}" for one in own]
+    why = [one.error if isinstance(one, Failure) else f"fallback forecast: {one.problem}" for one in own]
     return "; ".join(dict.fromkeys(why)) or "the run stopped before it was asked"

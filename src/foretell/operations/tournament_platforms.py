@@ -1,9 +1,10 @@
-"""The tournaments that are visited question by question: Metaculus, and both tracks of Prophet Arena."""
+"""Enter a tournament on any platform, and the platforms with single questions: Metaculus and Prophet Arena."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from foretell.data.http import NotFound, SourceError
@@ -11,7 +12,11 @@ from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilt
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
 from foretell.data.markets.prophet_arena import ProphetArenaWeekly, ProphetArenaWindows
 from foretell.data.payload import Payload
-from foretell.operations.requests.tournaments import ProphetArenaTournamentRequest, TournamentRequest
+from foretell.operations.requests.tournaments import (
+    MetaculusSettings,
+    ProphetArenaSettings,
+    TournamentRunRequest,
+)
 from foretell.operations.submit import PlatformConnection, open_ledger
 from foretell.operations.table import operation
 from foretell.operations.tournament import (
@@ -20,17 +25,19 @@ from foretell.operations.tournament import (
     TournamentListing,
     TournamentResult,
     TournamentVisit,
+    VisitedPlatform,
     tournament_spec,
-    tournament_world,
     visit_alone,
 )
+from foretell.operations.tournament_round import RoundResult, enter_round
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Tournament
 from foretell.runs.runner import WatchProgress
-from foretell.runs.settings import Settings
+from foretell.runs.settings import Settings, load_settings
 from foretell.submit import metaculus, prophet_arena
+from foretell.submit.forecastbench import PLATFORM as FORECASTBENCH
 from foretell.submit.ledger import SubmissionHistory
 from foretell.submit.metaculus import (
     MetaculusOptions,
@@ -49,40 +56,56 @@ from foretell.submit.submission import Submitter, split_id
 
 TESTING_AREA = "bot-testing-area"
 """Where Metaculus lets bots be tried."""
-PRACTICE_AGENT = "practice-agent"
 
 
 def _open_now(now: datetime) -> ListingFilter:
     return ListingFilter(as_of=AsOf(at=now, mode="live"), limit=MAX_QUESTIONS)
 
 
-# Metaculus.
-
-
-async def tournament(
-    request: TournamentRequest,
+async def enter(
+    request: TournamentRunRequest,
     settings: Settings | None = None,
     *,
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
-) -> TournamentResult:
-    """Forecast what is open and unanswered in a Metaculus tournament, and send it with comments."""
-    async with tournament_world(request, settings) as (request, settings):
-        slug = TESTING_AREA if request.rehearse else Tournament.read(TOURNAMENT_PREFIX + request.tournament).slug
-        visit = TournamentVisit(
-            request=request,
-            settings=settings,
-            spec=tournament_spec(request, settings, f"{TOURNAMENT_PREFIX}{slug}"),
-            platform=metaculus.PLATFORM,
-            slug=slug,
-            watch=watch,
-            tell=tell,
-        )
-        options = MetaculusOptions(comment=request.comment, clip=True)
-        return await visit_alone(visit, lambda wire: MetaculusVisits(wire, slug, options))
+) -> TournamentResult | RoundResult:
+    """Forecast what is open and unanswered in a tournament, and submit it.
+
+    Returns a `RoundResult` for ForecastBench and a `TournamentResult` for Metaculus and Prophet Arena. Raises
+    `InputError` if the request is wrong, a key is missing, or the platform cannot be reached.
+    """
+    settings = settings or load_settings()
+    if request.platform == FORECASTBENCH:
+        return await enter_round(request, settings, watch=watch, tell=tell)
+    own: MetaculusSettings | ProphetArenaSettings
+    connect: Callable[[PlatformConnection], VisitedPlatform]
+    if request.platform == metaculus.PLATFORM:
+        own = request.section(MetaculusSettings)
+        slug = TESTING_AREA if request.sandbox else Tournament.read(request.tournament).slug
+        questions = f"{TOURNAMENT_PREFIX}{slug}"
+        connect = partial(MetaculusVisits, slug=slug, options=MetaculusOptions(comment=own.comment, clip=True))
+    else:
+        own, slug = request.section(ProphetArenaSettings), request.name or "weekly"
+        questions = f"prophet_arena:{slug}"
+        history = SubmissionHistory.of(open_ledger(settings).entries())
+        connect = partial(ArenaVisits, own=own, track=slug, history=history)
+    visit = TournamentVisit(
+        request=request,
+        own=own,
+        settings=settings,
+        spec=tournament_spec(request, questions),
+        platform=request.platform,
+        slug=slug,
+        watch=watch,
+        tell=tell,
+    )
+    return await visit_alone(visit, connect)
 
 
-enter_metaculus = operation(TournamentRequest)(tournament)
+enter_tournament = operation(TournamentRunRequest)(enter)
+
+
+# Metaculus.
 
 
 class TournamentEvents(MetaculusEvents):
@@ -166,54 +189,30 @@ def post_address(question: str) -> str:
 # Prophet Arena: the weekly release, or the live events with a round that takes forecasts now.
 
 
-async def visit_arena(
-    request: ProphetArenaTournamentRequest,
-    settings: Settings | None = None,
-    *,
-    watch: WatchProgress = lambda _: None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> TournamentResult:
-    """Forecast what is open and unanswered in a track of Prophet Arena, and send it."""
-    async with tournament_world(request, settings, agent=request.agent or PRACTICE_AGENT) as (request, settings):
-        visit = TournamentVisit(
-            request=request,
-            settings=settings,
-            spec=tournament_spec(request, settings, f"prophet_arena:{request.track}"),
-            platform=prophet_arena.PLATFORM,
-            slug=request.track,
-            watch=watch,
-            tell=tell,
-        )
-        history = SubmissionHistory.of(open_ledger(settings).entries())
-        return await visit_alone(visit, lambda wire: ArenaVisits(wire, request, history))
-
-
-enter_prophet_arena = operation(ProphetArenaTournamentRequest)(visit_arena)
-
-
 class ArenaVisits:
     """A track of Prophet Arena. Reasons are sent along, and no forecast waits for them."""
 
     reasons = False
 
     def __init__(
-        self, wire: PlatformConnection, request: ProphetArenaTournamentRequest, history: SubmissionHistory
+        self, wire: PlatformConnection, own: ProphetArenaSettings, track: str, history: SubmissionHistory
     ) -> None:
         self._client, self._writer = wire.prophet_arena()
-        self._request = request
+        self._own = own
+        self._track = track
         self._history = history
-        self._agent = request.agent
+        self._agent = own.agent
 
     async def agent(self) -> str:
         """Under which name we forecast: the one that is given, else our agent of the weekly track."""
         self._agent = self._agent or await self._client.weekly_agent()
         if not self._agent:
-            raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
+            raise InputError("Prophet Arena wants to know which agent this is", column="tournament.agent")
         return self._agent
 
     async def look(self, now: datetime) -> tuple[str, TournamentListing]:
         """The agent, and what takes forecasts now."""
-        agent, weekly = await self.agent(), self._request.track == "weekly"
+        agent, weekly = await self.agent(), self._track == "weekly"
         events = ProphetArenaWeekly(self._client) if weekly else ProphetArenaWindows(self._client)
         listing = events.events(_open_now(now))
         try:
@@ -247,9 +246,9 @@ class ArenaVisits:
 
     async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
         """With what the events of these forecasts ask now; a live forecast names its round."""
-        options = ProphetArenaOptions(agent=await self.agent(), rationale=self._request.reasons)
+        options = ProphetArenaOptions(agent=await self.agent(), rationale=self._own.reasons)
         seen = await read_events(self._writer, forecasts)
-        if self._request.track == "live":
+        if self._track == "live":
             rounds = {row.words("event"): row for row in await self._client.open_windows()}
             seen = {slug: _of_round(event, rounds.get(slug)) for slug, event in seen.items()}
         return ProphetArenaSubmitter(writer=self._writer, entrant=options, seen=seen, now=now)

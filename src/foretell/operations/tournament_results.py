@@ -24,10 +24,10 @@ from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
-from foretell.metrics.bootstrap import Resampling
 from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
+from foretell.operations.submit import SERVICES
 from foretell.operations.table import operation
 from foretell.operations.tournament import TournamentMoney
 from foretell.questions.codec import plain_data
@@ -50,7 +50,7 @@ Row = dict[str, Any]
 
 
 NONE_ENTERED = (
-    "no tournament was entered from here; try: foretell tournament forecastbench --practice, "
+    "no tournament was entered from here; try: foretell practice -- foretell tournament run forecastbench, "
     "then: foretell practice -- foretell tournament results\n"
 )
 
@@ -65,7 +65,7 @@ class OwnTournament:
     entry: str
     """Its name on the leaderboard."""
     last: str
-    """When it was last visited."""
+    """When it was last run."""
     answered: int
     sent: int
     """How many forecasts the platform has; all or none of a round."""
@@ -119,7 +119,7 @@ class TournamentResults(Result):
             TextColumn(head="tournament"): lambda one: one.platform,
             TextColumn(head="round", shrink=10): lambda one: one.name,
             TextColumn(head="entry", shrink=16, drop=2): lambda one: one.entry,
-            TextColumn(head="last visit", drop=1): lambda one: one.last[:16].replace("T", " "),
+            TextColumn(head="last run", drop=1): lambda one: one.last[:16].replace("T", " "),
             TextColumn(head="answered", right=True): lambda one: str(one.answered),
             TextColumn(head="decided", right=True): lambda one: str(one.decided),
             TextColumn(head="$", right=True, drop=3): lambda one: f"{one.billed:.2f}",
@@ -145,7 +145,7 @@ async def score_tournaments(
     shown: list[OwnTournament] = []
     for platform in dict.fromkeys(one.platform for one in entered):
         own = [one for one in entered if one.platform == platform]
-        if not request.offline:
+        if settings.network:
             tell(f"{platform}: looking for outcomes")
             notes += await _bring_outcomes(own, settings)
         score = _score_rounds if platform == FORECASTBENCH else _score_visits
@@ -165,9 +165,12 @@ tournament_results = operation(TournamentResultsRequest)(score_tournaments)
 def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -> list[OwnTournament]:
     """All rounds and tournaments entered from this machine, newest first; the state of a damaged one says so."""
     found: list[OwnTournament] = []
+    wanted, _, round = (request.tournament or "").partition(":")
+    rounds = {*request.rounds, *([round] if round else [])}
     for path in sorted((settings.home / "tournaments").glob("*/state.json")):
-        platform, _, name = path.parent.name.partition("-")
-        if request.platform not in (None, platform):
+        service, _, name = path.parent.name.partition("-")
+        platform = "prophet-arena" if service == PROPHET_ARENA else service
+        if wanted not in ("", platform):
             continue
         try:
             body: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -178,7 +181,7 @@ def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -
             one = OwnTournament(
                 platform=platform, name=name, entry="", last="", answered=0, sent=0, state=f"damaged: {path}"
             )
-        if not request.rounds or one.name in request.rounds:
+        if not rounds or one.name in rounds:
             found.append(one)
     return sorted(found, key=lambda one: one.last, reverse=True)
 
@@ -191,11 +194,11 @@ def _round(account: str, body: Row, settings: Settings) -> OwnTournament:
     return OwnTournament(
         platform=FORECASTBENCH,
         name=body["round"],
-        entry=body["entry"] + (" (rehearsal)" if body["rehearsal"] else ""),
+        entry=body["entry"] + (" (sandbox)" if body["rehearsal"] else ""),
         last=visits[-1]["at"] if visits else "",
         answered=answered,
         sent=answered if body["uploaded"] else 0,
-        state="rehearsed" if body["rehearsal"] and body["file"] else state,
+        state="sandbox" if body["rehearsal"] and body["file"] else state,
         billed=money.total.billed,
         runs=tuple(body["runs"].values()),
         file=body["file"],
@@ -240,7 +243,7 @@ async def _bring_outcomes(own: Sequence[OwnTournament], settings: Settings) -> l
 
 async def _ask_platform(own: Sequence[OwnTournament], settings: Settings, client: AsyncHttpClient) -> list[str]:
     """Fetch the outcomes of closed questions from the platform and store them with the runs."""
-    platform, now = own[0].platform, clock_of(settings)()
+    platform, now = SERVICES[own[0].platform], clock_of(settings)()
     source = open_markets(settings, client, [platform]).settlements.get(platform)
     if source is None:
         return [f"{platform} does not tell how questions came out"]
@@ -273,7 +276,8 @@ def _board(
         by=request.by,
         reference=request.reference or own,
         missing=request.missing,
-        resampling=Resampling(draws=request.draws),
+        cluster=request.bootstrap.cluster,
+        resampling=request.bootstrap.resampling,
     )
     return ScoreResult(board=score_table(table, options), table=table, scoring=options, title=title)
 

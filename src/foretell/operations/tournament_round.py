@@ -1,7 +1,7 @@
 """One round of ForecastBench in one command: pull, newest values, forecasts, combination, check, file, upload.
 
 Every step can be repeated: runs continue where they stopped, combining them is arithmetic, the file is written as a
-whole, and the ledger holds every intention. The next visit finishes what a killed one began.
+whole, and the ledger holds every intention. The next run finishes what a killed one began.
 """
 
 import asyncio
@@ -25,10 +25,9 @@ from foretell.data.datasets.question_set import questions_digest, union
 from foretell.data.files import DownloadCache, LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
-from foretell.operations.requests.tournaments import ForecastBenchRoundRequest
+from foretell.operations.requests.tournaments import ForecastBenchSettings, TournamentRunRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
-from foretell.operations.table import operation
 from foretell.operations.tournament import (
     StoredVisits,
     TournamentMoney,
@@ -39,7 +38,6 @@ from foretell.operations.tournament import (
     plan_of,
     tournament_folder,
     tournament_spec,
-    tournament_world,
     visit_money_text,
 )
 from foretell.plugins import exists, load, variables_in_words
@@ -72,7 +70,6 @@ STACK = "stack"
 LATEST = "latest"
 AT_ONCE = 16
 """How many questions the stack answers at the same time; it mostly waits for values."""
-PRACTICE_TEAM, PRACTICE_BUCKET = "practice team", "gs://practice-forecasts/{round}/practice-team"
 DAY = timedelta(days=1)
 Row = dict[str, Any]
 
@@ -109,7 +106,7 @@ class RoundState(StoredVisits):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundResult(Result):
-    """What one visit to a round did."""
+    """What one run on a round did."""
 
     lines = "forecasts"
     tournament: str = PLATFORM
@@ -137,7 +134,7 @@ class RoundResult(Result):
     """What lost replies may have cost."""
     reserved: float = 0.0
     billed_in_all: float = 0.0
-    """Billed on all visits."""
+    """Billed in all runs on this round."""
     plan: VisitPlan | None = None
     runs: tuple[str, ...] = ()
 
@@ -165,63 +162,68 @@ class RoundResult(Result):
 
 
 async def enter_round(
-    request: ForecastBenchRoundRequest,
-    settings: Settings | None = None,
+    request: TournamentRunRequest,
+    settings: Settings,
     *,
     watch: WatchProgress = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RoundResult:
-    """Take part in a round of ForecastBench."""
-    practice: dict[str, Any] = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
-    if not (request.model or request.spec):
-        practice["search"] = ()
-    async with tournament_world(request, settings, **practice) as (request, settings):
-        if request.practice:
-            from foretell.practice.services import KEY
-
-            settings = replace(settings, keys={**settings.keys, TOKEN_VARIABLE: KEY})
-        return await _alone(request, settings, watch, tell)
-
-
-enter_forecastbench = operation(ForecastBenchRoundRequest)(enter_round)
-
-
-async def _alone(
-    request: ForecastBenchRoundRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
-) -> RoundResult:
-    """Run a visit unless another process is already working on this round."""
-    team = _team(request)
+    """Take part in a round of ForecastBench, unless another process is already working on it."""
+    own, run = request.section(ForecastBenchSettings), _run_settings(request)
+    _refuse_unused(request, own, run)
+    team = _team(request, own, run)
     try:
-        day, notes = await pull_rounds(request, settings, tell)
+        day, notes = await pull_rounds(request, own, settings, tell)
     except NoOpenRound as error:
-        if not request.when_open:
+        if not own.when_open:
             raise
-        return RoundResult(round=request.round, organization=team.organization, entry=team.model, notes=(str(error),))
-    name = f"{day}-{request.file_number}" + ("-rehearsal" if request.rehearse else "")
+        day = request.name or LATEST
+        return RoundResult(round=day, organization=team.organization, entry=team.model, notes=(str(error),))
+    # Named as by earlier versions, whose rounds go on.
+    name = f"{day}-{own.file_number}" + ("-rehearsal" if request.sandbox else "")
     folder = tournament_folder(settings, PLATFORM, name)
     try:
         with locked(folder / "lock", wait=False):
             visit = RoundVisit(
-                request=request, settings=settings, team=team, day=day, folder=folder, watch=watch, tell=tell
+                request=request, own=own, settings=settings, team=team, day=day, folder=folder, watch=watch, tell=tell
             )
             visit.notes += notes
             return await visit.take()
     except LockHeld:
-        note = "another process is at this round; nothing was done"
+        note = "another process is working on this round; nothing was done"
         return RoundResult(round=day, organization=team.organization, entry=team.model, notes=(note,))
 
 
-def _team(request: ForecastBenchRoundRequest) -> ForecastBenchTeam:
-    """The team that submits; a rehearsal needs no registered name."""
-    pretend = request.rehearse or request.dry_run or request.plan
-    if not request.organization and not pretend:
-        hint = "as registered with ForecastBench; --rehearse and --practice do without"
-        raise InputError("ForecastBench wants to know whose file it is", column="--organization", hint=hint)
+def _run_settings(request: TournamentRunRequest) -> Row | None:
+    """The settings of the agents' run; None without a model."""
+    run = request.settings()
+    return run if run.get("models", {}).get("agent") else None
+
+
+def _refuse_unused(request: TournamentRunRequest, own: ForecastBenchSettings, run: Row | None) -> None:
+    """Refuse settings that have no effect in this round."""
+    if own.overwrite and own.bucket is None:
+        raise InputError("has no effect without tournament.bucket", column="tournament.overwrite", hint="leave it out")
+    if run is not None:
+        return
+    unused = request.unused_without_model() or (
+        "tournament.stop_before" if "stop_before" in own.model_fields_set else None
+    )
+    if unused is not None:
+        raise InputError("has no effect without a model", column=unused, hint="add --model, or leave this out")
+
+
+def _team(request: TournamentRunRequest, own: ForecastBenchSettings, run: Row | None) -> ForecastBenchTeam:
+    """The team that submits; what is not sent needs no registered name."""
+    pretend = request.sandbox or request.dry_run or request.plan
+    if not own.organization and not pretend:
+        hint = "as registered with ForecastBench; --sandbox does without"
+        raise InputError("ForecastBench wants to know whose file it is", column="tournament.organization", hint=hint)
     return ForecastBenchTeam(
-        organization=request.organization or "rehearsal",
-        model=request.entry or f"foretell {request.model or STACK}",
-        model_organization=request.model_organization,
-        number=request.file_number,
+        organization=own.organization or "sandbox",
+        model=own.entry or f"foretell {STACK if run is None else run['models']['agent']}",
+        model_organization=own.model_organization,
+        number=own.file_number,
     )
 
 
@@ -229,7 +231,7 @@ def _team(request: ForecastBenchRoundRequest) -> ForecastBenchTeam:
 
 
 async def pull_rounds(
-    request: ForecastBenchRoundRequest, settings: Settings, tell: Callable[[str], None]
+    request: TournamentRunRequest, own: ForecastBenchSettings, settings: Settings, tell: Callable[[str], None]
 ) -> tuple[str, list[str]]:
     """Download the round and earlier ones with their outcomes; return its due date and what could not be downloaded."""
     cache = DownloadCache(settings.home / PLATFORM)
@@ -237,7 +239,8 @@ async def pull_rounds(
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as client:
         source, notes = ForecastBenchDownload(cache, client, url=url), list[str]()
         try:
-            day = request.round if request.round != LATEST else await _newest(source, cache, settings, notes)
+            named = request.name if request.name != LATEST else ""
+            day = named or await _newest(source, cache, settings, notes)
             _check_open(day, request, clock_of(settings)())
             if day not in pulled_rounds(cache):
                 await source.pull([day])
@@ -245,7 +248,7 @@ async def pull_rounds(
             problem = f"the question set could not be fetched: {error}"
             raise InputError(problem, hint="with a network, start it again") from None
         due = date.fromisoformat(day)
-        before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past_rounds + 1))
+        before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, own.past_rounds + 1))
         notes += await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
         read = [one.state for one in await keep_due_prices(cache, [day], settings) if not one.bytes]
         notes += [f"prices on the due date: {state}; the older, published prices are used" for state in read]
@@ -282,16 +285,18 @@ class NoOpenRound(InputError):
     """The round does not accept files today."""
 
 
-def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> None:
+def _check_open(day: str, request: TournamentRunRequest, now: datetime) -> None:
     """Refuse a round that is not open now, unless nothing will be submitted."""
     try:
         due = date.fromisoformat(day)
     except ValueError:
-        raise InputError(f"{day!r} is not a round", hint="write its due date, or latest") from None
-    if request.rehearse or request.plan or request.dry_run or not (closed := closed_round(day, now)):
+        raise InputError(
+            f"{day!r} is not a round", hint="write its due date, such as forecastbench:2026-08-02"
+        ) from None
+    if request.sandbox or request.plan or request.dry_run or not (closed := closed_round(day, now)):
         return
     following = due + timedelta(days=ROUND_DAYS * max(0, (now.date() - due).days // ROUND_DAYS + 1))
-    raise NoOpenRound(closed, hint=f"the next one is due on {following}; --rehearse does everything but send")
+    raise NoOpenRound(closed, hint=f"the next one is due on {following}; --sandbox does everything but send")
 
 
 def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]:
@@ -315,7 +320,8 @@ def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]
 class RoundVisit:
     """One visit, made while holding the round's lock."""
 
-    request: ForecastBenchRoundRequest
+    request: TournamentRunRequest
+    own: ForecastBenchSettings
     settings: Settings
     team: ForecastBenchTeam
     day: str
@@ -334,11 +340,11 @@ class RoundVisit:
         cache = DownloadCache(self.settings.home / PLATFORM)
         history = union(PLATFORM, [read_pulled(cache, one) for one in pulled_rounds(cache) if one <= self.day])
         questions = read_pulled(cache, self.day).questions
-        # Fetch the newest values for a rehearsal as well, as of the round's own day.
+        # Fetch the newest values in the sandbox as well, as of the round's own day.
         benchmark = Benchmark(questions=history.only(questions), history=history, own=True)
         agents, before = self._agents(), self._money(state)
         if agents is not None:
-            check_run(agents, replace(self.settings, budget=budget_for(self.request, agents, self.settings, before)))
+            check_run(agents, replace(self.settings, budget=budget_for(self.own.budget, agents, self.settings, before)))
         stack = self._prepared(RunSpec(questions=self._asked(), forecaster=STACK, mode=self._mode), benchmark)
         prepared = None if agents is None else self._prepared(agents, benchmark)
         self.notes += missing_keys(questions, self.settings)
@@ -348,7 +354,7 @@ class RoundVisit:
         self._refuse_unlimited(prepared, plan)
         self.tell(str(plan))
         self._begin(state, stack, prepared)
-        at_once = max(AT_ONCE, self.request.concurrency)
+        at_once = AT_ONCE if prepared is None else max(AT_ONCE, prepared.spec.concurrency)
         self.notes += (await execute_run(stack, self.settings, watch=self.watch, concurrency=at_once)).unread
         by_stack = self._answers(stack)
         by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before)
@@ -364,8 +370,8 @@ class RoundVisit:
 
     @property
     def _mode(self) -> Any:
-        """A rehearsed round is asked as of its due date, so nothing later is seen."""
-        return "backtest" if self.request.rehearse else "live"
+        """In the sandbox a round is asked as of its due date, so nothing later is seen."""
+        return "backtest" if self.request.sandbox else "live"
 
     def _asked(self) -> QuestionsSpec:
         return QuestionsSpec(dataset=PLATFORM, rounds=(self.day,), late_text="keep")
@@ -376,11 +382,12 @@ class RoundVisit:
 
     def _agents(self) -> RunSpec | None:
         """How agents forecast; None without a model."""
-        if self.request.model is None and self.request.spec is None:
+        if _run_settings(self.request) is None:
             return None
-        spec = tournament_spec(self.request, self.settings, PLATFORM)
+        spec = tournament_spec(self.request, PLATFORM)
         if not asks_models(spec):
-            raise InputError("it asks no model", path=self.request.spec, hint="without --spec the stack answers")
+            hint = "without a model the stack answers"
+            raise InputError("this forecaster asks no model", path=self.request.config, column="forecaster", hint=hint)
         # Earlier rounds have taught how much to trust agents compared with price and stack.
         rule = DEFAULT if spec.combine == AUTO else spec.combine
         spec = replace(spec, questions=self._asked(), mode=self._mode, combine=rule)
@@ -390,8 +397,8 @@ class RoundVisit:
         self, stack: PreparedRun, agents: PreparedRun | None, before: TournamentMoney, now: datetime
     ) -> VisitPlan:
         name, spec = f"ForecastBench {self.day}", (agents or stack).spec
-        most = None if agents is None else most_billed_now(self.request, spec, before)
-        plan = plan_of(agents or stack, self.settings, name, concurrency=self.request.concurrency, most=most)
+        most = None if agents is None else most_billed_now(self.own.budget, spec, before)
+        plan = plan_of(agents or stack, self.settings, name, most=most)
         left = self._seconds_left(now)
         if left is not None and plan.seconds > left:
             short = f"agents have {minutes_text(max(0.0, left))}: where time runs out the stack's answer stands"
@@ -400,26 +407,28 @@ class RoundVisit:
 
     def _seconds_left(self, now: datetime) -> float | None:
         """Seconds that agents have left; None without a deadline."""
-        if self.request.rehearse:
+        if self.request.sandbox:
             return None
-        closes = instant(self.day) + DAY - timedelta(minutes=self.request.stop_before)
+        closes = instant(self.day) + DAY - timedelta(minutes=self.own.stop_before)
         return (closes - now).total_seconds()
 
     def _refuse_unlimited(self, agents: PreparedRun | None, plan: VisitPlan) -> None:
         """Require a budget if money may be spent."""
-        if agents is None or plan.most is not None or self.request.practice:
+        if agents is None or plan.most is not None:
             return
         prices = prices_of(agents.spec)
         if all(prices.free(name) for name in agents.spec.models.values()):
             return
         raise InputError(
-            f"this may cost money: {plan}", column="--budget", hint="add --budget; --plan only shows the cost"
+            f"this may cost money: {plan}",
+            column="--budget",
+            hint="add --budget, or --model none; --plan only shows the cost",
         )
 
     def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
         """Save the runs before anything is paid, so that what a killed visit spent is counted."""
         state.organization, state.entry, state.number = self.team.organization, self.team.model, self.team.number
-        state.rehearsal = self.request.rehearse
+        state.rehearsal = self.request.sandbox
         state.runs = {STACK: stack.spec.id} | ({} if agents is None else {"agents": agents.spec.id})
         if agents is not None and agents.spec.id not in state.paid:
             state.paid.append(agents.spec.id)
@@ -441,12 +450,12 @@ class RoundVisit:
             # Agents on data-set questions are anchored to the stack, here and wherever the run is shown.
             rates = ((questions[id], target, p) for id, one in by_stack.items() for target, p in one.p.items())
             store.keep_rates(spec.id, rates)
-        budget = budget_for(self.request, spec, self.settings, before)
+        budget = budget_for(self.own.budget, spec, self.settings, before)
         work = execute_run(
             prepared,
             replace(self.settings, budget=budget),
             watch=self.watch,
-            concurrency=self.request.concurrency,
+            concurrency=spec.concurrency,
         )
         try:
             done = await asyncio.wait_for(work, left if left is None else max(0.0, left))
@@ -460,13 +469,13 @@ class RoundVisit:
             how = combining_of_run(store, spec)
             answers = list(store.answers(spec.id))
         self._note_failures(answers)
-        how = replace(how, degraded=self.request.degraded)
+        how = replace(how, degraded=self.request.include_fallback)
         return {one.question_id: one for one in combine_trials(answers, prepared.questions, how)}
 
     def _note_failures(self, answers: Sequence[Forecast | Failure]) -> None:
         """Trials of agents without a sound answer, with the most common reason."""
         why = Counter(
-            one.error if isinstance(one, Failure) else f"degraded: {one.problem}"
+            one.error if isinstance(one, Failure) else f"fallback forecast: {one.problem}"
             for one in answers
             if isinstance(one, Failure) or one.degraded
         )
@@ -517,10 +526,10 @@ class RoundVisit:
     async def _hand_in(
         self, result: RoundResult, forecasts: Sequence[Forecast], questions: Sequence[Question], state: RoundState
     ) -> RoundResult:
-        """Write and upload the file; a rehearsal only writes it, a dry run does neither."""
-        folder = self.request.folder or self.folder
-        if self.request.rehearse or self.request.dry_run:
-            how = {"reasoning": self.request.reasoning, "incomplete": self.request.incomplete}
+        """Write and upload the file; a sandbox run only writes it, a dry run does neither."""
+        folder = self.own.folder or self.folder
+        if self.request.sandbox or self.request.dry_run:
+            how = {"reasoning": self.own.reasoning, "incomplete": self.own.incomplete}
             body, coverage = checked_submission(forecasts, questions, self.team, **how)
             result = replace(result, coverage=coverage)
             if self.request.dry_run:
@@ -529,22 +538,22 @@ class RoundVisit:
             write_atomically(path, file_bytes(body))
             self._finish(state, file=str(path), result=result)
             return replace(
-                result, file=path, next_step=f"A rehearsal: foretell tournament results {PLATFORM} scores it."
+                result, file=path, next_step=f"Nothing was sent. foretell tournament results {PLATFORM} scores it."
             )
-        async with open_bucket(self.request.bucket, self.settings, self.day) as uploader:
+        async with open_bucket(self.own.bucket, self.settings, self.day) as uploader:
             ledger, clock = open_ledger(self.settings), clock_of(self.settings)
             submitter = ForecastBenchSubmitter(
                 sender=self.team,
                 folder=folder,
                 now=clock(),
                 found=files_of(folder, self.day),
-                reasoning=self.request.reasoning,
-                incomplete=self.request.incomplete,
+                reasoning=self.own.reasoning,
+                incomplete=self.own.incomplete,
                 uploader=uploader,
-                replaces=await replaced_upload(self.team, self.day, uploader, ledger, overwrite=self.request.overwrite),
+                replaces=await replaced_upload(self.team, self.day, uploader, ledger, overwrite=self.own.overwrite),
             )
             plan = submitter.plan(forecasts, questions)
-            sender = SubmissionSender(submitter, ledger, clock, SendOptions(resend=self.request.overwrite))
+            sender = SubmissionSender(submitter, ledger, clock, SendOptions(resend=self.own.overwrite))
             results = await sender.hand_in(plan)
         item = plan.items[0]
         problems = [*self.problems, *item.problems]
@@ -553,7 +562,7 @@ class RoundVisit:
         path = folder / item.title if "file" in done else None
         where = None if uploader is None or "upload" not in done else uploader.folder.address(item.title)
         self._finish(state, file=str(path or ""), uploaded=where, result=result)
-        left = None if path is None or where else upload_advice(path, self.request.bucket, self.day)
+        left = None if path is None or where else upload_advice(path, self.own.bucket, self.day)
         return replace(result, coverage=item.notes, file=path, uploaded=where, next_step=left, problems=tuple(problems))
 
     def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str | None = None) -> None:
@@ -593,5 +602,5 @@ def upload_advice(path: Path, bucket: str | None, day: str) -> str:
     return (
         f"Upload it by 23:59:59 UTC on {day} to the folder that the benchmark gave your team:\n"
         f"  gcloud storage cp {str(path)!r} {place}/\n"
-        f"or name the bucket {place} with {TOKEN_VARIABLE} set, and start this again: nothing is asked anew."
+        f"or set tournament.bucket to {place} and {TOKEN_VARIABLE}, and start this again: nothing is asked anew."
     )

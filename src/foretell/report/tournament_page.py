@@ -11,7 +11,7 @@ from foretell.report.provenance import Provenance
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentRow:
-    """One question in one visit: its forecast and whether it was sent, or why there is none."""
+    """One question in one tournament run: its forecast and whether it was sent, or why there is none."""
 
     question: str
     """Our id of the question, such as `metaculus/20925`."""
@@ -55,7 +55,7 @@ class TournamentDay:
     visits: int
     rows: Sequence[TournamentRow]
     skipped: Mapping[str, int]
-    """Number of open questions that cannot be asked, by reason, at the last visit."""
+    """Number of open questions that cannot be asked, by reason, at the last run."""
     notes: Sequence[str]
     billed: float
     """Dollars billed on this day."""
@@ -87,7 +87,7 @@ class TournamentDay:
         counts = f"{_count(len(self.sent), 'forecast')} {how}, {len(self.failed)} failed"
         money = f"${self.billed:.2f} billed today, ${self.billed_in_all:.2f}{of} in all"
         money += f", ${self.unknown:.2f} unknown" if self.unknown else ""
-        return f"{counts}, in {_count(self.visits, 'visit')} as {self.account}; {money}."
+        return f"{counts}, in {_count(self.visits, 'run')} as {self.account}; {money}."
 
 
 def _count(n: int, noun: str) -> str:

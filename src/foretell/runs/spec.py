@@ -70,6 +70,8 @@ class BudgetSpec:
                 raise ValueError(f"{name} = {dollars:g} is not an amount of dollars")
 
 
+TOURNAMENT = "tournament"
+"""Section of a settings file that is no part of a run: how to take part in a tournament."""
 FOUND_OUT = ("efforts", "marked")
 """Fields of a spec that are determined when a run is created."""
 DEFAULT_CONCURRENCY = 50
@@ -177,6 +179,8 @@ def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> Run
         raise InputError("no such file", path=file, hint="foretell init run writes one")
     try:
         written = parse_yaml(read_text(file))
+        if isinstance(written, dict):
+            cast("dict[str, Any]", written).pop(TOURNAMENT, None)
         if not changes or not isinstance(written, dict):
             return spec_from_mapping(written)
     except InputError as error:
@@ -185,18 +189,31 @@ def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> Run
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read from a settings file how to forecast. What it says about questions and mode is left out."""
-    if not path.exists():
-        raise InputError("no such file", path=path, hint="foretell init run writes one")
-    data = parse_yaml(read_text(path))
-    if not isinstance(data, dict):
-        raise InputError("is not a settings file of a run", path=path)
-    settings = current_names(cast("dict[str, Any]", data))
+    """Read from a settings file how to forecast. What it says about questions, mode and tournament is left out."""
+    settings = current_names(_config_data(path))
+    settings.pop(TOURNAMENT, None)
     try:
         spec_from_mapping({"questions": "demo", **settings})
     except InputError as error:
         raise error.at(path=path) from None
     return {name: value for name, value in settings.items() if name not in ("questions", "mode")}
+
+
+def read_tournament_section(path: Path) -> dict[str, Any]:
+    """Read from a settings file how to take part in a tournament; empty if it does not say."""
+    section = _config_data(path).get(TOURNAMENT) or {}
+    if not isinstance(section, dict):
+        raise InputError("is not a section with keys", path=path, column=TOURNAMENT)
+    return cast("dict[str, Any]", section)
+
+
+def _config_data(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise InputError("no such file", path=path, hint="foretell init run writes one")
+    data = parse_yaml(read_text(path))
+    if not isinstance(data, dict):
+        raise InputError("is not a settings file of a run", path=path)
+    return cast("dict[str, Any]", data)
 
 
 def spec_from_mapping(data: Any) -> RunSpec:

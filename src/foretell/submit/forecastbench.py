@@ -63,7 +63,7 @@ class BucketFolder:
         if found is None or ".." in found[2].split("/"):
             raise InputError(
                 f"{written[:200]!r} is not a folder in a bucket",
-                column="--bucket",
+                column="tournament.bucket",
                 hint="e.g. gs://my-bucket/my-team, in lower case",
             )
         return cls(bucket=found[1], folder=found[2].strip("/"))
@@ -193,12 +193,12 @@ class ForecastBenchTeam:
 
     def __post_init__(self) -> None:
         if not self.model.strip():
-            raise InputError("the model has no name", column="--model")
+            raise InputError("the model has no name", column="tournament.entry")
         if not self._stem or any(mark in self.organization for mark in "/\\\0"):
             problem = f"{self.organization!r} cannot stand in a file name"
-            raise InputError(problem, column="--organization", hint="write a name of letters, without slashes")
+            raise InputError(problem, column="tournament.organization", hint="write a name of letters, without slashes")
         if not 1 <= self.number <= MOST_FILES:
-            raise InputError(f"{self.number} is not 1 to {MOST_FILES}", column="--file-number")
+            raise InputError(f"{self.number} is not 1 to {MOST_FILES}", column="tournament.file_number")
 
     @property
     def _stem(self) -> str:
@@ -310,7 +310,7 @@ def require_coverage(coverages: Iterable[RoundCoverage]) -> None:
     short = [str(coverage) for coverage in coverages if not coverage.enough]
     if short:
         problem = f"{NEEDED_PERCENT} % of each kind are needed to be ranked; {'; '.join(short)}"
-        raise InputError(problem, hint="start the run again to fill the gaps, or write it as it is with --incomplete")
+        raise InputError(problem, hint="start the run again to fill the gaps, or write it as it is: --set tournament.incomplete=true")
 
 
 def _by_question(forecasts: Iterable[Forecast], questions: Sequence[Question]) -> dict[str, Forecast]:
@@ -420,7 +420,7 @@ class ForecastBenchSubmitter:
         day = round_of(questions)
         name = self.sender.file_name(day)
         closed = closed_round(day, self.now)
-        hint = "foretell export forecastbench writes such a file for study"
+        hint = "foretell submit --out FILE only writes such a file"
         problems = [*([f"{closed}; {hint}"] if closed else []), *_of_another_day(forecasts, day), *self._rivals(name)]
         body, notes = dict[str, Any](), list[str]()
         try:

@@ -100,7 +100,7 @@ class ForecastingRequest(OperationRequest):
             # The environment names what to use where the file says nothing.
             section, _, part = key.partition(".")
             stated = config.get(section) if not part else (config.get(section) or {}).get(part)
-            if value not in (None, (), "") and not (name in environment and stated and not self._is_set(name)):
+            if value not in (None, (), "") and not (stated and environment.get(name) == value):
                 chosen[key] = _plain_setting(value)
         return with_settings(with_settings(data, chosen), read_changes(self.set))
 

@@ -1,255 +1,268 @@
-"""Requests to submit forecasts: exports, tournaments, the ledger, and the live arena."""
+"""Requests to submit forecasts: tournaments, the ledger, and the live arena."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
-from foretell.operations.requests.asking import ENGINE_NAMES, NO_CHOICE, ShortText
-from foretell.operations.requests.runs import RUN
+from foretell.operations.requests.asking import ForecastingRequest
 from foretell.operations.requests.scoring import Columns
-from foretell.request import OperationRequest, setting
+from foretell.questions.errors import InputError, known_names
+from foretell.request import OperationRequest, flags, setting
+from foretell.scoring.bootstrap_options import BOOTSTRAP, Bootstrap
 
-_COMBINE_HELP = "How trials are combined (default: the run's own rule)."
-
-
-class ForecastBenchTeamFields(OperationRequest):
-    """The team, and the content of the ForecastBench file."""
-
-    organization: str = setting("", "ForecastBench: your team, as registered.")
-    model: str = setting("", "ForecastBench: the name to show on the leaderboard.")
-    model_organization: str = setting("", "ForecastBench: who made the model (default: the organization).")
-    file_number: int = setting(1, "ForecastBench: which of your three files this is.", ge=1, le=3)
-    round: str | None = setting(None, "ForecastBench: due date, if there are several rounds.", metavar="DATE")
-    reasoning: bool = setting(False, "ForecastBench: include the reasons in the file.")
-    incomplete: bool = setting(False, "ForecastBench: write the file even if it is too incomplete to be ranked.")
-    folder: Path = setting(Path(), "ForecastBench: folder for the file.", metavar="FOLDER")
-
-
-_DEGRADED = setting(False, "Also use forecasts based on a failure of the model or of all its tools.")
-
-
-class ExportRequest(ForecastBenchTeamFields):
-    """Write RUN as a ForecastBench submission, checked against the round's question set.
-
-    Trials are combined by the run's own rule, or as --combine says. The benchmark only ranks files with at least 95 %
-    of the market and 95 % of the data-set forecasts. With less, nothing is written unless you use --incomplete.
-    """
-
-    run: str = RUN
-    combine: str | None = setting(None, _COMBINE_HELP)
-    degraded: bool = _DEGRADED
-
-
-_BUCKET = setting(
-    None,
-    "ForecastBench: your team's upload folder; {round} in it is replaced by the due date.",
-    metavar="gs://BUCKET/FOLDER",
-    env="FORECASTBENCH_BUCKET",
+INCLUDE_FALLBACK: Any = setting(
+    False, "Also use fallback forecasts, which rest on a failure of the model or of all its tools."
 )
 
 
-class SubmitRequest(ForecastBenchTeamFields):
-    """Submit the forecasts of RUN, or of a FILE of forecasts.
-
-    A forecast that was already submitted is not sent again. Every forecast is recorded in a ledger (foretell ledger)
-    before it is sent, and again when the platform accepts it. Look first, then send:
-
-      foretell submit RUN --to metaculus --comment --dry-run
-
-      foretell submit RUN --to metaculus --comment --yes
-
-    You need a key: METACULUS_TOKEN, or ARENA_API_KEY for Prophet Arena. For ForecastBench, a file is written. With
-    --bucket and FORECASTBENCH_TOKEN it is uploaded to your team's folder; without them, you upload it.
-    """
-
-    ONLY_WITH: ClassVar[Mapping[str, str]] = {
-        "to=forecastbench": " ".join([*ForecastBenchTeamFields.model_fields, "bucket"]),
-        "to=metaculus": "post clip",
-        "to=prophet-arena": "agent window",
-        "to=metaculus or to=prophet-arena": "comment",
-    }
-    source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
-    to: Literal["forecastbench", "metaculus", "prophet-arena"] = setting(help="The platform.")
-    degraded: bool = _DEGRADED
-    comment: Literal["private", "public"] | None = setting(
-        None, "Also send the reasons; on Metaculus as a comment, private by default.", alone="private"
-    )
-    clip: bool = setting(False, "Change probabilities that the platform does not accept to the nearest allowed value.")
-    questions: tuple[str, ...] = setting((), "Only this question; may be repeated.", flag="--question", metavar="ID")
-    post: str | None = setting(None, "Metaculus: the post that the run's only question answers.", metavar="POST")
-    combine: str | None = setting(None, _COMBINE_HELP)
-    resend: bool = setting(False, "Send forecasts again that were already sent.")
-    agent: str = setting("", "Prophet Arena: your agent's name (default: your weekly-track agent).")
-    window: int | None = setting(None, "Prophet Arena: the round of the event (default: the open one).")
-    bucket: str | None = _BUCKET
-    dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
-    yes: bool = setting(False, "Send without asking.")
+# Tournaments.
 
 
-class TournamentFields(OperationRequest):
-    """Fields shared by all tournaments: how to forecast, budgets, and whether it counts."""
-
-    spec: Path | None = setting(
-        None,
-        "A run's spec (YAML) that says how to forecast; the questions come from the tournament.",
-        metavar="FILE",
-    )
-    model: str | None = setting(
-        None, "Model, as provider:name (default: the spec's, or FORETELL_MODEL).", min_length=1, max_length=300
-    )
-    search: tuple[ShortText, ...] = setting(
-        (), "Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).", names=ENGINE_NAMES
-    )
-    trials: int | None = setting(None, "Trials per question (default: the spec's, or 1).", ge=1, le=50)
-    budget: float | None = setting(
-        None, "Hard limit in dollars for this visit (default: the spec's).", metavar="DOLLARS", gt=0
-    )
-    question_budget: float | None = setting(
-        None,
-        "Hard limit in dollars for the trials of one question together (default: the spec's).",
-        metavar="DOLLARS",
-        gt=0,
-    )
-    tournament_budget: float | None = setting(
-        None, "Hard limit in dollars for the whole tournament, including earlier visits.", metavar="DOLLARS", gt=0
-    )
-    model_price: str | None = setting(
-        None,
-        "Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.",
-        metavar="IN/OUT",
-        max_length=200,
-    )
-    degraded: bool = setting(False, "Also send forecasts based on a failure of the model or of all its tools.")
-    plan: bool = setting(False, "Only show the questions, the cost and the time.")
-    dry_run: bool = setting(False, "Forecast, print what would be sent, and send nothing.")
-    practice: bool = setting(False, "Use a practice world on this machine: no key, no cost, nothing leaves it.")
-    concurrency: int = setting(4, "How many trials run at the same time.", ge=1, le=2000)
-    summary: Path | None = setting(
-        None, "Append the day's summary to this file, as Markdown.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
-    )
-
-    @field_validator("model")
-    @classmethod
-    def _no_model(cls, model: str | None) -> str | None:
-        return None if model in ("", NO_CHOICE) else model
+PLATFORMS = ("metaculus", "forecastbench", "prophet-arena")
+SECTION = "tournament"
+"""The section of a settings file that says how to take part, and the first part of its keys."""
+_BUDGET = setting(None, "Hard limit in dollars for the whole tournament, earlier runs included.", gt=0)
 
 
-class VisitFields(TournamentFields):
-    """For tournaments in which questions open and close: which ones to answer, and when to update them."""
+class TournamentSettings(OperationRequest):
+    """Keys of the section `tournament` that every platform has."""
 
-    update_after: float | None = setting(
-        None, "Update a forecast after this many days (default: never).", metavar="DAYS", gt=0
-    )
-    before_close: float | None = setting(
-        None, "Update a forecast once more in this many hours before the close.", metavar="HOURS", gt=0
-    )
-    limit: int | None = setting(
-        None, "Maximum number of questions in this visit; those that close first come first.", ge=1
-    )
+    budget: float | None = _BUDGET
 
 
-class TournamentRequest(VisitFields):
-    """Visit a Metaculus tournament: forecast the open questions you have not answered, and submit them with reasons.
+class UpdateSettings(TournamentSettings):
+    """Keys for tournaments in which questions open and close: when a forecast is updated."""
 
-    Run it regularly, for example every 20 minutes from a scheduler. Only one visit runs at a time, answered questions
-    are skipped, nothing is paid for or sent twice, even after a crash, and a page shows what was done today.
+    update_after: float | None = setting(None, "Update a forecast after this many days (default: never).", gt=0)
+    before_close: float | None = setting(None, "Update a forecast once more in this many hours before the close.", gt=0)
 
-      foretell tournament metaculus minibench --practice      # no key needed, in a practice world
 
-      foretell tournament metaculus minibench --rehearse      # for real, in the platform's testing area
+class MetaculusSettings(UpdateSettings):
+    """Keys for a Metaculus tournament."""
 
-      foretell tournament metaculus minibench --budget 1 --tournament-budget 50
-
-    Keys: METACULUS_TOKEN, and your model's key. `foretell init bot` writes a repository that does this on GitHub.
-    """
-
-    tournament: str = setting(help="Slug or number of the tournament.", argument=True, min_length=1, max_length=80)
     comment: Literal["private", "public"] = setting("private", "Who can read the comment with the reasons.")
-    rehearse: bool = setting(False, "Use the platform's testing area instead of the tournament.")
 
 
-class ForecastBenchRoundRequest(TournamentFields):
-    """Take part in a ForecastBench round: download, update values, forecast, check, write the file, upload it.
+class ProphetArenaAgent(OperationRequest):
+    """Keys for everything that is sent to Prophet Arena."""
 
-    Without a model, `stack` answers every question for free, from prices, series and the outcomes of earlier rounds.
-    With --model, agents answer too, and both are combined based on earlier rounds. If money or time runs out, the
-    stack's answer is used, so the file is always complete. If it is interrupted, start it again and it continues.
+    agent: str = setting("", "Your agent's name (default: your weekly-track agent).", env="ARENA_AGENT", max_length=200)
 
-      foretell tournament forecastbench --practice            # no key needed, in a practice world
 
-      foretell tournament forecastbench 2026-08-02 --rehearse # a past round as of its day; nothing is sent
+class ProphetArenaSettings(UpdateSettings, ProphetArenaAgent):
+    """Keys for a track of Prophet Arena."""
 
-      foretell tournament forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
+    reasons: bool = setting(True, "Send the reasons with every forecast.")
 
-    A round is open from 00:00 to 23:59:59 UTC on its due date. Uploading needs FORECASTBENCH_TOKEN, an access token
-    such as `gcloud auth print-access-token` prints. Without --bucket, you are told where the file is.
-    """
 
-    ONLY_WITH: ClassVar[Mapping[str, str]] = {
-        "model or spec": "search trials model_price stop_before",
-        "bucket or practice": "overwrite",
-    }
-    round: str = setting(
-        "latest", "Due date of the round, or latest.", argument=True, metavar="[DATE|latest]", max_length=20
-    )
+class ProphetArenaSubmission(ProphetArenaAgent):
+    """Keys for forecasts that are submitted to Prophet Arena."""
+
+    window: int | None = setting(None, "The round of the event (default: the open one).")
+
+
+class ForecastBenchTeamSettings(OperationRequest):
+    """Keys for a ForecastBench file: the team, the content, and where it goes."""
+
     organization: str = setting("", "Your team, as registered.", env="FORECASTBENCH_ORGANIZATION", max_length=200)
-    entry: str = setting(
-        "", "Name on the leaderboard (default: foretell with its model).", metavar="NAME", max_length=200
-    )
+    entry: str = setting("", "Name on the leaderboard (default: foretell with its model).", max_length=200)
     model_organization: str = setting("", "Who made the model (default: the organization).", max_length=200)
     file_number: int = setting(1, "Which of your three files this is.", ge=1, le=3)
     reasoning: bool = setting(False, "Include the reasons in the file.")
     incomplete: bool = setting(False, "Write the file even if it is too incomplete to be ranked.")
-    folder: Path | None = setting(None, "Folder for the file (default: the round's own).", metavar="FOLDER")
-    bucket: str | None = _BUCKET
+    folder: Path | None = setting(None, "Folder for the file.")
+    bucket: str | None = setting(
+        None,
+        "Your team's upload folder, gs://BUCKET/FOLDER; {round} in it is replaced by the due date.",
+        env="FORECASTBENCH_BUCKET",
+    )
+
+
+class ForecastBenchSettings(TournamentSettings, ForecastBenchTeamSettings):
+    """Keys for a round of ForecastBench."""
+
     past_rounds: int = setting(26, "How many earlier rounds to learn from; missing ones are downloaded.", ge=0, le=200)
     stop_before: float = setting(
-        30.0,
-        "Agents stop this many minutes before the round closes, and the file is sent.",
-        metavar="MINUTES",
-        ge=0,
+        30.0, "Agents stop this many minutes before the round closes, and the file is sent.", ge=0
     )
-    rehearse: bool = setting(False, "Answer a past round as of its due date: nothing later is used, nothing is sent.")
     when_open: bool = setting(False, "If no round is open today, exit successfully; for schedulers.")
     overwrite: bool = setting(False, "Replace an uploaded file that this machine did not write.")
 
 
-class ProphetArenaTournamentRequest(VisitFields):
-    """Visit Prophet Arena: forecast the open questions of a track that you have not answered, and submit them.
+SETTINGS: Mapping[str, type[TournamentSettings]] = {
+    "metaculus": MetaculusSettings,
+    "forecastbench": ForecastBenchSettings,
+    "prophet-arena": ProphetArenaSettings,
+}
+"""Platform → the keys of its section."""
+Keys = TypeVar("Keys", bound=OperationRequest)
 
-    The weekly track is a release of about a hundred questions with one deadline, Saturday 23:59 New York time. The live
-    track has every event that currently accepts forecasts. You can run it as often as you like: only one visit runs at
-    a time, and nothing is paid for or sent twice. Forecasts over the daily quota are sent the next day.
 
-      foretell tournament prophet_arena weekly --practice
+def read_section(kind: type[Keys], values: Mapping[str, Any], platform: str) -> Keys:
+    """Read the keys of the section `tournament`.
 
-      foretell tournament prophet_arena weekly --model openai:NAME --search gdelt --budget 5
+    Args:
+        kind: The keys that are allowed.
+        values: Key → value; None means the default.
+        platform: The platform, for messages.
 
-      foretell tournament prophet_arena live --agent my-agent --tournament-budget 50 --budget 2
+    Raises:
+        InputError: If a key does not exist, belongs to another platform, or has a wrong value.
+    """
+    for name in values:
+        if name not in kind.model_fields:
+            others = [other for other, keys in SETTINGS.items() if name in keys.model_fields and other != platform]
+            known = [f"{SECTION}.{key}" for key in kind.model_fields]
+            if others:
+                problem, hint = f"is a setting of {' and '.join(others)}, not of {platform}", "leave it out"
+            else:
+                problem, hint = "there is no such setting", known_names(f"{SECTION}.{name}", known)
+            raise InputError(problem, column=f"{SECTION}.{name}", hint=hint)
+    try:
+        return kind.read(values)
+    except InputError as error:
+        raise error.at(column=f"{SECTION}.{error.column}") from None
 
-    Keys: ARENA_API_KEY, and your model's key.
+
+def section_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split `--set` into the keys of the section `tournament`, without their first part, and all others."""
+    section: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, value in changes.items():
+        first, dot, key = name.partition(".")
+        if first == SECTION and not dot:
+            raise InputError("is a section", column=f"--set {SECTION}", hint=f"write {SECTION}.KEY=VALUE")
+        (section if first == SECTION else others)[key if first == SECTION else name] = value
+    return section, others
+
+
+def check_tournament(written: str, *, rounds: bool = True) -> str:
+    """Return the name of a platform, with or without a tournament after a colon, if there is such a platform."""
+    platform, _, name = written.partition(":")
+    if platform not in PLATFORMS:
+        raise ValueError(f"there is no platform {platform!r}: {known_names(platform, PLATFORMS)}")
+    if name and not rounds:
+        raise ValueError(f"names a platform only: {platform}")
+    return written
+
+
+class TournamentRunRequest(ForecastingRequest):
+    """Take part in a tournament: forecast the open questions you have not answered, and submit the forecasts.
+
+    TOURNAMENT is metaculus:SLUG, forecastbench or forecastbench:DATE, prophet-arena:weekly or prophet-arena:live. You
+    can run it as often as you like, for example every 20 minutes from a scheduler: only one process works on a
+    tournament at a time, answered questions are skipped, and nothing is paid for or sent twice, even after a crash.
+
+      foretell practice -- foretell tournament run metaculus:minibench   # no key needed
+
+      foretell tournament run metaculus:minibench --budget 1 --set tournament.budget=50
+
+      foretell tournament run forecastbench --set tournament.organization="My team"
+
+    Settings of a tournament are in the section `tournament` of the settings file, or given by --set
+    tournament.KEY=VALUE. Keys of all platforms: budget (for the whole tournament). Metaculus: update_after (days),
+    before_close (hours), comment (private or public). Prophet Arena: update_after, before_close, agent, reasons.
+    ForecastBench: organization, entry (the name on the leaderboard), model_organization, file_number, reasoning,
+    incomplete, folder, bucket, past_rounds, stop_before (minutes), when_open, overwrite.
+
+    ForecastBench: a round is open on its due date, in UTC. Without a model, `stack` answers every question for free,
+    from prices, series and the outcomes of earlier rounds. With a model, agents answer too, and both are combined. If
+    money or time runs out, the stack's answer is used, so the file is always complete.
+
+    Keys: METACULUS_TOKEN or ARENA_API_KEY, and your model's key. Uploading to ForecastBench needs tournament.bucket and
+    FORECASTBENCH_TOKEN, an access token such as `gcloud auth print-access-token` prints; without them, you upload the
+    file. `foretell init bot` writes a repository that takes part on GitHub.
     """
 
-    track: Literal["weekly", "live"] = setting("weekly", "weekly or live.", argument=True, metavar="[weekly|live]")
-    agent: str = setting("", "Your agent's name (default: your weekly-track agent).", env="ARENA_AGENT", max_length=200)
-    reasons: bool = setting(True, "Send the reasons with every forecast.")
+    SETTING_KEYS: ClassVar[Mapping[str, str]] = {**ForecastingRequest.SETTING_KEYS, "trials": "trials"}
+    tournament: str = setting(help="The platform, and which tournament of it.", argument=True, max_length=100)
+    trials: int | None = setting(None, "Trials per question (default: 1).", ge=1, le=50)
+    plan: bool = setting(False, "Only show the questions, the cost and the time.")
+    dry_run: bool = setting(False, "Forecast, print what would be sent, and send nothing.")
+    sandbox: bool = setting(
+        False,
+        "Try it where it does not count: in the testing area of Metaculus, or on a past round of ForecastBench as of "
+        "its due date, of which nothing is sent.",
+    )
+    limit: int | None = setting(None, "Maximum number of questions; those that close first come first.", ge=1)
+    summary: Path | None = setting(
+        None, "Append the day's summary to this file, as Markdown.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
+    )
+    include_fallback: bool = INCLUDE_FALLBACK
+
+    @field_validator("tournament")
+    @classmethod
+    def _known_tournament(cls, written: str) -> str:
+        platform, _, name = check_tournament(written).partition(":")
+        if platform == "metaculus" and not name:
+            raise ValueError("which tournament? write its slug or number, such as metaculus:minibench")
+        if platform == "prophet-arena" and name not in ("", "weekly", "live"):
+            raise ValueError(f"there is no track {name!r}: write prophet-arena:weekly or prophet-arena:live")
+        return written
+
+    @model_validator(mode="after")
+    def _fits_platform(self) -> Any:
+        if self.limit is not None and self.platform == "forecastbench":
+            raise InputError("has no effect on ForecastBench, which ranks whole rounds", column="--limit")
+        if self.sandbox and self.platform == "prophet-arena":
+            raise InputError("Prophet Arena has no testing area", column="--sandbox", hint="--dry-run sends nothing")
+        return self
+
+    @property
+    def platform(self) -> str:
+        """The platform: metaculus, forecastbench or prophet-arena."""
+        return self.tournament.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The slug, due date or track; empty if none was given."""
+        return self.tournament.partition(":")[2]
+
+    def settings(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the settings of the run, without the section `tournament`."""
+        _, others = section_changes(self.set)
+        for name in others:
+            if name.partition(".")[0] in ("questions", "mode"):
+                raise InputError("the questions come from the tournament", column=f"--set {name}", hint="leave it out")
+            if name in SETTINGS[self.platform].model_fields and name != "budget":
+                hint = f"did you mean {SECTION}.{name}?"
+                raise InputError("there is no such setting", column=f"--set {name}", hint=hint)
+        return ForecastingRequest.settings(self.model_copy(update={"set": others}), base)
+
+    def unused_without_model(self) -> str | None:
+        """Return a setting that was given and has no effect without a model, or None."""
+        given = [flags(name, type(self).model_fields[name])[-1] for name in self.SETTING_KEYS if self._is_set(name)]
+        # An engine that only the environment names was not given.
+        given += [name for name in self.settings() if name not in ("concurrency", "search")]
+        return given[0] if given else None
+
+    def section(self, kind: type[Keys]) -> Keys:
+        """Return the section `tournament`: that of the file, changed by `set`."""
+        from foretell.runs.spec import read_changes, read_tournament_section
+
+        written = {} if self.config is None else read_tournament_section(self.config)
+        try:
+            read_section(kind, written, self.platform)
+        except InputError as error:
+            raise error.at(path=self.config) from None
+        return read_section(kind, {**written, **read_changes(section_changes(self.set)[0])}, self.platform)
 
 
 class TournamentResultsRequest(OperationRequest):
-    """Score your past rounds and tournaments, next to public methods.
+    """Score the rounds and tournaments you took part in, next to public methods.
 
     Shows every score with its interval (resampling resolution days and questions), the share answered, and the rows
-    crowd price, base rate and 0.5. Outcomes are updated first. For public ForecastBench methods, --methods takes files
-    as teams send them, a folder of them, the published archive (forecast_sets.tar.gz), or a table; the default is
-    forecast_sets next to the pulled rounds.
+    crowd price, base rate and 0.5. Outcomes are updated first, unless the network is switched off. For public
+    ForecastBench methods, --methods takes files as teams send them, a folder of them, the published archive
+    (forecast_sets.tar.gz), or a table; the default is forecast_sets next to the pulled rounds.
 
       foretell tournament results forecastbench --methods forecast_sets.tar.gz --by source,horizon
     """
 
-    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = setting(
-        None, "Only this platform.", argument=True, metavar="[PLATFORM]"
+    tournament: str | None = setting(
+        None, "Only this platform, or this round or tournament of it.", argument=True, metavar="[PLATFORM[:ROUND]]"
     )
     rounds: tuple[str, ...] = setting((), "Only this round or tournament; may be repeated.", flag="--round")
     methods: tuple[Path, ...] = setting(
@@ -262,8 +275,118 @@ class TournamentResultsRequest(OperationRequest):
     missing: float | None = setting(
         None, "Probability to use for missing forecasts; the official leaderboard uses 0.5.", metavar="P", ge=0, le=1
     )
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    offline: bool = setting(False, "Use only the outcomes on this machine; no network.")
+    bootstrap: Bootstrap = BOOTSTRAP
+
+    @field_validator("tournament")
+    @classmethod
+    def _known_tournament(cls, written: str | None) -> str | None:
+        return written and check_tournament(written)
+
+
+# Submitting.
+
+
+class SubmitRequest(OperationRequest):
+    """Submit the forecasts of RUN, or of a FILE of forecasts.
+
+    A forecast that was already submitted is not sent again. Every forecast is recorded in a ledger (foretell ledger)
+    before it is sent, and again when the platform accepts it. Look first, then send:
+
+      foretell submit RUN --to metaculus --comment --dry-run
+
+      foretell submit RUN --to metaculus --comment --yes
+
+    You need a key: METACULUS_TOKEN, or ARENA_API_KEY for Prophet Arena. For ForecastBench, a file is written, checked
+    against the round's question set. With tournament.bucket and FORECASTBENCH_TOKEN it is uploaded to your team's
+    folder; without them, you upload it. With --out the file is only written: any run on the round will do, also a
+    backtest or a round that is closed, and nothing is recorded as sent.
+
+      foretell submit RUN --to forecastbench --set tournament.organization="My team" --out forecasts.json
+
+    --set combine=RULE changes how trials are combined (default: the run's own rule). Keys of tournament for
+    ForecastBench: organization, entry (the name on the leaderboard), model_organization, file_number, reasoning,
+    incomplete, folder, bucket. Prophet Arena: agent, window (the round of the event; default: the open one).
+    """
+
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {
+        "to=metaculus": "post clip",
+        "to=metaculus or to=prophet-arena": "comment",
+    }
+    source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
+    to: str = setting(
+        help="The platform: metaculus, prophet-arena or forecastbench; forecastbench:DATE if there are several rounds.",
+        metavar="PLATFORM",
+    )
+    include_fallback: bool = INCLUDE_FALLBACK
+    comment: Literal["private", "public"] | None = setting(
+        None, "Also send the reasons; on Metaculus as a comment, private by default.", alone="private"
+    )
+    clip: bool = setting(False, "Change probabilities that the platform does not accept to the nearest allowed value.")
+    questions: tuple[str, ...] = setting((), "Only this question; may be repeated.", flag="--question", metavar="ID")
+    post: str | None = setting(None, "Metaculus: the post that the run's only question answers.", metavar="POST")
+    resend: bool = setting(False, "Send forecasts again that were already sent.")
+    dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
+    yes: bool = setting(False, "Send without asking.")
+    set: Mapping[str, Any] = setting(
+        {}, "Set combine or a key of tournament; may be repeated.", metavar="KEY=VALUE", group="settings"
+    )
+    out: Path | None = setting(None, "ForecastBench: only write the file, to this path.", metavar="FILE")
+
+    @field_validator("to")
+    @classmethod
+    def _known_platform(cls, written: str) -> str:
+        return check_tournament(written, rounds=written.startswith("forecastbench"))
+
+    @model_validator(mode="after")
+    def _known_settings(self) -> Any:
+        keys = SUBMISSIONS[self.platform]
+        self.section(keys)
+        for name in section_changes(self.set)[1]:
+            if name != "combine":
+                hint = known_names(name, ["combine", *(f"{SECTION}.{key}" for key in keys.model_fields)])
+                raise InputError("there is no such setting", column=f"--set {name}", hint=hint)
+        return self
+
+    @model_validator(mode="after")
+    def _only_writes(self) -> Any:
+        if self.out is None:
+            return self
+        if self.platform != "forecastbench":
+            raise InputError("has no effect without --to forecastbench", column="--out", hint="leave it out")
+        unused = [name for name in ("resend", "dry_run", "yes", "questions") if self._is_set(name)]
+        if unused:
+            column = flags(unused[0], type(self).model_fields[unused[0]])[-1]
+            raise InputError("has no effect with --out, which sends nothing", column=column, hint="leave it out")
+        return self
+
+    @property
+    def platform(self) -> str:
+        """The platform: metaculus, forecastbench or prophet-arena."""
+        return self.to.partition(":")[0]
+
+    @property
+    def round(self) -> str | None:
+        """The due date of the round of ForecastBench, if one is named."""
+        return self.to.partition(":")[2] or None
+
+    @property
+    def combine(self) -> str | None:
+        """How trials are combined; None for the run's own rule."""
+        return self.set.get("combine")
+
+    def section(self, kind: type[Keys]) -> Keys:
+        """Return the keys of `tournament` that `set` has."""
+        from foretell.runs.spec import read_changes
+
+        return read_section(kind, read_changes(section_changes(self.set)[0]), self.platform)
+
+
+SUBMISSIONS: Mapping[str, type[OperationRequest]] = {
+    "metaculus": OperationRequest,
+    "forecastbench": ForecastBenchTeamSettings,
+    "prophet-arena": ProphetArenaSubmission,
+}
+"""Platform → the keys of `tournament` for a submission."""
 
 
 class LedgerRequest(OperationRequest):

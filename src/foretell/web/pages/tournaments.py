@@ -1,6 +1,7 @@
 """Tournaments entered from here: their rounds and state, and scores compared with others."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -14,20 +15,20 @@ from foretell.web.rendering import html_page
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
-PLATFORMS = {"forecastbench": "ForecastBench", "metaculus": "Metaculus", "prophet_arena": "Prophet Arena"}
+PLATFORMS = {"forecastbench": "ForecastBench", "metaculus": "Metaculus", "prophet-arena": "Prophet Arena"}
 
 
 def _results(here: WebState) -> TournamentResults:
     """Return the results from the outcomes stored here: viewing a page requests none from elsewhere."""
     states = sorted((here.settings.home / "tournaments").glob("*/state.json"))
     seen = (*((str(path), path.stat().st_mtime_ns) for path in states), str(sorted(here.outcomes.count().items())))
-    request = TournamentResultsRequest(offline=True)
-    return here.boards.kept(("tournaments",), seen, lambda: asyncio.run(score_tournaments(request, here.settings)))
+    request, settings = TournamentResultsRequest(), replace(here.settings, network=False)
+    return here.boards.kept(("tournaments",), seen, lambda: asyncio.run(score_tournaments(request, settings)))
 
 
 @router.get("/api/tournaments", tags=["tournaments"])
 def read_tournaments(here: CurrentState) -> dict[str, Any]:
-    """Tournament rounds entered from here, with boards; the same as `foretell tournament results --offline --json`."""
+    """Tournament rounds entered from here, with boards, from the outcomes that are stored here."""
     return _results(here).to_dict()
 
 

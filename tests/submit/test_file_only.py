@@ -1,4 +1,4 @@
-"""`foretell export`: from a run in the store to a file that can be handed in."""
+"""`foretell submit --to forecastbench --out`: from a run in the store to a file, without sending anything."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from foretell.data.datasets import read_pulled, read_submission
 from foretell.questions import Failure, Forecast, InputError, Question
 from foretell.runs import QuestionsSpec, RunSpec, RunStore, cells_of
 
-export = operation_command("export")
+submit = operation_command("submit")
 
 DUE = "2025-10-26"
 NEXT = "2025-11-09"
@@ -63,8 +63,11 @@ def ran(home: Path, days: tuple[str, ...] = (DUE,), *, without: tuple[str, ...] 
     return told.id
 
 
-def exported(run: str, *more: str) -> Result:
-    return CliRunner().invoke(export, ["forecastbench", run, "--organization", "Ex.ample", "--model", "full", *more])
+TEAM = ("--set", "tournament.organization=Ex.ample", "--set", "tournament.entry=full")
+
+
+def written(run: str, *more: str, to: str = "forecastbench", out: str = "out.json") -> Result:
+    return CliRunner().invoke(submit, [run, "--to", to, *TEAM, "--out", out, *more])
 
 
 def refusal(result: Result) -> str:
@@ -74,9 +77,9 @@ def refusal(result: Result) -> str:
 
 def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
     run = ran(home, combine="mean")
-    result = exported(run[:6], "--folder", "sent", "--file-number", "2", "--reasoning")
+    path = Path("sent/mine.json")
+    result = written(run[:6], "--set", "tournament.reasoning=true", out=str(path))
     assert result.exit_code == 0, result.output
-    path = Path("sent") / "2025-10-26.Example.2.json"
     assert f"Wrote {path}" in result.output
     assert "market forecasts: 20 of 20" in result.output
     found = read_submission(path)
@@ -84,57 +87,60 @@ def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
     assert len(found.forecasts) == 22
     assert {round(p, 9) for one in found.forecasts for p in one.p.values()} == {0.3}
     assert {one.rationale.rsplit("\n", 1)[-1] for one in found.forecasts} <= {"trial 0", "trial 1"}
-    other = exported(ran(home, combine="logit-mean"))
-    assert other.exit_code == 0, other.output
-    plain = read_submission("2025-10-26.Example.1.json")
-    assert round(plain.forecasts[0].p["yes"], 4) == 0.2899
+    for other in (ran(home, combine="logit-mean"), run):
+        result = written(other, *(() if other != run else ("--set", "combine=logit-mean")))
+        assert result.exit_code == 0, result.output
+        plain = read_submission("out.json")
+        assert round(plain.forecasts[0].p["yes"], 4) == 0.2899
     assert plain.forecasts[0].rationale == ""
 
 
 def test_too_little_is_refused_and_nothing_is_written(home: Path):
     run = ran(home, without=("manifold/m3", "manifold/m7"))
-    told = refusal(exported(run, "--folder", "sent"))
+    told = refusal(written(run, out="sent/mine.json"))
     assert "market forecasts: 18 of 20 (90.0 %); missing: manifold/m3, manifold/m7" in told
     assert "dataset" not in told
     assert not Path("sent").exists()
-    result = exported(run, "--folder", "sent", "--incomplete")
+    result = written(run, "--set", "tournament.incomplete=true", out="sent/mine.json")
     assert result.exit_code == 0, result.output
     assert "missing: manifold/m3, manifold/m7" in result.output
-    assert len(read_submission("sent/2025-10-26.Example.1.json").forecasts) == 20
+    assert len(read_submission("sent/mine.json").forecasts) == 20
 
 
 def test_a_few_gaps_pass_and_are_told(home: Path):
-    result = exported(ran(home, without=("manifold/m3",)))
+    result = written(ran(home, without=("manifold/m3",)))
     assert result.exit_code == 0, result.output
     assert "market forecasts: 19 of 20 (95.0 %); missing: manifold/m3" in result.output
 
 
 def test_of_several_rounds_one_must_be_named(home: Path):
     run = ran(home, (DUE, NEXT))
-    assert "the run asked 2 rounds: 2025-10-26, 2025-11-09 (name one with --round DATE)" in refusal(exported(run))
-    assert "it asked 2025-10-26, 2025-11-09" in refusal(exported(run, "--round", "2030-01-01"))
-    result = exported(run, "--round", NEXT)
+    assert "the run asked 2 rounds: 2025-10-26, 2025-11-09 (name one with --to forecastbench:DATE)" in refusal(
+        written(run)
+    )
+    assert "it asked 2025-10-26, 2025-11-09" in refusal(written(run, to="forecastbench:2030-01-01"))
+    result = written(run, to=f"forecastbench:{NEXT}")
     assert result.exit_code == 0, result.output
-    body = json.loads(Path("2025-11-09.Example.1.json").read_text())
+    body = json.loads(Path("out.json").read_text())
     assert body["question_set"] == "2025-11-09-llm.json"
     assert len(body["forecasts"]) == 24
 
 
 def test_runs_that_are_no_submission_are_refused(home: Path):
-    assert "not a round of forecastbench" in refusal(exported(ran(home, questions=QuestionsSpec(dataset="demo"))))
-    assert "clairvoyant" in refusal(exported(ran(home, clairvoyant=True)))
-    assert "no run is named 'zzz'" in refusal(exported("zzz"))
+    assert "not a round of forecastbench" in refusal(written(ran(home, questions=QuestionsSpec(dataset="demo"))))
+    assert "clairvoyant" in refusal(written(ran(home, clairvoyant=True)))
+    assert "no run is named 'zzz'" in refusal(written("zzz"))
     store = RunStore(home / "runs.db")
     empty = RunSpec(questions=QuestionsSpec(dataset="forecastbench"), seed=9)
     store.begin(empty.id, empty.to_json(), "2025-10-26")
     store.close()
-    assert "no answers yet" in refusal(exported(empty.id))
+    assert "no answers yet" in refusal(written(empty.id))
 
 
 def test_a_question_set_that_is_not_whole_any_more_is_refused(home: Path):
     run = ran(home)
     (home / "forecastbench" / "question_sets" / f"{DUE}-llm.json").write_text("{}")
-    assert "is not what was downloaded (run foretell data pull again)" in refusal(exported(run))
+    assert "is not what was downloaded (run foretell data pull again)" in refusal(written(run))
 
 
 def test_from_a_spec_to_a_file_in_real_processes(home: Path):
@@ -145,7 +151,37 @@ def test_from_a_spec_to_a_file_in_real_processes(home: Path):
     ran_it = run_forked(["run", "run.yaml"], **here)
     assert ran_it.returncode == 0, ran_it.stderr
     run = ran_it.stdout.split()[1].rstrip(":")
-    sent = run_forked(["export", "forecastbench", run, "--organization", "Example", "--model", "always"], **here)
+    sent = run_forked(["submit", run, "--to", "forecastbench", *TEAM, "--out", "out.json"], **here)
     assert sent.returncode == 0, sent.stderr
-    found = read_submission(f"{DUE}.Example.1.json")
+    found = read_submission("out.json")
     assert {p for one in found.forecasts for p in one.p.values()} == {0.4}
+
+
+def test_nothing_is_recorded_as_sent_and_options_of_sending_are_refused(home: Path):
+    run = ran(home)
+    assert written(run).exit_code == 0
+    assert not (home / "ledger.jsonl").exists()
+    assert "--yes: has no effect with --out" in refusal(written(run, "--yes"))
+    assert "--set tournament.bucket: has no effect with --out" in refusal(
+        written(run, "--set", "tournament.bucket=gs://b/f")
+    )
+    assert "--out: has no effect without --to forecastbench" in refusal(
+        CliRunner().invoke(submit, [run, "--to", "metaculus", "--out", "out.json"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "tournament.organisation=Us",
+            "tournament.organisation: there is no such setting (did you mean tournament.organization",
+        ),
+        ("tournament.agent=me", "tournament.agent: is a setting of prophet-arena, not of forecastbench"),
+        ("tournament.file_number=4", "tournament.file_number: must be at most 3, not 4"),
+        ("combin=mean", "--set combin: there is no such setting (did you mean combine?)"),
+        ("tournament=Us", "--set tournament: is a section (write tournament.KEY=VALUE)"),
+    ],
+)
+def test_a_wrong_key_is_answered_with_the_right_one(home: Path, change: str, problem: str):
+    assert problem in refusal(written(ran(home), "--set", change))

@@ -1,0 +1,140 @@
+"""How `foretell tournament run` is told to take part: options, the settings file and its section `tournament`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foretell
+from foretell.operations import TournamentRunRequest
+from foretell.operations.requests.tournaments import ForecastBenchSettings, MetaculusSettings, ProphetArenaSettings
+from foretell.operations.tournament import TournamentState, tournament_spec
+from foretell.questions import InputError
+from foretell.runs import QuestionsSpec, RunSpec
+from foretell.runs.spec import BudgetSpec, read_config, read_spec
+
+BOT = """
+forecaster: agent
+models: {agent: "openrouter:openai/gpt-5-mini"}
+search: [gdelt]
+trials: 3
+budget: {run: 1.0, question: 0.25}
+tournament:
+  budget: 50
+  update_after: 7
+"""
+
+
+@pytest.fixture(autouse=True)
+def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings file of a bot, in the current folder."""
+    for name in ("FORETELL_MODEL", "FORETELL_SEARCH", "FORECASTBENCH_BUCKET", "FORECASTBENCH_ORGANIZATION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    path = tmp_path / "bot.yaml"
+    path.write_text(BOT, encoding="utf-8")
+    return path
+
+
+def request(tournament: str = "metaculus:cup", **fields: Any) -> TournamentRunRequest:
+    return TournamentRunRequest.read({"tournament": tournament, **fields})
+
+
+def test_the_section_of_the_file_is_changed_by_set_and_is_no_part_of_the_run(bot: Path):
+    asked = request(config=bot, set={"tournament.update_after": "3", "tournament.comment": "public"})
+    own = asked.section(MetaculusSettings)
+    assert (own.budget, own.update_after, own.comment) == (50, 3, "public")
+    assert request(config=bot, set={"tournament.budget": None}).section(MetaculusSettings).budget is None
+    expected = RunSpec(
+        questions=QuestionsSpec(dataset="metaculus:cup"),
+        models={"agent": "openrouter:openai/gpt-5-mini"},
+        search=("gdelt",),
+        trials=3,
+        mode="live",
+        budget=BudgetSpec(run=1.0, question=0.25),
+    )
+    # The same id as in version 0.2, so that what was paid for then is found.
+    assert tournament_spec(asked, "metaculus:cup").id == expected.id == "cb8f228f449f"
+    assert tournament_spec(asked, "metaculus:cup").concurrency == 4
+
+
+def test_other_commands_leave_the_section_out(bot: Path):
+    assert "tournament" not in read_config(bot)
+    bot.write_text(f"questions: demo\n{BOT}", encoding="utf-8")
+    assert read_spec(bot).trials == 3
+
+
+def test_options_and_settings_change_the_run(bot: Path):
+    changes = {"prices.agent": "0.5/2", "budget.question": 0.1, "concurrency": 9}
+    spec = tournament_spec(request(config=bot, model="openai:x", trials=1, budget=2.0, set=changes), "metaculus:cup")
+    assert (spec.models["agent"], spec.trials, spec.prices) == ("openai:x", 1, {"openai:x": "0.5/2"})
+    assert (spec.budget, spec.concurrency) == (BudgetSpec(run=2.0, question=0.1), 9)
+
+
+def test_an_option_goes_before_the_file_and_the_file_before_the_environment(bot: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORETELL_MODEL", "openai:environment")
+    assert tournament_spec(request(), "q").models["agent"] == "openai:environment"
+    assert tournament_spec(request(config=bot), "q").models["agent"] == "openrouter:openai/gpt-5-mini"
+    assert tournament_spec(request(config=bot, model="openai:option"), "q").models["agent"] == "openai:option"
+
+
+def test_the_environment_stands_in_for_keys_of_a_platform(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORECASTBENCH_ORGANIZATION", "Us")
+    monkeypatch.setenv("FORECASTBENCH_BUCKET", "gs://b/f")
+    monkeypatch.setenv("ARENA_AGENT", "me")
+    bench = request("forecastbench").section(ForecastBenchSettings)
+    assert (bench.organization, bench.bucket) == ("Us", "gs://b/f")
+    assert request("prophet-arena:live").section(ProphetArenaSettings).agent == "me"
+    request().section(MetaculusSettings)
+
+
+@pytest.mark.parametrize(
+    ("tournament", "changes", "problem"),
+    [
+        ("metaculus:cup", {"tournament.updat_after": 3}, "no such setting (did you mean tournament.update_after"),
+        ("metaculus:cup", {"tournament.bucket": "gs://b/f"}, "is a setting of forecastbench, not of metaculus"),
+        ("forecastbench", {"tournament.update_after": 3}, "is a setting of metaculus and prophet-arena, not of fore"),
+        ("metaculus:cup", {"tournament.update_after": 0}, "tournament.update_after: must be more than 0, not 0"),
+        (
+            "metaculus:cup",
+            {"update_after": 3},
+            "set.update_after: there is no such setting (did you mean tournament.",
+        ),
+        ("metaculus:cup", {"tournament": {"budget": 3}}, "is a section (write tournament.KEY=VALUE)"),
+        ("metaculus", {}, "which tournament? write its slug or number, such as metaculus:minibench"),
+        ("prophet-arena:daily", {}, "there is no track 'daily': write prophet-arena:weekly or prophet-arena:live"),
+        ("prophet_arena:weekly", {}, "there is no platform 'prophet_arena': did you mean prophet-arena?"),
+    ],
+)
+def test_a_wrong_key_or_tournament_is_answered_with_the_right_one(
+    tournament: str, changes: dict[str, Any], problem: str
+):
+    with pytest.raises(InputError) as raised:
+        foretell.enter_tournament(tournament, model="openai:x", set=changes)
+    assert problem in str(raised.value)
+
+
+def test_a_wrong_key_in_the_file_is_named_with_the_file(bot: Path):
+    bot.write_text("tournament: {budgt: 5}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"bot\.yaml, field tournament\.budgt: there is no such setting \(did you"):
+        request(config=bot).section(MetaculusSettings)
+    bot.write_text("tournament: 5\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is not a section with keys"):
+        request(config=bot).section(MetaculusSettings)
+
+
+def test_a_state_of_version_0_2_is_read(tmp_path: Path):
+    state = {
+        "visits": [{"at": "2026-11-15T10:00:00+00:00", "run": "abc", "dollars": 0.25, "rows": []}],
+        "pending": {},
+        "outbox": [],
+        "texts": {},
+        "made": {"metaculus/101": "2026-11-15T10:00:00+00:00"},
+        "runs": ["abc"],
+    }
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(state), encoding="utf-8")
+    read = TournamentState.read(path)
+    assert (read.runs, read.made, len(read.visits)) == (["abc"], state["made"], 1)
