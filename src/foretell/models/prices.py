@@ -101,7 +101,8 @@ class PriceList:
 
     def free(self, model: str) -> bool:
         """Whether a model is known to cost nothing: it runs in this process, or the user says so."""
-        return self.of(model) == FREE_OF_CHARGE
+        price = self.of(model)
+        return price is not None and price.most(1_000_000, 1_000_000) == 0
 
     def charged(self, request: Request, reply: Reply) -> float | None:
         """The cost of a call: as stated by the provider, else by its tokens. None if the price is unknown."""

@@ -310,7 +310,8 @@ def require_coverage(coverages: Iterable[RoundCoverage]) -> None:
     short = [str(coverage) for coverage in coverages if not coverage.enough]
     if short:
         problem = f"{NEEDED_PERCENT} % of each kind are needed to be ranked; {'; '.join(short)}"
-        raise InputError(problem, hint="start the run again to fill the gaps, or write it as it is: --set tournament.incomplete=true")
+        hint = "start the run again to fill the gaps, or write it as it is: --set tournament.incomplete=true"
+        raise InputError(problem, hint=hint)
 
 
 def _by_question(forecasts: Iterable[Forecast], questions: Sequence[Question]) -> dict[str, Forecast]:
