@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from fakes.background import Background
 from fakes.models import BackgroundModels
@@ -24,6 +25,7 @@ from foretell.practice import PracticeServer, json_response
 from foretell.practice.markets import PracticeProphetArena
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
+from foretell.web import create_app
 
 KEY, MODEL = "pa_live_canary_9", "openrouter:openai/gpt-5-mini"
 BRAIN = "foretell.practice.models.scripts:agent_script"
@@ -134,6 +136,12 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     assert set(rows) >= {"weekly", "always 0.5", "base rate"}
     assert (rows["weekly"]["n"], rows["weekly"]["completion"]) == (3, 1.0)
     assert rows["weekly"]["bi_low"] <= rows["weekly"]["bi"] <= rows["weekly"]["bi_high"]
+    assert world.results(tournament="prophet-arena:live").entered == ()
+    assert len(world.results(tournament="prophet-arena:weekly", rounds=["live"]).entered) == 1
+    with TestClient(create_app(world.settings), base_url="http://127.0.0.1") as client:
+        page = client.get("/tournaments").text
+    assert "<td>Prophet Arena</td>" in page
+    assert '<td class="n">$0.00' in page
 
 
 def test_every_round_of_a_live_event_is_answered(world: World):

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 import foretell
+from foretell.mcp import ServerPermissions
+from foretell.models.budget import Budget
 from foretell.operations import TournamentRunRequest
 from foretell.operations.requests.tournaments import ForecastBenchSettings, MetaculusSettings, ProphetArenaSettings
 from foretell.operations.tournament import TournamentState, tournament_spec
 from foretell.questions import InputError
-from foretell.runs import QuestionsSpec, RunSpec
+from foretell.runs import QuestionsSpec, RunSpec, Settings
 from foretell.runs.spec import BudgetSpec, read_config, read_spec
 
 BOT = """
@@ -138,3 +140,31 @@ def test_a_state_of_version_0_2_is_read(tmp_path: Path):
     path.write_text(json.dumps(state), encoding="utf-8")
     read = TournamentState.read(path)
     assert (read.runs, read.made, len(read.visits)) == (["abc"], state["made"], 1)
+
+
+@pytest.mark.parametrize(
+    ("tournament", "fields", "problem"),
+    [
+        ("metaculus:cup", {}, "forecasts are not sent from here"),
+        ("metaculus:cup", {"sandbox": True}, "forecasts are not sent from here"),
+        ("forecastbench", {"plan": True, "config": "bot.yaml"}, "is not on offer here"),
+        ("forecastbench", {"sandbox": True, "set": {"tournament.folder": "/tmp"}}, "this server does not offer it"),
+        ("metaculus:cup", {"plan": True, "model": "openai:other"}, "'openai:other' is not on offer"),
+        ("metaculus:cup", {"plan": True, "set": {"models.filter": "openai:other"}}, "'openai:other' is not on offer"),
+        ("metaculus:cup", {"plan": True, "trials": 11}, "at most 10 are permitted here"),
+        ("metaculus:cup", {"plan": True}, None),
+        ("forecastbench", {"sandbox": True, "model": "none"}, None),
+    ],
+)
+def test_a_server_for_assistants_only_looks(
+    tmp_path: Path, tournament: str, fields: dict[str, Any], problem: str | None
+):
+    settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
+    permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
+    asked = request(tournament, **{"model": "openai:gpt-5-mini", **fields})
+    if problem is None:
+        assert permissions.check_tournament(asked) == asked
+        return
+    with pytest.raises(InputError) as raised:
+        permissions.check_tournament(asked)
+    assert problem in str(raised.value)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import foretell
 from fakes.processes import run_forked
 from foretell.cli import operation_command
 from foretell.data import DownloadCache
@@ -155,6 +156,16 @@ def test_from_a_spec_to_a_file_in_real_processes(home: Path):
     assert sent.returncode == 0, sent.stderr
     found = read_submission("out.json")
     assert {p for one in found.forecasts for p in one.p.values()} == {0.4}
+
+
+def test_python_writes_the_same_file_as_the_command(home: Path):
+    run = ran(home)
+    assert written(run).exit_code == 0
+    team = {"tournament.organization": "Ex.ample", "tournament.entry": "full"}
+    result = foretell.submit_forecasts(run, to="forecastbench", set=team, out="by_python.json")
+    assert isinstance(result, foretell.SubmissionFile)
+    assert Path("by_python.json").read_bytes() == Path("out.json").read_bytes()
+    assert result.notes[0].startswith("market forecasts: 20 of 20")
 
 
 def test_nothing_is_recorded_as_sent_and_options_of_sending_are_refused(home: Path):
