@@ -116,10 +116,12 @@ def test_a_few_gaps_pass_and_are_told(home: Path):
 
 def test_of_several_rounds_one_must_be_named(home: Path):
     run = ran(home, (DUE, NEXT))
-    assert "the run asked 2 rounds: 2025-10-26, 2025-11-09 (name one with --to forecastbench:DATE)" in refusal(
+    assert "forecasts are for 2 days: 2025-10-26, 2025-11-09 (name one with --to forecastbench:DATE)" in refusal(
         written(run)
     )
-    assert "it asked 2025-10-26, 2025-11-09" in refusal(written(run, to="forecastbench:2030-01-01"))
+    assert "there is no forecast for 2030-01-01 (they are for 2025-10-26, 2025-11-09)" in refusal(
+        written(run, to="forecastbench:2030-01-01")
+    )
     result = written(run, to=f"forecastbench:{NEXT}")
     assert result.exit_code == 0, result.output
     body = json.loads(Path("out.json").read_text())
@@ -190,6 +192,7 @@ def test_nothing_is_recorded_as_sent_and_options_of_sending_are_refused(home: Pa
         ),
         ("tournament.agent=me", "tournament.agent: is a setting of prophet-arena, not of forecastbench"),
         ("tournament.file_number=4", "tournament.file_number: must be at most 3, not 4"),
+        ("tournament.overwrite=true", "tournament.overwrite: has no effect here"),
         ("combin=mean", "--set combin: there is no such setting (did you mean combine?)"),
         ("tournament=Us", "--set tournament: is a section (write tournament.KEY=VALUE)"),
     ],

@@ -15,21 +15,21 @@ from foretell.data.markets.market import market_ref
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.operations.requests.tournaments import (
-    ForecastBenchTeamSettings,
+    ForecastBenchSettings,
     LedgerRequest,
     LedgerShowRequest,
     LedgerVerifyRequest,
-    ProphetArenaSubmission,
+    ProphetArenaSettings,
     SubmitRequest,
 )
 from foretell.operations.result import ReportResult, Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.runs.combine import CombinationSettings, combine_trials, combining_of_run, one_forecast_per_question
+from foretell.runs.combine import combining_of_run, one_forecast_per_question
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
-from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore, find_run_row
 from foretell.submit.forecastbench import (
     NOT_THERE,
@@ -189,15 +189,13 @@ async def submit(
         confirm: Is shown what is about to be sent unless the request says yes, and raises where it should not be.
     """
     settings = settings or load_settings()
-    if request.out is not None:
-        return write_submission(request, request.out, settings)
     clock = clock_of(settings)
     at = clock()
-    found = forecasts_to_submit(
-        settings, request.source, combine=request.combine, at=at, fallback=request.include_fallback
-    )
+    found = forecasts_to_submit(request, settings, at)
     found = found.only(request.questions) if request.questions else found
     found = forecasts_of_round(settings, found, request.round) if request.platform == PLATFORM else found
+    if request.out is not None:
+        return write_submission(request, request.out, found)
     found, notes = relevant(request, found, at)
     ledger = open_ledger(settings)
     # A server of one's own need not be given time.
@@ -251,60 +249,43 @@ def open_ledger(settings: Settings) -> SubmissionLedger:
     return SubmissionLedger(settings.home / LEDGER_FILE)
 
 
-def forecasts_to_submit(
-    settings: Settings, what: str, *, combine: str | None, at: datetime, fallback: bool = False
-) -> SubmissionForecasts:
+def forecasts_to_submit(request: SubmitRequest, settings: Settings, at: datetime) -> SubmissionForecasts:
     """The forecasts in a file, or those of a run with its trials combined."""
-    if Path(what).is_file():
-        forecasts, questions = read_forecasts(Path(what), at)
+    if Path(request.source).is_file():
+        forecasts, questions = read_forecasts(Path(request.source), at)
         return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
-    spec, answers, questions = _run_answers(settings, what)
-    if spec.mode != "live":
-        hint = "forecasts for a live platform come from a run with mode: live"
-        raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
-    how = replace(_combining(settings, spec, combine), degraded=fallback)
-    found = one_forecast_per_question(answers, questions, how)
-    return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
-
-
-def _combining(settings: Settings, spec: RunSpec, combine: str | None) -> CombinationSettings:
-    """The named rule for combining trials, or the run's own."""
     with closing(RunStore(settings.store)) as store:
-        return combining_of_run(store, replace(spec, combine=combine or spec.combine))
-
-
-def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
-    """A run with its answers and questions; a clairvoyant or unanswered one is refused."""
-    with closing(RunStore(settings.store)) as store:
-        row = find_run_row(store, start)
+        row = find_run_row(store, request.source)
         answers, questions = list(store.answers(row.id)), store.questions(row.id)
-    spec = spec_from_json(row.spec)
+        spec = spec_from_json(row.spec)
+        how = combining_of_run(store, replace(spec, combine=request.combine or spec.combine))
     if spec.clairvoyant:
         raise InputError(f"run {row.id} was clairvoyant: it saw the future, so it is no forecast")
     if not answers:
         raise InputError(f"run {row.id} has no answers yet", hint="start it again with foretell run")
-    return spec, answers, questions
-
-
-def _day_of(answer: Forecast | Failure) -> str:
-    return answer.as_of.at.date().isoformat()
-
-
-def _round_questions(settings: Settings, day: str) -> Sequence[Question]:
-    """The whole question set of a round, even if only part of it was asked."""
-    return read_pulled(DownloadCache(settings.home / "forecastbench"), day).questions
+    if request.out is None and spec.mode != "live":
+        hint = "forecasts for a live platform come from a run with mode: live"
+        raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
+    if request.out is not None and spec.questions.dataset != PLATFORM:
+        raise InputError(f"run {spec.id} asked {spec.questions.dataset!r}, not a round of forecastbench")
+    forecasts = one_forecast_per_question(answers, questions, replace(how, degraded=request.include_fallback))
+    return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
 
 
 def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str | None) -> SubmissionForecasts:
-    """The forecasts of one round, with its whole question set."""
-    days = sorted(set(map(_day_of, found.forecasts)))
+    """The forecasts of one round, with its whole question set, even if only part of it was asked."""
+    days = sorted({forecast.as_of.at.date().isoformat() for forecast in found.forecasts})
+    if not days:
+        raise InputError("there is no forecast to submit", hint="foretell show RUN says what failed")
     if day is None and len(days) > 1:
-        raise InputError(
-            f"forecasts are for {len(days)} days: {', '.join(days)}", hint="name one with --to forecastbench:DATE"
-        )
+        hint = "name one with --to forecastbench:DATE"
+        raise InputError(f"forecasts are for {len(days)} days: {', '.join(days)}", hint=hint)
+    if day is not None and day not in days:
+        raise InputError(f"there is no forecast for {day}", column="--to", hint=f"they are for {', '.join(days)}")
     day = day or days[0]
-    forecasts = tuple(one for one in found.forecasts if _day_of(one) == day) or found.forecasts
-    return SubmissionForecasts(forecasts=forecasts, questions=tuple(_round_questions(settings, day)))
+    forecasts = tuple(one for one in found.forecasts if one.as_of.at.date().isoformat() == day)
+    questions = read_pulled(DownloadCache(settings.home / PLATFORM), day).questions
+    return SubmissionForecasts(forecasts=forecasts, questions=tuple(questions))
 
 
 def relevant(
@@ -355,7 +336,7 @@ async def open_submitter(
 ) -> AsyncGenerator[Submitter]:
     """Open a submitter that has read the platform's current questions."""
     if request.platform == PLATFORM:
-        own = request.section(ForecastBenchTeamSettings)
+        own = request.section(ForecastBenchSettings)
         async with open_bucket(own.bucket, settings, round_of(found.questions)) as uploader:
             yield await _round(request, own, settings, found, at, uploader)
         return
@@ -395,7 +376,7 @@ async def _metaculus(
 async def _prophet_arena(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
-    own = request.section(ProphetArenaSubmission)
+    own = request.section(ProphetArenaSettings)
     client, writer = wire.prophet_arena()
     agent = own.agent or await client.weekly_agent()
     if not agent:
@@ -408,7 +389,7 @@ async def _prophet_arena(
 
 async def _round(
     request: SubmitRequest,
-    own: ForecastBenchTeamSettings,
+    own: ForecastBenchSettings,
     settings: Settings,
     found: SubmissionForecasts,
     at: datetime,
@@ -464,7 +445,7 @@ async def replaced_upload(
     return str(told[-1]) if told and told[-1] else NOT_THERE
 
 
-def forecastbench_team(own: ForecastBenchTeamSettings) -> ForecastBenchTeam:
+def forecastbench_team(own: ForecastBenchSettings) -> ForecastBenchTeam:
     """The team that submits the ForecastBench file."""
     for name in ("organization", "entry"):
         if not getattr(own, name):
@@ -477,31 +458,11 @@ def forecastbench_team(own: ForecastBenchTeamSettings) -> ForecastBenchTeam:
     )
 
 
-def write_submission(request: SubmitRequest, path: Path, settings: Settings) -> SubmissionFile:
-    """Write the forecasts of a run as a ForecastBench file, checked against the round's question set."""
-    own = request.section(ForecastBenchTeamSettings)
-    for name in ("folder", "bucket"):
-        if f"tournament.{name}" in request.set:
-            raise InputError("has no effect with --out", column=f"--set tournament.{name}", hint="leave it out")
-    team = forecastbench_team(own)
-    spec, answers, _ = _run_answers(settings, request.source)
-    if spec.questions.dataset != PLATFORM:
-        raise InputError(f"run {spec.id} asked {spec.questions.dataset!r}, not a round of forecastbench")
-    days = sorted(set(map(_day_of, answers)))
-    if request.round is None and len(days) > 1:
-        hint = "name one with --to forecastbench:DATE"
-        raise InputError(f"the run asked {len(days)} rounds: {', '.join(days)}", hint=hint)
-    if request.round is not None and request.round not in days:
-        raise InputError(f"the run did not ask {request.round}", column="--to", hint=f"it asked {', '.join(days)}")
-    day = request.round or days[0]
-    questions = _round_questions(settings, day)
-    forecasts = combine_trials(
-        [answer for answer in answers if _day_of(answer) == day],
-        questions,
-        replace(_combining(settings, spec, request.combine), degraded=request.include_fallback),
-    )
+def write_submission(request: SubmitRequest, path: Path, found: SubmissionForecasts) -> SubmissionFile:
+    """Write forecasts as a ForecastBench file, checked against the round's question set."""
+    own = request.section(ForecastBenchSettings)
     how = {"reasoning": own.reasoning, "incomplete": own.incomplete}
-    body, coverage = checked_submission(forecasts, questions, team, **how)
+    body, coverage = checked_submission(found.forecasts, found.questions, forecastbench_team(own), **how)
     write_atomically(path, file_bytes(body))
     return SubmissionFile(path=path, body=body, notes=coverage)
 

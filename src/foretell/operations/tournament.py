@@ -171,10 +171,27 @@ class TournamentMoney:
         return money.to_dict() | {"billed_in_all": round(self.total.billed, 9)}
 
 
-def visit_money_text(result: Any) -> str:
-    """What a tournament run cost, for people: billed now and in all, and what is unknown."""
-    now = Money(billed=result.billed, reused=result.reused, unknown=result.unknown, reserved=result.reserved)
-    return f"{now}; ${result.billed_in_all:.4f} billed in all"
+@dataclass(frozen=True, kw_only=True)
+class PaidResult(Result):
+    """What a tournament run cost."""
+
+    lines = "forecasts"
+    notes: tuple[str, ...] = ()
+    billed: float = 0.0
+    reused: float = 0.0
+    unknown: float = 0.0
+    """What lost replies may have cost, in all runs."""
+    reserved: float = 0.0
+    billed_in_all: float = 0.0
+    """Billed in all runs of the tournament."""
+    plan: VisitPlan | None = None
+    """The plan, if only that was asked for."""
+
+    @property
+    def money_text(self) -> str:
+        """What it cost, for people: billed now and in all, and what is unknown."""
+        now = Money(billed=self.billed, reused=self.reused, unknown=self.unknown, reserved=self.reserved)
+        return f"{now}; ${self.billed_in_all:.4f} billed in all"
 
 
 def budget_for(limit: float | None, spec: RunSpec, settings: Settings, before: TournamentMoney) -> Budget:
@@ -440,10 +457,9 @@ class VisitedPlatform(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TournamentResult(Result):
+class TournamentResult(PaidResult):
     """What one tournament run did."""
 
-    lines = "forecasts"
     tournament: str
     account: str = ""
     comments: bool = True
@@ -453,21 +469,11 @@ class TournamentResult(Result):
     forecasts: tuple[TournamentRow, ...] = ()
     """Every question that was forecast, with the result."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
-    notes: tuple[str, ...] = ()
-    billed: float = 0.0
-    reused: float = 0.0
-    unknown: float = 0.0
-    """What lost replies may have cost, in all runs."""
-    reserved: float = 0.0
-    billed_in_all: float = 0.0
-    """Billed in all runs of the tournament."""
     stopped: str | None = None
     """Why open questions were left unanswered."""
     page: Path | None = None
     requests: tuple[Row, ...] | None = None
     """The requests of a dry run."""
-    plan: VisitPlan | None = None
-    """The plan, if only that was asked for."""
 
     @property
     def exit_code(self) -> int:
@@ -488,8 +494,7 @@ class TournamentResult(Result):
         left = len(self.forecasts) - sent
         failed = f", {left} not sent" if left and self.requests is None else ""
         comments = " with a comment" * self.comments
-        money = visit_money_text(self)
-        lines.append(f"{self.tournament}: {self.open} open, {sent} sent{comments}{failed}; {money}")
+        lines.append(f"{self.tournament}: {self.open} open, {sent} sent{comments}{failed}; {self.money_text}")
         lines += [json.dumps(list(self.requests), ensure_ascii=False, indent=1)] if self.requests is not None else []
         return "\n".join([*lines, *([f"Wrote {self.page}"] if self.page else [])])
 

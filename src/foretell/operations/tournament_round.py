@@ -26,9 +26,9 @@ from foretell.data.files import DownloadCache, LockHeld, locked, write_atomicall
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.operations.requests.tournaments import ForecastBenchSettings, TournamentRunRequest
-from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.tournament import (
+    PaidResult,
     StoredVisits,
     TournamentMoney,
     VisitPlan,
@@ -38,7 +38,6 @@ from foretell.operations.tournament import (
     plan_of,
     tournament_folder,
     tournament_spec,
-    visit_money_text,
 )
 from foretell.plugins import exists, load, variables_in_words
 from foretell.questions.as_of import instant
@@ -105,10 +104,9 @@ class RoundState(StoredVisits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundResult(Result):
+class RoundResult(PaidResult):
     """What one run on a round did."""
 
-    lines = "forecasts"
     tournament: str = PLATFORM
     round: str
     organization: str
@@ -127,15 +125,6 @@ class RoundResult(Result):
     forecasts: tuple[Row, ...] = ()
     """One row per target: the submitted number, and those of stack and agents."""
     problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    billed: float = 0.0
-    reused: float = 0.0
-    unknown: float = 0.0
-    """What lost replies may have cost."""
-    reserved: float = 0.0
-    billed_in_all: float = 0.0
-    """Billed in all runs on this round."""
-    plan: VisitPlan | None = None
     runs: tuple[str, ...] = ()
 
     @property
@@ -152,10 +141,10 @@ class RoundResult(Result):
         if self.plan is not None:
             return str(self.plan)
         by = f"{self.by_agents} with agents" if self.by_agents else "all by the stack"
-        money = visit_money_text(self)
         if not self.questions:
             return f"ForecastBench {self.round}: nothing was done"
-        lines = [f"ForecastBench {self.round}: {self.answered} of {self.questions} questions answered, {by}; {money}"]
+        counts = f"{self.answered} of {self.questions} questions answered, {by}"
+        lines = [f"ForecastBench {self.round}: {counts}; {self.money_text}"]
         lines += [*self.coverage, *([f"Wrote {self.file}"] if self.file else [])]
         lines += [f"Uploaded to {self.uploaded}"] if self.uploaded else []
         return "\n".join([*lines, *([self.next_step] if self.next_step else [])])

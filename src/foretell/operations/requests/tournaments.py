@@ -1,6 +1,6 @@
 """Requests to submit forecasts: tournaments, the ledger, and the live arena."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -20,16 +20,14 @@ INCLUDE_FALLBACK: Any = setting(
 # Tournaments.
 
 
-PLATFORMS = ("metaculus", "forecastbench", "prophet-arena")
 SECTION = "tournament"
 """The section of a settings file that says how to take part, and the first part of its keys."""
-_BUDGET = setting(None, "Hard limit in dollars for the whole tournament, earlier runs included.", gt=0)
 
 
 class TournamentSettings(OperationRequest):
     """Keys of the section `tournament` that every platform has."""
 
-    budget: float | None = _BUDGET
+    budget: float | None = setting(None, "Hard limit in dollars for the whole tournament, earlier runs included.", gt=0)
 
 
 class UpdateSettings(TournamentSettings):
@@ -40,31 +38,21 @@ class UpdateSettings(TournamentSettings):
 
 
 class MetaculusSettings(UpdateSettings):
-    """Keys for a Metaculus tournament."""
+    """Keys for Metaculus."""
 
     comment: Literal["private", "public"] = setting("private", "Who can read the comment with the reasons.")
 
 
-class ProphetArenaAgent(OperationRequest):
-    """Keys for everything that is sent to Prophet Arena."""
+class ProphetArenaSettings(UpdateSettings):
+    """Keys for Prophet Arena."""
 
     agent: str = setting("", "Your agent's name (default: your weekly-track agent).", env="ARENA_AGENT", max_length=200)
-
-
-class ProphetArenaSettings(UpdateSettings, ProphetArenaAgent):
-    """Keys for a track of Prophet Arena."""
-
     reasons: bool = setting(True, "Send the reasons with every forecast.")
-
-
-class ProphetArenaSubmission(ProphetArenaAgent):
-    """Keys for forecasts that are submitted to Prophet Arena."""
-
     window: int | None = setting(None, "The round of the event (default: the open one).")
 
 
-class ForecastBenchTeamSettings(OperationRequest):
-    """Keys for a ForecastBench file: the team, the content, and where it goes."""
+class ForecastBenchSettings(TournamentSettings):
+    """Keys for ForecastBench: the team, the file, and the round."""
 
     organization: str = setting("", "Your team, as registered.", env="FORECASTBENCH_ORGANIZATION", max_length=200)
     entry: str = setting("", "Name on the leaderboard (default: foretell with its model).", max_length=200)
@@ -73,20 +61,9 @@ class ForecastBenchTeamSettings(OperationRequest):
     reasoning: bool = setting(False, "Include the reasons in the file.")
     incomplete: bool = setting(False, "Write the file even if it is too incomplete to be ranked.")
     folder: Path | None = setting(None, "Folder for the file.")
-    bucket: str | None = setting(
-        None,
-        "Your team's upload folder, gs://BUCKET/FOLDER; {round} in it is replaced by the due date.",
-        env="FORECASTBENCH_BUCKET",
-    )
-
-
-class ForecastBenchSettings(TournamentSettings, ForecastBenchTeamSettings):
-    """Keys for a round of ForecastBench."""
-
+    bucket: str | None = setting(None, "Upload folder, gs://BUCKET/{round}/FOLDER.", env="FORECASTBENCH_BUCKET")
     past_rounds: int = setting(26, "How many earlier rounds to learn from; missing ones are downloaded.", ge=0, le=200)
-    stop_before: float = setting(
-        30.0, "Agents stop this many minutes before the round closes, and the file is sent.", ge=0
-    )
+    stop_before: float = setting(30.0, "Agents stop this many minutes before the round closes.", ge=0)
     when_open: bool = setting(False, "If no round is open today, exit successfully; for schedulers.")
     overwrite: bool = setting(False, "Replace an uploaded file that this machine did not write.")
 
@@ -97,29 +74,42 @@ SETTINGS: Mapping[str, type[TournamentSettings]] = {
     "prophet-arena": ProphetArenaSettings,
 }
 """Platform → the keys of its section."""
-Keys = TypeVar("Keys", bound=OperationRequest)
+SUBMISSION_KEYS = {
+    "metaculus": (),
+    "forecastbench": (
+        *("organization", "entry", "model_organization", "file_number"),
+        *("reasoning", "incomplete", "folder", "bucket"),
+    ),
+    "prophet-arena": ("agent", "window"),
+}
+"""Platform → the keys that a submission has."""
+Keys = TypeVar("Keys", bound=TournamentSettings)
 
 
-def read_section(kind: type[Keys], values: Mapping[str, Any], platform: str) -> Keys:
+def read_section(kind: type[Keys], values: Mapping[str, Any], known: Sequence[str], platform: str) -> Keys:
     """Read the keys of the section `tournament`.
 
     Args:
-        kind: The keys that are allowed.
+        kind: The keys of the platform.
         values: Key → value; None means the default.
+        known: The keys that have an effect.
         platform: The platform, for messages.
 
     Raises:
-        InputError: If a key does not exist, belongs to another platform, or has a wrong value.
+        InputError: If a key does not exist, has no effect, belongs to another platform, or has a wrong value.
     """
     for name in values:
-        if name not in kind.model_fields:
-            others = [other for other, keys in SETTINGS.items() if name in keys.model_fields and other != platform]
-            known = [f"{SECTION}.{key}" for key in kind.model_fields]
-            if others:
-                problem, hint = f"is a setting of {' and '.join(others)}, not of {platform}", "leave it out"
-            else:
-                problem, hint = "there is no such setting", known_names(f"{SECTION}.{name}", known)
-            raise InputError(problem, column=f"{SECTION}.{name}", hint=hint)
+        if name in known:
+            continue
+        others = [other for other, keys in SETTINGS.items() if name in keys.model_fields]
+        if platform in others:
+            problem, hint = "has no effect here", "leave it out"
+        elif others:
+            problem, hint = f"is a setting of {' and '.join(others)}, not of {platform}", "leave it out"
+        else:
+            problem = "there is no such setting"
+            hint = known_names(f"{SECTION}.{name}", [f"{SECTION}.{key}" for key in known])
+        raise InputError(problem, column=f"{SECTION}.{name}", hint=hint)
     try:
         return kind.read(values)
     except InputError as error:
@@ -128,23 +118,18 @@ def read_section(kind: type[Keys], values: Mapping[str, Any], platform: str) -> 
 
 def section_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split `--set` into the keys of the section `tournament`, without their first part, and all others."""
-    section: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for name, value in changes.items():
-        first, dot, key = name.partition(".")
-        if first == SECTION and not dot:
-            raise InputError("is a section", column=f"--set {SECTION}", hint=f"write {SECTION}.KEY=VALUE")
-        (section if first == SECTION else others)[key if first == SECTION else name] = value
-    return section, others
+    if SECTION in changes:
+        raise InputError("is a section", column=f"--set {SECTION}", hint=f"write {SECTION}.KEY=VALUE")
+    start = f"{SECTION}."
+    section = {name.removeprefix(start): value for name, value in changes.items() if name.startswith(start)}
+    return section, {name: value for name, value in changes.items() if not name.startswith(start)}
 
 
-def check_tournament(written: str, *, rounds: bool = True) -> str:
-    """Return the name of a platform, with or without a tournament after a colon, if there is such a platform."""
-    platform, _, name = written.partition(":")
-    if platform not in PLATFORMS:
-        raise ValueError(f"there is no platform {platform!r}: {known_names(platform, PLATFORMS)}")
-    if name and not rounds:
-        raise ValueError(f"names a platform only: {platform}")
+def check_platform(written: str) -> str:
+    """Return a platform, with or without a tournament after a colon; raise ValueError if there is no such platform."""
+    platform = written.partition(":")[0]
+    if platform not in SETTINGS:
+        raise ValueError(f"there is no platform {platform!r}: {known_names(platform, list(SETTINGS))}")
     return written
 
 
@@ -195,7 +180,7 @@ class TournamentRunRequest(ForecastingRequest):
     @field_validator("tournament")
     @classmethod
     def _known_tournament(cls, written: str) -> str:
-        platform, _, name = check_tournament(written).partition(":")
+        platform, _, name = check_platform(written).partition(":")
         if platform == "metaculus" and not name:
             raise ValueError("which tournament? write its slug or number, such as metaculus:minibench")
         if platform == "prophet-arena" and name not in ("", "weekly", "live"):
@@ -242,12 +227,13 @@ class TournamentRunRequest(ForecastingRequest):
         """Return the section `tournament`: that of the file, changed by `set`."""
         from foretell.runs.spec import read_changes, read_tournament_section
 
+        known = [name for name in kind.model_fields if name != "window"]
         written = {} if self.config is None else read_tournament_section(self.config)
         try:
-            read_section(kind, written, self.platform)
+            read_section(kind, written, known, self.platform)
         except InputError as error:
             raise error.at(path=self.config) from None
-        return read_section(kind, {**written, **read_changes(section_changes(self.set)[0])}, self.platform)
+        return read_section(kind, {**written, **read_changes(section_changes(self.set)[0])}, known, self.platform)
 
 
 class TournamentResultsRequest(OperationRequest):
@@ -280,7 +266,7 @@ class TournamentResultsRequest(OperationRequest):
     @field_validator("tournament")
     @classmethod
     def _known_tournament(cls, written: str | None) -> str | None:
-        return written and check_tournament(written)
+        return written and check_platform(written)
 
 
 # Submitting.
@@ -335,28 +321,31 @@ class SubmitRequest(OperationRequest):
     @field_validator("to")
     @classmethod
     def _known_platform(cls, written: str) -> str:
-        return check_tournament(written, rounds=written.startswith("forecastbench"))
+        if ":" in check_platform(written) and not written.startswith("forecastbench:"):
+            raise ValueError("names the platform only, unless it is forecastbench:DATE")
+        return written
 
     @model_validator(mode="after")
-    def _known_settings(self) -> Any:
-        keys = SUBMISSIONS[self.platform]
-        self.section(keys)
+    def _fits_platform(self) -> Any:
+        keys = [f"{SECTION}.{key}" for key in SUBMISSION_KEYS[self.platform]]
         for name in section_changes(self.set)[1]:
             if name != "combine":
-                hint = known_names(name, ["combine", *(f"{SECTION}.{key}" for key in keys.model_fields)])
-                raise InputError("there is no such setting", column=f"--set {name}", hint=hint)
-        return self
-
-    @model_validator(mode="after")
-    def _only_writes(self) -> Any:
+                raise InputError(
+                    "there is no such setting", column=f"--set {name}", hint=known_names(name, ["combine", *keys])
+                )
+        self.section(SETTINGS[self.platform])
         if self.out is None:
             return self
         if self.platform != "forecastbench":
             raise InputError("has no effect without --to forecastbench", column="--out", hint="leave it out")
-        unused = [name for name in ("resend", "dry_run", "yes", "questions") if self._is_set(name)]
+        unused = [
+            flags(name, type(self).model_fields[name])[-1]
+            for name in ("resend", "dry_run", "yes")
+            if self._is_set(name)
+        ]
+        unused += [f"--set {name}" for name in ("tournament.folder", "tournament.bucket") if name in self.set]
         if unused:
-            column = flags(unused[0], type(self).model_fields[unused[0]])[-1]
-            raise InputError("has no effect with --out, which sends nothing", column=column, hint="leave it out")
+            raise InputError("has no effect with --out, which sends nothing", column=unused[0], hint="leave it out")
         return self
 
     @property
@@ -378,15 +367,8 @@ class SubmitRequest(OperationRequest):
         """Return the keys of `tournament` that `set` has."""
         from foretell.runs.spec import read_changes
 
-        return read_section(kind, read_changes(section_changes(self.set)[0]), self.platform)
-
-
-SUBMISSIONS: Mapping[str, type[OperationRequest]] = {
-    "metaculus": OperationRequest,
-    "forecastbench": ForecastBenchTeamSettings,
-    "prophet-arena": ProphetArenaSubmission,
-}
-"""Platform → the keys of `tournament` for a submission."""
+        values, known = read_changes(section_changes(self.set)[0]), SUBMISSION_KEYS[self.platform]
+        return read_section(kind, values, known, self.platform)
 
 
 class LedgerRequest(OperationRequest):
