@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from statistics import median, quantiles
 
-from foretell.studies.leaks import ASKED, CUTOFF, LeakCase, leak_cases
+from foretell.studies.audit.leaks import ASKED, CUTOFF, LeakCase, leak_cases
 from foretell.tools import FenceRules, SourceItem
 
 LENGTH = 2_000

@@ -8,6 +8,7 @@ HOMES = {
     "foretell.forecasters.tree.tree_file": "read_tree write_tree",
     "foretell.inspect_tasks.logs": "read_inspect_log",
     "foretell.operations.ask": "AskResult ask",
+    "foretell.operations.audit": "audit",
     "foretell.operations.grid": "GridList GridResult grid",
     "foretell.operations.requests.asking": "AskRequest",
     "foretell.operations.requests.runs": "RunRequest ShowRequest",

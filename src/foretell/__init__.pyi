@@ -99,6 +99,7 @@ __all__ = [
     "TreesResult",
     "WhatIfRequest",
     "ask",
+    "audit",
     "backtest",
     "build_forecaster",
     "combine_trials",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF
 
 from foretell.questions import AsOf
-from foretell.studies.leaks import ASKED
+from foretell.studies.audit.leaks import ASKED
 from foretell.tools import FenceRules, SourceItem
 from foretell.tools.dates import (
     age_stamp,

@@ -54,10 +54,7 @@ GROUPS = {
     "tournament": "Tournaments: take part by forecasting the open questions, and score what you submitted.",
 }
 """Name of a command group → its help text."""
-OTHERS = {
-    "arena run": "foretell.cli.serve:arena_run",
-    "calibrate report": "foretell.cli.study:calibration_report",
-}
+OTHERS = {"arena run": "foretell.cli.serve:arena_run"}
 """Commands inside groups that are not generated from the table of operations."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
 """Context manager that shows progress while an operation runs and yields the arguments by which it reports progress."""
@@ -206,6 +203,7 @@ def request_command(
     answer: str | Callable[..., Any],
     *,
     name: str | None = None,
+    help: str | None = None,
     files: tuple[str, ...] = (),
     default_file: str | None = None,
     view: View | None = None,
@@ -217,6 +215,7 @@ def request_command(
         kind: The request class; its docstring is the help.
         answer: The function to call with the request, or its "module:attribute". It returns a result or None.
         name: The words of the command.
+        help: The help of the command, if it is not the docstring of the request.
         files: Suffixes of the files that the result can be written to.
         default_file: A file that is written if no other output is requested.
         view: Shows progress while the operation runs.
@@ -243,7 +242,7 @@ def request_command(
     params = [field_parameter(field, info) for field, info in kind.model_fields.items()]
     params += [out_option(files, default_file)] if files else []
     params += [] if service else [json_option()]
-    return RequestCommand(name, params=params, callback=called, help=getdoc(kind))
+    return RequestCommand(name, params=params, callback=called, help=help or getdoc(kind))
 
 
 def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any:

@@ -64,7 +64,6 @@ SECTIONS = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 PLACES = {
     "worker": "foretell.cli.serve:worker",
-    "audit": "foretell.cli.study:audit",
     "study": "foretell.cli.study:study",
     "serve": "foretell.cli.serve:serve",
     "site": "foretell.cli.serve:site",

@@ -18,6 +18,28 @@ COMMANDS: dict[str, str] = {
     "tournament prophet_arena": "tournament run prophet-arena:weekly",
     "tournament prophet-arena": "tournament run prophet-arena:weekly",
     "export": "submit RUN --to forecastbench --out FILE",
+    # Studies and audit
+    "calibrate report": "study calibration",
+    "study aggregation": "study trials --section rules",
+    "study audit": "audit RUN",
+    "study buildup": "study ablation",
+    "study calibration-report": "study calibration --section gain",
+    "study consensus": "compare",
+    "study conservatism": "study calibration --section hedging",
+    "study difficulty": "study variance --section difficulty",
+    "study frontier": "score",
+    "study habits": "study trajectories",
+    "study judge": "study reasoning",
+    "study lead-time": "score --by lead_time",
+    "study leaks": "audit --filter MODEL",
+    "study models": "study ablation",
+    "study recalibration": "study calibration --section line",
+    "study recall": "study memorization",
+    "study smoke": "run SPEC --pilot N",
+    "study stability": "study trials --section stability",
+    "study threshold": "study calibration --section threshold",
+    "study tree": "study tree-noise",
+    "study tree-uncertainty": "study tree-noise --section error-bars",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
@@ -107,6 +129,36 @@ OPTIONS: dict[str, str] = {
     "submit --window": "--set tournament.window=NUMBER",
     "submit --combine": "--set combine=RULE",
     "submit --round": "--to forecastbench:DATE",
+    # Studies and audit
+    "--draws": "--bootstrap draws=N",
+    "--keep": "--out FILE.html",
+    "audit --closed-book": "--no-tools RUN",
+    "audit --seed": "--bootstrap seed=N",
+    "audit --unfenced": "--no-filter RUN",
+    "study consistency --run": "RUN without --run",
+    "study decisions --costs": "columns dollars and seconds in the forecasts",
+    "study intervention --model": "--set models.agent=MODEL",
+    "study intervention --questions": "--set questions=DATASET",
+    "study intervention --round": "--set questions.rounds=[DATE]",
+    "study intervention --search": "--set search=[NAME]",
+    "study memorization --data": "--questions",
+    "study memorization --round": "--questions FILE with those questions",
+    "study tree-noise --run": "RUN without --run",
+    "study tree-noise --trees": "FOLDER without --trees",
+    **{
+        f"study {study} {option}": new
+        for study in ("trials", "calibration", "ensemble", "variance", "decisions")
+        for option, new in {
+            **dict.fromkeys(
+                ("--data", "--prefix", "--price", "--prior", "--paper-outcomes"),
+                "-f and -o; benchmarks/blf_study.py converts the BLF paper's tables",
+            ),
+            "--config": "a table with these forecasters only",
+            "--factors": "columns in the forecasts",
+            "--run": "RUN without --run",
+            "--seed": "--bootstrap seed=N",
+        }.items()
+    },
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

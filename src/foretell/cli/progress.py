@@ -291,6 +291,7 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "tree resynthesize": lambda: live_view(TreeLiveView),
     "run": _run_with_lines,
     "grid": _run_with_lines,
+    "audit": run_progress,
     "backtest": lambda: progress_bar("forecasting"),
     "demo": _lines,
     "arena context": run_progress,

@@ -5,6 +5,7 @@ from foretell.interface import offer
 HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
     "foretell.operations.ask": "AskResult prepare_ask",
+    "foretell.operations.audit": "audit",
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
     "foretell.operations.doctor": "DoctorResult look_at_databases",
@@ -44,7 +45,7 @@ HOMES = {
     "foretell.operations.score_numbers": "NumberScores",
     "foretell.operations.services": "ServiceChecks check_services list_services service_names",
     "foretell.operations.shared_runs": "ClusterStatus settings_for shared_url",
-    "foretell.operations.studies": "open_study read_factor_table save_study saved_studies study",
+    "foretell.operations.studies": "study",
     "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
     "foretell.operations.thresholds": "DecidedForecasts fit_thresholds",
     "foretell.operations.tournament": "ATTEMPTS TournamentResult",

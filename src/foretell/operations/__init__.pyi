@@ -5,6 +5,7 @@ from foretell.operations.arena import ArenaParts as ArenaParts
 from foretell.operations.arena import open_arena as open_arena
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
+from foretell.operations.audit import audit as audit
 from foretell.operations.calibrate import METHODS as METHODS
 from foretell.operations.data import check_questions as check_questions
 from foretell.operations.data import fetch as fetch
@@ -97,10 +98,6 @@ from foretell.operations.services import service_names as service_names
 from foretell.operations.shared_runs import ClusterStatus as ClusterStatus
 from foretell.operations.shared_runs import settings_for as settings_for
 from foretell.operations.shared_runs import shared_url as shared_url
-from foretell.operations.studies import open_study as open_study
-from foretell.operations.studies import read_factor_table as read_factor_table
-from foretell.operations.studies import save_study as save_study
-from foretell.operations.studies import saved_studies as saved_studies
 from foretell.operations.studies import study as study
 from foretell.operations.table import OPERATIONS as OPERATIONS
 from foretell.operations.table import PYTHON_NAMES as PYTHON_NAMES

@@ -46,7 +46,7 @@ from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import StoredScores
 from foretell.studies.inputs import load_study
 
-STUDY = "buildup"
+STUDY = "ablation"
 """The study that shows the effect of each factor."""
 
 
@@ -246,7 +246,7 @@ class StoredGrid:
         text = f"Best so far: {best.name} with a Brier index of {_index(best):.1f}"
         if len(scored) > 1:
             text += f", {_index(best) - _index(scored[-1]):.1f} above the worst, {scored[-1].name}"
-        return f"{text}. Whether a setting makes a difference beyond chance: foretell study buildup --grid FILE."
+        return f"{text}. Whether a setting makes a difference beyond chance: foretell study ablation --grid FILE."
 
 
 def _index(cell: GridCell) -> float:

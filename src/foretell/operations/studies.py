@@ -4,8 +4,6 @@ Studies that call models work behind the same journal, limits and budget as runs
 """
 
 import json
-import re
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,9 +15,7 @@ import numpy as np
 
 from foretell.arena.spec import arena_of, read_arena
 from foretell.arena.store import ArenaStore
-from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.aggregate import PANEL
-from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.forecaster import make_forecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
@@ -28,26 +24,33 @@ from foretell.models.names import ModelName
 from foretell.models.router import api_key_for
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.report.charts.svg import Chart, chart_of
-from foretell.report.markup import Markup
 from foretell.report.provenance import call_text, command_text, made_by
-from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
+from foretell.report.study import StudyResult
 from foretell.request import errors_name_fields
 from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.grid import RunFactors, factors_of_specs, read_grid, run_name
-from foretell.runs.runner import WatchProgress, find_run_of, prepare_run
+from foretell.runs.runner import PreparedRun, WatchProgress, find_run_of, prepare_run
 from foretell.runs.runtime import forecaster_options, open_runtime
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec, spec_from_json
+from foretell.runs.spec import (
+    BudgetSpec,
+    QuestionsSpec,
+    RunSpec,
+    read_changes,
+    read_spec,
+    spec_from_json,
+    spec_from_mapping,
+    with_settings,
+)
 from foretell.runs.store import RunStore
-from foretell.scoring.join import ReadOptions, read_examples, read_table
-from foretell.scoring.long_tables import forecast_rows, questions_of_runs, run_rows
+from foretell.scoring.join import ReadOptions, read_examples_with_notes, read_table
+from foretell.scoring.long_tables import RunRows, add_tables, forecast_rows, questions_of_runs, run_rows
 from foretell.scoring.table import ForecastTable
-from foretell.scoring.table_input import TableSource, check_rules, open_table, refuse_repeats, text_rules
+from foretell.scoring.table_input import TableSource
 from foretell.studies.consistency import StatedForecast
-from foretell.studies.habits import TracedTrial
+from foretell.studies.forecaster_facts import ForecastCost, read_forecaster_facts
 from foretell.studies.inputs import (
     AgentStudyOptions,
     AgentTrials,
@@ -63,20 +66,16 @@ from foretell.studies.inputs import (
 )
 from foretell.studies.reasoning import ReasoningCase
 from foretell.studies.stored_runs import (
-    AS_PUBLISHED,
-    ForecastCost,
     StoredRun,
-    TrialAssumptions,
     find_stored_run,
     find_stored_runs,
     read_cases,
-    read_cost_table,
     read_statements,
     read_trees,
-    read_trial_tables,
     traces_of_runs,
     with_distinct_names,
 )
+from foretell.studies.trajectories import TracedTrial
 
 # What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas.
 
@@ -89,56 +88,58 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
     """The tables or trees that the options name."""
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
     if isinstance(options, TreeStudyOptions):
-        if options.trees and options.runs:
-            raise InputError("a study takes data from one source", hint="give one of --trees and --run")
-        data = replace(data, trees={folder.name: read_trees(folder) for folder in options.trees})
-        if options.runs:
-            data = replace(data, trees=_trees_of_runs(settings, options.runs))
-    if isinstance(options, TableOptions):
-        data = _with_facts(options, _with_tables(settings, options, replace(data, chosen=options.config)))
-    return data
+        return replace(data, trees=_trees(settings, options.sources))
+    return _with_tables(settings, options, data) if isinstance(options, TableOptions) else data
 
 
 def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
-    """Add the tables from the source that the options name."""
-    sources = [name for name in ("data", "forecasts", "runs", "grid") if getattr(options, name)]
-    if len(sources) > 1:
-        raise InputError("a study takes data from one source", hint="give one of --data, --forecasts, --run and --grid")
-    if not sources:
-        raise InputError(
-            "a study needs trials", hint="give --data DIR, --forecasts and --outcomes, --run RUN, or --grid FILE"
+    """Add the forecasts of the runs, the grid or the tables that the options name."""
+    files = {source: Path(source) for source in options.sources if Path(source).suffix or Path(source).exists()}
+    starts = [source for source in options.sources if source not in files]
+    if files and options.forecasts is not None:
+        hint = "give both files as arguments, or outcomes with -o"
+        raise InputError(f"{next(iter(files))} is given beside --forecasts", column="--forecasts", hint=hint)
+    tables: dict[str, TableSource] = {**files} if options.forecasts is None else {"forecasts": options.forecasts}
+    if options.grid and (tables or starts):
+        raise InputError("a study takes a grid, or runs and files", hint="leave out --grid or the others")
+    if not (tables or starts or options.grid):
+        hint = "give RUN, a file of forecasts, -f FILE with -o FILE, or --grid FILE"
+        raise InputError("a study needs forecasts", hint=hint)
+    runs = _runs_of_grid(settings, options.grid) if options.grid else {}
+    if starts:
+        runs = _named_by_factors(_forecasts_of_runs(settings, starts))
+    data = _with_facts(runs, tables, options, data)
+    if not runs and len(tables) == 1:
+        (table,) = tables.values()
+        examples, notes = read_examples_with_notes(table, options.outcomes, columns=options.columns)
+        return replace(data, tables=examples, notes=notes)
+    found = _run_rows(settings, runs)
+    if not tables and options.outcomes is None and all(row["outcome"] is None for row in found.outcomes):
+        hint = "give --outcomes with question, target, due, outcome and resolved_on"
+        raise InputError("none of the questions has an outcome", hint=hint)
+    found = add_tables(found, tables or None, options.outcomes, options.columns)
+    rows, outcomes = cast(list[object], found.forecasts), cast(list[object], found.outcomes)
+    examples, notes = read_examples_with_notes(rows, outcomes)
+    return replace(data, tables=examples, notes=(*found.notes, *notes))
+
+
+def _with_facts(
+    runs: Mapping[str, FactoredRun], tables: Mapping[str, TableSource], options: TableOptions, data: StudyData
+) -> StudyData:
+    """Add the costs and factors of all forecasters, from runs and from columns of tables."""
+    factors: dict[str, RunFactors] = {name: levels for name, (_, _, levels) in runs.items()}
+    costs: dict[str, ForecastCost] = {}
+    for name, (_, forecasts, _) in runs.items():
+        usage = [forecast.usage for forecast in forecasts]
+        dollars, seconds = (
+            float(np.mean(values)) for values in zip(*((u.worth, u.seconds) for u in usage), strict=True)
         )
-    if options.grid:
-        return _with_runs(_runs_of_grid(settings, options.grid), settings, options, data)
-    if options.runs:
-        runs = _forecasts_of_runs(settings, options.runs)
-        return _with_runs(_named_by_factors(runs), settings, options, data)
-    return replace(data, **_trial_tables(options))
-
-
-def _with_facts(options: TableOptions, data: StudyData) -> StudyData:
-    """Add costs and factors of the forecasters from tables."""
-    factors = read_factor_table(options.factors) if options.factors else {}
-    priced: Path | None = getattr(options, "costs", None)
-    costs = read_cost_table(priced) if priced else {}
-    for flag, table in (("--costs", costs), ("--factors", factors)):
-        for name in table:
-            if name not in data.tables:
-                raise InputError(f"no forecaster is called {name!r}", column=f"{flag} forecaster")
-    return replace(data, costs={**data.costs, **costs}, factors={**data.factors, **factors})
-
-
-def _trial_tables(options: TableOptions) -> dict[str, Any]:
-    if options.data:
-        outcome = "paper_outcome" if options.paper_outcomes else "outcome"
-        known = TrialAssumptions(price=options.price, prior=options.prior, outcome=outcome)
-        folder, prefix = options.data, options.prefix
-        return {
-            "tables": read_trial_tables(folder, prefix, known),
-            "paper": lambda: read_trial_tables(folder, prefix, AS_PUBLISHED),
-        }
-    tables = read_examples(cast(Path, options.forecasts), options.outcomes, columns=options.columns, dated=False)
-    return {"tables": tables}
+        costs[name] = ForecastCost(dollars=dollars, seconds=seconds)
+    for table in tables.values():
+        facts = read_forecaster_facts(table, options.columns)
+        factors |= facts.factors
+        costs |= facts.costs
+    return replace(data, costs=costs, factors=factors)
 
 
 # Stored runs.
@@ -186,59 +187,27 @@ def _runs_of_grid(settings: Settings, file: Path) -> dict[str, FactoredRun]:
     return found
 
 
-def read_factor_table(source: TableSource) -> dict[str, dict[str, str]]:
-    """Forecaster → its level of every factor; an empty cell means that the factor does not apply.
-
-    >>> read_factor_table([{"forecaster": "a", "rule": "linear", "leaves": 10}])
-    {'a': {'rule': 'linear', 'leaves': '10'}}
-    """
-    with open_duckdb() as con, open_table(source, "factors", con) as table:
-        table.require("forecaster")
-        check_rules(table, list(text_rules(table, "forecaster")))
-        refuse_repeats(table, {"forecaster": table.text("forecaster")})
-        names = [column for column in table.columns if column != "forecaster"]
-        wanted = ", ".join(table.text(column) for column in ("forecaster", *names))
-        rows = con.execute(f"select {wanted} from {table.table} order by _row").fetchall()
-    return {
-        forecaster: {name: level for name, level in zip(names, levels, strict=True) if level}
-        for forecaster, *levels in rows
-    }
-
-
-def _with_runs(
-    found: Mapping[str, FactoredRun], settings: Settings, options: TableOptions, data: StudyData
-) -> StudyData:
-    """Add trials, costs and factors of stored runs."""
-    runs = [(replace(run, name=name), forecasts) for name, (run, forecasts, _) in found.items()]
-    factors = {name: levels for name, (_, _, levels) in found.items()}
-    costs: dict[str, ForecastCost] = {}
-    for run, forecasts in runs:
-        spent = [one.usage for one in forecasts]
-        costs[run.name] = ForecastCost(
-            dollars=float(np.mean([one.worth for one in spent])),
-            seconds=float(np.mean([one.seconds for one in spent])),
-        )
-    tables = _run_tables(settings, runs, options.outcomes)
-    return replace(data, tables=tables, costs=costs, factors=factors)
-
-
-def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:
-    folder = settings.home / "trees"
+def _run_rows(settings: Settings, runs: Mapping[str, FactoredRun]) -> RunRows:
+    """The trials of runs under their names, with the outcomes of their question sets."""
     with closing(RunStore(settings.store)) as store:
-        return {run.name: read_trees(folder / run.spec.id) for run in find_stored_runs(store, starts)}
+        questions, targets = questions_of_runs(store, [run.id for run, _, _ in runs.values()])
+    rows = [
+        {**row, "forecaster": name}
+        for name, (_, forecasts, _) in runs.items()
+        for row in forecast_rows(forecasts, questions)
+    ]
+    return RunRows(forecasts=rows, outcomes=targets, combined=[], names=tuple(runs), texts={})
 
 
-def _run_tables(
-    settings: Settings, runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: Path | None
-) -> dict[str, Examples]:
-    """Trials of every run on resolved targets, with outcomes from a table or from the question sets."""
-    with closing(RunStore(settings.store)) as store:
-        questions, targets = questions_of_runs(store, [run.id for run, _ in runs])
-    rows = [{**row, "forecaster": run.name} for run, forecasts in runs for row in forecast_rows(forecasts, questions)]
-    if outcomes is None and all(row["outcome"] is None for row in targets):
-        hint = "give --outcomes with question, target, due, outcome and resolved_on"
-        raise InputError("none of the questions has an outcome", hint=hint)
-    return read_examples(cast(list[object], rows), outcomes or cast(list[object], targets), drop_unknown=True)
+def _trees(settings: Settings, sources: Sequence[str]) -> dict[str, Any]:
+    """The trees of folders and stored runs, by name of the folder or run."""
+    folders = {source: Path(source) for source in sources if Path(source).is_dir()}
+    found = {folder.name: read_trees(folder) for folder in folders.values()}
+    if starts := [source for source in sources if source not in folders]:
+        with closing(RunStore(settings.store)) as store:
+            runs = find_stored_runs(store, starts)
+        found |= {run.name: read_trees(settings.home / "trees" / run.spec.id) for run in runs}
+    return found
 
 
 def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable, list[str], dict[str, str]]:
@@ -285,8 +254,8 @@ def _contexts(store: RunStore, run: StoredRun) -> Callable[[str], PredictionCont
 def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
     """The result of a study by name, or of a function `study(inputs, options) -> StudyResult`.
 
-    >>> study("tree-uncertainty", worlds=2, draws=100).name
-    'tree-uncertainty'
+    >>> study("tree-noise", section="error-bars", worlds=2, bootstrap="draws=100").name
+    'tree-noise'
 
     Args:
         name: A study that `foretell study` lists, or a function.
@@ -347,14 +316,12 @@ class MachineServices:
     def statements(self, runs: Sequence[str], arena: str | None) -> list[StatedForecast]:
         """Forecasts as stated in runs or by the entries of an arena, before they were made coherent."""
         if bool(runs) == bool(arena):
-            raise InputError(
-                "a study takes data from one source", hint="give --run RUN (it may be repeated) or --arena ARENA"
-            )
+            raise InputError("a study takes data from one source", hint="give RUN or --arena ARENA")
         with self.store() as store:
             found = _arena_runs(store, arena) if arena else find_stored_runs(store, runs)
             statements = [one for run in found for one in read_statements(store, run.id, name=run.name)]
         if not statements:
-            raise InputError("nothing has been stated yet", column="--arena" if arena else "--run")
+            raise InputError("nothing has been stated yet", column="--arena" if arena else "RUN")
         return statements
 
     def cases(self, runs: Sequence[str], limit: int | None) -> list[ReasoningCase]:
@@ -366,7 +333,7 @@ class MachineServices:
                 for case in read_cases(store, run.id, _contexts(store, run))
             ]
         if not cases:
-            raise InputError("no forecast of these runs gives a reason", column="--run")
+            raise InputError("no forecast of these runs gives a reason", column="RUN")
         return sorted(cases, key=lambda case: case.item)[:limit]
 
     def check_models(self, names: Sequence[str]) -> None:
@@ -384,9 +351,14 @@ class MachineServices:
     @asynccontextmanager
     async def agent(self, options: AgentStudyOptions) -> AsyncGenerator[AgentTrials]:
         """The agent that the options describe, with its questions."""
-        spec = agent_spec(options)
-        prepared = prepare_run(spec)
-        async with self._open(spec, options.budget, past=lambda: prepared.benchmark.past) as models:
+        async with self.agent_of(prepare_run(agent_spec(options)), options.budget) as trials:
+            yield trials
+
+    @asynccontextmanager
+    async def agent_of(self, prepared: PreparedRun, budget: float | None) -> AsyncGenerator[AgentTrials]:
+        """The agent of a prepared run, with its questions."""
+        spec = prepared.spec
+        async with self._open(spec, budget, past=lambda: prepared.benchmark.past) as models:
             yield AgentTrials(
                 **vars(replace(models, name=models.runtime.models.agent)),
                 agent=make_forecaster("agent", forecaster_options(spec)).build(),
@@ -424,95 +396,16 @@ class MachineServices:
 
 
 def agent_spec(options: AgentStudyOptions) -> RunSpec:
-    """The spec for a study of the agent: from a file, changed by options, or from options alone."""
-    if options.spec is None and not (options.model and options.questions):
-        raise InputError("there is nobody to ask", hint="give the SPEC of a run, or --questions and --model")
-    if options.spec is not None:
-        spec = read_spec(options.spec)
-    else:
-        spec = RunSpec(questions=QuestionsSpec(dataset="study agent"), models={"agent": str(options.model)})
+    """The spec of the agent that a study is about: that of the file, with the changed settings."""
+    spec = read_spec(options.spec)
+    if options.set:
+        try:
+            spec = spec_from_mapping(with_settings(json.loads(spec.to_json()), read_changes(options.set)))
+        except InputError as error:
+            raise error.at(column=f"--set {error.column or ''}".strip()) from None
     if spec.forecaster != "agent":
         raise InputError(
             f"this is a study of the agent, not of {spec.forecaster}", path=options.spec, column="forecaster"
         )
-    if options.questions:
-        spec = replace(spec, questions=QuestionsSpec(dataset=options.questions, rounds=options.rounds))
-    if options.model:
-        spec = replace(spec, models={**spec.models, "agent": options.model})
-    if options.search:
-        spec = replace(spec, search=options.search)
     # The study has a budget of its own: that of the run is for the run.
     return replace(spec, budget=BudgetSpec(question=spec.budget.question))
-
-
-# Studies that are saved for the web app: one folder by name with the tables and one file per chart.
-
-TABLES = "study.json"
-NARROW = ".narrow.svg"
-"""Suffix of chart files drawn for phones."""
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
-OWN_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
-"""Style that only standalone figures carry."""
-
-
-def save_study(settings: Settings, study: StudyResult) -> Path:
-    """Save a study in a folder of its name, replacing an earlier one; returns the folder."""
-    folder = settings.home / "studies" / _named(study.name)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as made:
-        new, old = Path(made, "new"), Path(made, "old")
-        new.mkdir()
-        for one in study.charts:
-            one.chart.save(new / f"{_named(one.name)}.svg")
-            if one.chart.narrow is not None:
-                (new / f"{one.name}{NARROW}").write_text(one.chart.narrow, encoding="utf-8")
-        (new / TABLES).write_text(study.to_json(), encoding="utf-8")
-        if folder.is_dir():
-            folder.rename(old)
-        new.rename(folder)
-    return folder
-
-
-def saved_studies(settings: Settings) -> list[str]:
-    """Names of saved studies in alphabetical order."""
-    home = settings.home / "studies"
-    if not home.is_dir():
-        return []
-    return sorted(one.name for one in home.iterdir() if NAME.fullmatch(one.name) and (one / TABLES).is_file())
-
-
-def open_study(settings: Settings, name: str) -> tuple[StudyResult, Mapping[str, Path]]:
-    """The study with its charts, and the files of the charts by name."""
-    names = saved_studies(settings)
-    if name not in names:
-        hint = f"there are: {', '.join(names)}" if names else "save one with foretell study … --keep"
-        raise InputError(f"no study {name[:80]!r} was saved", hint=hint)
-    folder = settings.home / "studies" / name
-    study, titles = _read(folder / TABLES)
-    paths = {one: path for one in titles if (path := folder / f"{one}.svg").is_file()}
-    charts = [StudyChart(name=one, title=titles[one], chart=_figure(path)) for one, path in paths.items()]
-    return replace(study, charts=tuple(charts)), paths
-
-
-def _read(path: Path) -> tuple[StudyResult, dict[str, str]]:
-    """The tables and the titles of the charts by name."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        titles = {name: title for name, title in chart_titles(data).items() if NAME.fullmatch(name)}
-        return study_from_dict(data), titles
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
-        raise InputError(f"the study cannot be read: {error}", path=path, hint="save it again with --keep") from None
-
-
-def _named(name: str) -> str:
-    if not NAME.fullmatch(name):
-        raise InputError(f"{name[:80]!r} cannot name a file", hint="use small letters, digits, - and _")
-    return name
-
-
-def _figure(path: Path) -> Chart:
-    """A chart for embedding in a page, which provides the colours; older studies have no version for phones."""
-    svg = OWN_STYLE.sub("", path.read_text(encoding="utf-8"), count=1)
-    svg = svg[svg.index("<svg") :].rstrip()
-    phone = path.with_suffix(NARROW)
-    return chart_of(Markup(svg), Markup(phone.read_text(encoding="utf-8")) if phone.is_file() else None)

@@ -12,7 +12,7 @@ from inspect import BoundArguments, Parameter, Signature, cleandoc, iscoroutine
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
-from foretell.operations.requests import asking, data, runs, scoring, setup, tournaments, trees
+from foretell.operations.requests import asking, audit, data, runs, scoring, setup, tournaments, trees
 from foretell.operations.result import Result
 from foretell.plugins import load_object
 from foretell.report.provenance import command_text, current_command, made_by
@@ -20,6 +20,8 @@ from foretell.request import OperationRequest, errors_name_fields, hints
 
 ROWS = (".json", ".csv", ".parquet")
 PAGES = (*ROWS, ".html", ".md")
+STUDY = (".html", ".md", *ROWS, ".svg", ".png", "")
+"""Files of a study: a page, its tables, its charts, or all of them in a folder."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ OPERATIONS = {
     "demo": Operation(setup.DemoRequest, "example:demo", PAGES),
     "score": Operation(scoring.ScoreRequest, "score:score", PAGES),
     "compare": Operation(scoring.CompareRequest, "score:compare", PAGES),
+    "audit": Operation(audit.AuditRequest, "audit:audit", STUDY),
     "errors": Operation(scoring.ErrorsRequest, "score:errors", (*ROWS, ".html")),
     "plan": Operation(scoring.PlanRequest, "score:plan", (".json",)),
     "backtest": Operation(data.BacktestRequest, "run:backtest", (*ROWS, "")),

@@ -15,8 +15,7 @@ HOMES = {
     ),
     "foretell.report.numbers": "CellValue percent value_text",
     "foretell.report.study": (
-        "RowStyle StudyChart StudyColumn StudyResult StudyRow StudyTable cell_number chart_titles column count "
-        "study_from_dict table"
+        "RowStyle StudyChart StudyColumn StudyResult StudyRow StudyTable cell_number column count table"
     ),
     "foretell.report.terminal": "TextColumn console distinct echo show_exception show_text text_table",
     "foretell.report.theme": "DIVERGING ON_DIVERGING PALETTE SERIES",

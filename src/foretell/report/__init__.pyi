@@ -40,10 +40,8 @@ from foretell.report.study import StudyResult as StudyResult
 from foretell.report.study import StudyRow as StudyRow
 from foretell.report.study import StudyTable as StudyTable
 from foretell.report.study import cell_number as cell_number
-from foretell.report.study import chart_titles as chart_titles
 from foretell.report.study import column as column
 from foretell.report.study import count as count
-from foretell.report.study import study_from_dict as study_from_dict
 from foretell.report.study import table as table
 from foretell.report.terminal import TextColumn as TextColumn
 from foretell.report.terminal import console as console

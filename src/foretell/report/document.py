@@ -191,30 +191,6 @@ def _charts(charts: Sequence[StudyChart]) -> list[HtmlBlock]:
     return blocks + ([HtmlBlock(charts=narrow, style="grid")] if narrow else [])
 
 
-# As files.
-
-
-def write_study(study: StudyResult, path: Path) -> list[Path]:
-    """Write the result to a file in the format of its suffix, or into a folder in every text format.
-
-    CSV and Parquet hold one row per cell of every table. If there are several charts, the file of each has the chart's
-    name before its suffix. Returns the files written.
-    """
-    if path.is_dir() or not path.suffix:
-        path.mkdir(parents=True, exist_ok=True)
-        endings = (".html", ".md", ".json", *([".svg"] if study.charts else []))
-        return [one for ending in endings for one in write_study(study, path / f"{study.name}{ending}")]
-    if path.suffix in (".svg", ".png", ".pdf"):
-        if not study.charts:
-            raise InputError("this study has no chart", path=path)
-        several = len(study.charts) > 1
-        names = [path.with_stem(f"{path.stem}-{one.name}") if several else path for one in study.charts]
-        return [one.chart.save(name) for one, name in zip(study.charts, names, strict=True)]
-    if path.suffix in (".csv", ".jsonl", ".parquet") and not study.rows():
-        raise InputError("this study has no table", path=path)
-    return write_outputs(study, [path])
-
-
 # Results as files: the suffix of a file's name says the format.
 
 
@@ -224,6 +200,10 @@ class Writable(Protocol):
     def to_json(self) -> str: ...  # noqa: D102
 
     def rows(self) -> list[dict[str, Any]]: ...  # noqa: D102
+
+
+CHARTS = (".svg", ".png")
+"""Suffixes of charts; `write_charts` of a result with several writes a file for each."""
 
 
 def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
@@ -239,9 +219,13 @@ def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if path.parent != Path():
             path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix:
+        if not path.suffix:
+            written += result.write_folder(path)
+        elif path.suffix in CHARTS and hasattr(result, "write_charts"):
+            written += result.write_charts(path)
+        else:
             WRITERS[path.suffix](result, path)
-        written += [path] if path.suffix else result.write_folder(path)
+            written.append(path)
     return written
 
 
@@ -254,6 +238,8 @@ def can_write(result: Writable, suffix: str) -> bool:
     """
     if not suffix:
         return hasattr(result, "write_folder")
+    if suffix in CHARTS and hasattr(result, "write_charts"):
+        return True
     methods = _METHODS.get(suffix)
     return suffix in WRITERS and (methods is None or any(hasattr(result, method) for method in methods))
 

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from foretell.data.clock import CLOCK_VARIABLE, open_clock
@@ -184,7 +185,7 @@ def _option(name: str, info: FieldInfo, value: Any) -> list[str]:
 
 def _value_text(value: Any) -> str:
     """Return a value as it is typed; a function or table of a Python program is shown by its name or type."""
-    if isinstance(value, str | int | float | Path):
+    if isinstance(value, str | int | float | Path | BaseModel):
         return str(value)
     if isinstance(value, date):
         return value.isoformat()

@@ -1,15 +1,16 @@
 """The result of a study: sentences, tables whose numbers have intervals, charts, notes and the cost.
 
-Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.document` shows it
-in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
+Every study and the audit of a run return a `StudyResult`. `foretell.report.document` shows it in a terminal, as
+Markdown and as a web page; `to_dict` returns what its JSON file holds.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from io import StringIO
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any, Literal, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
@@ -27,7 +28,7 @@ from foretell.scoring.verdict import Verdict, corrected
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA, OLD_SCHEMA = "foretell/study/2", "foretell/study/1"
+SCHEMA = "foretell/study/2"
 RowStyle = Literal["", "anchor", "reference"]
 
 
@@ -157,6 +158,11 @@ class StudyResult:
         return self.passed is not False
 
     @property
+    def exit_code(self) -> int:
+        """Exit code of the command: 1 if a check failed."""
+        return 0 if self.ok else 1
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user: what the model calls cost."""
         return () if self.cost is None else (f"{self.cost}; run again, stored replies cost nothing",)
@@ -173,6 +179,25 @@ class StudyResult:
                     cell |= dict(zip(("value", "low", "high"), map(plain_data, numbers), strict=True))
                     found.append({**cell, "text": value if isinstance(value, str) else None})
         return found
+
+    def write_folder(self, folder: Path) -> list[Path]:
+        """Write the page, Markdown, JSON and all charts into a folder; returns the files written."""
+        from foretell.report.document import write_outputs
+
+        folder.mkdir(parents=True, exist_ok=True)
+        written = write_outputs(self, [folder / f"{self.name}{suffix}" for suffix in (".html", ".md", ".json")])
+        return [*written, *(self.write_charts(folder / f"{self.name}.svg") if self.charts else ())]
+
+    def write_charts(self, path: Path) -> list[Path]:
+        """Write the charts as SVG or PNG, by the suffix; returns the files written.
+
+        If there are several, each file has the chart's name before its suffix. Raises InputError if there is none.
+        """
+        if not self.charts:
+            raise InputError("this study has no chart", path=path)
+        several = len(self.charts) > 1
+        paths = [path.with_stem(f"{path.stem}-{chart.name}") if several else path for chart in self.charts]
+        return [chart.chart.save(name) for chart, name in zip(self.charts, paths, strict=True)]
 
     def print(self, console: "Console") -> None:
         """Print the result in a terminal."""
@@ -224,60 +249,6 @@ class StudyResult:
         }
 
 
-def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
-    """Read the study that `to_dict` wrote, without its charts and files; a null number becomes NaN.
-
-    Files of the first schema can be read as well.
-    """
-    if data.get("schema") not in (SCHEMA, OLD_SCHEMA):
-        raise InputError(f"this is not a study: its schema is {data.get('schema')!r}", hint=f"it should be {SCHEMA}")
-    try:
-        if data["schema"] == OLD_SCHEMA:
-            data = _from_first_schema(data)
-        cost = data.get("cost")
-        return StudyResult(
-            name=str(data["name"]),
-            title=str(data["title"]),
-            sentences=tuple(str(sentence) for sentence in data["sentences"]),
-            tables=tuple(_table_from_dict(table) for table in data["tables"]),
-            notes=tuple(data["notes"]),
-            settings=data["settings"],
-            how_to_read=tuple(data.get("how_to_read", ())),
-            cost=Cost(**cost) if cost else None,
-            passed=data.get("passed"),
-            details=data.get("details", {}),
-            command=str(data.get("command", "")),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"the study is damaged: {type(error).__name__} {error}") from None
-
-
-def _from_first_schema(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the data of a first-schema file to the keys of the second."""
-    settings = dict(data["settings"] or {})
-    dollars = settings.get("dollars")
-    cost = None if dollars is None else {"calls": settings.get("calls", 0), "dollars": dollars, "unpriced": 0}
-    tables = [
-        {**table, "rows": table["entries"], "row_header": table.get("head", ""), "formats": table.get("looks")}
-        for table in data["grids"]
-    ]
-    return {
-        **data,
-        "sentences": [data["finding"]],
-        "tables": tables,
-        "charts": data.get("pictures", []),
-        "how_to_read": data.get("advice", []),
-        "settings": settings,
-        "cost": cost,
-        "passed": settings.get("passed"),
-    }
-
-
-def chart_titles(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the titles of the charts in a study file by chart name, in either schema."""
-    return {one["name"]: str(one["title"]) for one in data.get("charts", data.get("pictures", ()))}
-
-
 def _cost_to_dict(cost: Cost) -> dict[str, Any]:
     """Return calls and dollars; tokens are left out, because replies from the journal do not count them again."""
     money = {"dollars": round(cost.dollars, 9), "reused": round(cost.reused, 9)}
@@ -314,57 +285,10 @@ def _column_keys(labels: Sequence[str]) -> list[str]:
     return keys
 
 
-def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
-    keys: list[str] = data["columns"]
-    formats: list[dict[str, Any]] = data.get("formats") or [{"label": key} for key in keys]
-    known = {one.name for one in fields(StudyColumn)}  # Earlier versions wrote others too.
-    columns = tuple(StudyColumn(**{key: value for key, value in one.items() if key in known}) for one in formats)
-    styles = data.get("styles", [""] * len(data["rows"]))
-    rows = [
-        StudyRow(
-            name=row["name"],
-            values=tuple(_value_from_dict(row[key], column) for key, column in zip(keys, columns, strict=True)),
-            style=style,
-        )
-        for row, style in zip(data["rows"], styles, strict=True)
-    ]
-    return StudyTable(
-        title=data["title"],
-        row_header=data.get("row_header", ""),
-        caption=data["caption"],
-        columns=columns,
-        rows=tuple(rows),
-    )
-
-
 def _corrected(cells: Sequence[CellValue]) -> list[CellValue]:
     """Return the cells of a column, with verdicts corrected for their number."""
     verdicts = iter(corrected([cell for cell in cells if isinstance(cell, Verdict)]))
     return [next(verdicts) if isinstance(cell, Verdict) else cell for cell in cells]
-
-
-def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
-    if not isinstance(value, Mapping):
-        return nan if value is None and column.numeric else value
-    given = cast("Mapping[str, Any]", value)
-    return _verdict_from_dict(given) if "diff" in given else _interval_from_dict(given)
-
-
-def _interval_from_dict(given: Mapping[str, Any]) -> Interval:
-    read: dict[str, Any] = {name: nan for name in ("estimate", "low", "high", "se")}
-    return Interval(**read | {name: value for name, value in given.items() if value is not None})
-
-
-def _verdict_from_dict(given: Mapping[str, Any]) -> Verdict:
-    """Read a verdict, or the comparison of an earlier version, which had no names and no scores."""
-    unknown: dict[str, Any] = {name: nan for name in ("estimate", "diff", "se", "low", "high", "p")}
-    unknown |= {"first": "", "second": "", "metric": "", "better": "high", "matters": 0.0, "level": 0.95}
-    unknown |= {"n_effective": given["n_clusters"], "n_clusters": 0, "draws": 0}
-    known = {name: value for name, value in given.items() if value is not None}
-    read = unknown | known | {"p": known.get("p", known.get("p_two_sided", nan))}
-    for name in ("first_score", "second_score"):
-        read[name] = _interval_from_dict(known.get(name, {"n_clusters": 0, "draws": 0}))
-    return Verdict(**{one.name: read[one.name] for one in fields(Verdict) if one.init and one.name in read})
 
 
 # Tables, charts and costs as most studies show them.

@@ -57,12 +57,13 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "weight": ("weight",),
 }
 """Role → its usual names, in groups: a name counts only if the table has none of an earlier group."""
-ROLES = (*USUAL_NAMES, "kind", "subtype", "prior", "liquidity", "yes_ask", "no_ask", "payoff")
+ROLES = (*USUAL_NAMES, "kind", "subtype", "prior", "liquidity", "price_age", "yes_ask", "no_ask", "payoff")
 """Every role that the user can name a column for."""
 NOT_FORECASTS = {
     *("row", "index", "unnamed0", "n", "count", "rank", "year", "month", "week", "day", "days", "hours", "age"),
     *("volume", "traders", "forecasters", "volume24h", "liquidity", "daysleft", "daystoresolution", "leadtime"),
     *("kind", "subtype", "prior", "yesask", "noask", "payoff", "quarantined", "split", "fold", "seed"),
+    *("priceage", "dollars", "seconds"),
 }
 """Columns of numbers that are never taken for a forecaster."""
 ANY_FORECASTER = "forecast"

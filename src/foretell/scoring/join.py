@@ -500,7 +500,7 @@ def _horizons(written: Labels) -> Labels:
 
 
 TEXTS = ("source", "subtype", "kind", "cluster", "resolved_on", "category")
-NUMBERS = ("price", "prior", "horizon", "liquidity", "weight", "outcome", "payoff")
+NUMBERS = ("price", "price_age", "prior", "horizon", "liquidity", "weight", "outcome", "payoff")
 DUE_HINT = "a rule is fitted on what was known before a question was asked: add the day it was asked, e.g. 2025-10-26"
 RESOLVED_HINT = "an answer may be learnt from only after the day it became known: add that day, e.g. 2025-11-02"
 T = TypeVar("T", TrialRows, Examples)
@@ -517,11 +517,33 @@ def read_examples(
     """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN if it gave no answer.
 
     The outcomes need `due` and `resolved_on`, unless `dated` is False (see `Examples.dated`). Source, subtype, kind,
-    price, prior, horizon, liquidity, cluster and weight are used if present.
+    price, price_age, prior, horizon, liquidity, cluster and weight are used if present.
     """
+    return _examples(forecasts, outcomes, columns, drop_unknown=drop_unknown, dated=dated)[0]
+
+
+def read_examples_with_notes(
+    forecasts: TableSource, outcomes: TableSource | None = None, *, columns: ColumnNames | None = None
+) -> tuple[dict[str, Examples], tuple[str, ...]]:
+    """Read examples that need no dates, leaving out forecasts of unknown targets; a note says how many."""
+    found, unknown = _examples(forecasts, outcomes, columns, drop_unknown=True, dated=False)
+    note = f"Left out, because the outcomes do not mention the target: {_forecasts(unknown)}."
+    return found, (note,) if unknown else ()
+
+
+def _examples(
+    forecasts: TableSource,
+    outcomes: TableSource | None,
+    columns: ColumnNames | None,
+    *,
+    drop_unknown: bool,
+    dated: bool,
+) -> tuple[dict[str, Examples], int]:
+    """Read the examples, and count the forecasts of unknown targets."""
     forecasts, outcomes = log_tables(forecasts, outcomes)
     with _opened(forecasts, outcomes, columns, answers=True, dated=dated) as (f, o):
         matched = match_forecasts(f, o, drop_unknown=drop_unknown)
+        unknown = int(np.ma.getmaskarray(matched["place"]).sum())
         facts = _facts(o)
         if not len(facts["question"]):
             raise InputError("no target has an outcome yet", path=o.name, column="outcome")
@@ -530,10 +552,11 @@ def read_examples(
     known_on = np.where(np.isnat(known_on), UNKNOWN_DAY, known_on)
     weight = np.nan_to_num(_numbers(facts["weight"]), nan=1.0)
     payoff, category = _numbers(facts["payoff"]), _texts(facts["category"])
-    return {
+    examples = {
         name: Examples(rows=rows, outcome=outcome, known_on=known_on, weight=weight, payoff=payoff, category=category)
         for name, rows in found.items()
     }
+    return examples, unknown
 
 
 def read_rows(
@@ -653,6 +676,7 @@ def _by_forecaster(f: InputTable, facts: ColumnArrays, matched: ColumnArrays) ->
         price=price,
         prior=_numbers(facts["prior"]),
         liquidity=_numbers(facts["liquidity"]),
+        price_age=_numbers(facts["price_age"]),
         cluster=np.where(cluster == "", question, cluster),
     )
     found: dict[str, TrialRows] = {}

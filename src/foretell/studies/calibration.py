@@ -1,16 +1,20 @@
-"""Studies of calibration: its gain, its gain when fitted on the past only, and recalibration curves."""
+"""Study: over- and underconfidence, what calibration gains when fitted on the past, thresholds and hedging."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from statistics import NormalDist
+from typing import Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import SupportsLeaveOut
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, mean_interval
 from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
+from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import conservatism_plot
 from foretell.report.numbers import number, plural, signed, value_text
 from foretell.report.study import (
@@ -21,15 +25,11 @@ from foretell.report.study import (
     StudyTable,
     column,
     count,
-    draw_settings,
     forest_chart,
     reliability_chart,
     table,
-    words,
 )
 from foretell.request import setting
-from foretell.scoring.join import choose_forecaster, read_examples
-from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 from foretell.scoring.scoreboard import OVERALL
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import (
@@ -42,22 +42,12 @@ from foretell.studies.configurations import (
     ProtocolForecasts,
     baseline_forecasts,
     build_method,
-    describe_scope,
-    divergence_chart,
     fit_under_protocol,
     shown_configs,
     study_configs,
     with_scope,
 )
-from foretell.studies.inputs import (
-    FORECASTS,
-    DataInputs,
-    StudyData,
-    StudyOptions,
-    StudyProgress,
-    StudyServices,
-    TableOptions,
-)
+from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TableOptions
 from foretell.studies.scores import (
     SPREAD,
     PairedGains,
@@ -72,9 +62,10 @@ from foretell.studies.scores import (
     rule_score_table,
     rule_scores,
 )
+from foretell.studies.sections import SECTION, run_sections
+from foretell.studies.threshold import threshold_section
 
 RAW_LINE = "raw (logit mean)"
-SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
 LEARNT_FROM = {"past only": "from the past alone", "question out": "fitted on other questions"}
 QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
 """Protocols with few refits, for methods that would refit without each question on many configurations."""
@@ -200,49 +191,97 @@ def _protocol_notes(protocols: Sequence[Protocol]) -> tuple[str, ...]:
     )
 
 
-# All configurations.
+# The study and its sections.
 
 
-def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How much does calibration gain when fitted on the past?
+class CalibrationOptions(TableOptions):
+    """Forecasts with their outcomes, and the calibration methods to try."""
 
-    Shows the mean gain of every method over all configurations, and all protocols for the chosen ones.
+    section: Literal["gain", "line", "threshold", "hedging"] | None = SECTION
+    methods: tuple[str, ...] = setting(
+        (), f"Only this calibration method in section gain, of {', '.join(METHODS)}; may be repeated.", flag="--method"
+    )
+
+    @model_validator(mode="after")
+    def _known_methods(self) -> Self:
+        for name in self.methods:
+            build_method(name)
+        if self.methods and self.section not in (None, "gain"):
+            raise InputError(f"has no effect in section {self.section}", column="--method", hint="leave it out")
+        return self
+
+
+def study(inputs: DataInputs, options: CalibrationOptions) -> StudyResult:
+    """Are forecasters calibrated, and what would fitting gain?
+
+    gain: what calibration fitted in-sample, on other questions and on the past alone would have gained; only the last
+    is what you would have had. line: over- or underconfidence, and the parts of the Brier score. threshold: where to
+    cut a probability into True and False. hedging: distance from one half beside that of the market's price.
+
+      foretell study calibration -f forecasts.csv -o outcomes.csv --out calibration.html
+
+      foretell study calibration RUN --section gain --method platt
     """
     data = inputs.data(options)
+    sections = {
+        "gain": partial(gain_section, data, options.methods or METHODS),
+        "line": partial(line_section, data),
+        "threshold": partial(threshold_section, data),
+        "hedging": partial(hedging_section, data),
+    }
+    return run_sections("calibration", "Calibration and what it gains", sections, options.section)
+
+
+def gain_section(data: StudyData, methods: Sequence[str]) -> StudyResult:
+    """Score every method under every protocol: the mean gain over all configurations, and each in detail."""
     configs = study_configs(data)
-    overview, honest = _overview(configs, data)
-    tables, everything = [overview], tuple(PROTOCOLS)
-    charts = [gains_chart("gains", "Mean gain over raw trials, past only", honest, "gain in BI")]
-    for name in shown_configs(data, configs):
+    dated = all(examples.dated for examples in configs.values())
+    protocols: tuple[Protocol, ...] = tuple(one for one in PROTOCOLS if dated or one != "past only")
+    tables: list[StudyTable] = []
+    charts: list[StudyChart] = []
+    sentences: list[str] = []
+    if len(configs) > 1 and dated:
+        overview, honest = _overview(configs, methods, data)
+        tables.append(overview)
+        charts.append(gains_chart("gains", "Mean gain over raw trials, past only", honest, "gain in BI"))
+        sentences.append(_sentence(honest, len(configs)))
+    for name in shown_configs(configs):
         report = calibration_report(
-            configs[name],
-            methods=METHODS,
-            protocols=everything,
-            resampling=data.resampling,
-            progress=data.progress,
+            configs[name], methods=methods, protocols=protocols, resampling=data.resampling, progress=data.progress
         )
         tables.append(protocols_table(report, f"{name}: protocols side by side"))
-        tables += [kind_table(report, protocol, f"{name}: {protocol}") for protocol in everything]
-        charts += reliability_charts(report, CHARTED, name)
+        if len(groups_of(configs[name])) > 1:
+            tables.append(kind_table(report, protocols[0], f"{name}: {protocols[0]}, by kind"))
+        charts += reliability_charts(report, [method for method in CHARTED if method in methods] or methods[:2], name)
+        sentences += [] if tables[0].title == OVERVIEW else [_report_sentence(report, name)]
     result = StudyResult(
         name="calibration",
         title="What calibration brings",
-        sentences=(_sentence(honest, len(configs)),),
+        sentences=tuple(sentences),
         tables=tuple(tables),
         charts=tuple(charts),
-        notes=_protocol_notes(everything),
+        notes=(*(() if dated else (UNDATED_NOTE,)), *_protocol_notes(protocols)),
     )
     return with_scope(result, data, configs)
 
 
-def _overview(configs: Mapping[str, Examples], data: StudyData) -> tuple[StudyTable, dict[str, PairedGains]]:
+OVERVIEW = "Mean gain over the logit mean"
+UNDATED_NOTE = (
+    "Without due and resolved_on for every question it is unknown what was known before what, so nothing is fitted on "
+    "the past alone. Fitted on other questions, later ones among them, gains look larger than they would have been."
+)
+
+
+def _overview(
+    configs: Mapping[str, Examples], methods: Sequence[str], data: StudyData
+) -> tuple[StudyTable, dict[str, PairedGains]]:
     """Return a table of mean gains over the logit mean by method, and the past-only gains of each method."""
     raw = {name: raw_brier(examples) for name, examples in configs.items()}
     some, before = next(iter(configs.values())), list(raw.values())
     rows: dict[str, tuple[CellValue, ...]] = {}
     honest: dict[str, PairedGains] = {}
-    for done, name in enumerate(METHODS):
-        data.progress(done, len(METHODS))
+    for done, name in enumerate(methods):
+        data.progress(done, len(methods))
         method, means = build_method(name), dict[Protocol, Verdict | None]()
         for protocol in PROTOCOLS if isinstance(method, SupportsLeaveOut) else QUICK:
             after = {config: brier_of(fit_under_protocol(method, e, protocol).p, e) for config, e in configs.items()}
@@ -256,7 +295,7 @@ def _overview(configs: Mapping[str, Examples], data: StudyData) -> tuple[StudyTa
         rows[name] = (*(means.get(protocol) for protocol in PROTOCOLS), *spread)
     columns = [column(protocol, meaning, 2) for protocol, meaning in PROTOCOLS.items()]
     caption = "worst, better and clearly worse are past only. A dash: left out here, being slow; see the tables below."
-    return table("Mean gain over the logit mean", "Method", (*columns, *SPREAD), rows, caption=caption), honest
+    return table(OVERVIEW, "Method", (*columns, *SPREAD), rows, caption=caption), honest
 
 
 def _sentence(honest: Mapping[str, PairedGains], configs: int) -> str:
@@ -266,73 +305,6 @@ def _sentence(honest: Mapping[str, PairedGains], configs: int) -> str:
     return (
         f"Past only, mean gain in BI over the logit mean of {plural(configs, 'configuration')}: {', '.join(parts)}. "
         f"With {shown[0]} {honest[shown[0]]}."
-    )
-
-
-# One forecaster.
-
-
-class CalibrationReportOptions(StudyOptions):
-    """The forecasts of one forecaster, their outcomes, and the methods to try."""
-
-    forecasts: Path = FORECASTS
-    outcomes: Path | None = setting(
-        None, "Table of outcomes: question, target, outcome, and due and resolved_on if known; forecasts with a column "
-        "outcome need none.", flag="-o/--outcomes", metavar="FILE",
-    )  # fmt: skip
-    columns: RoleColumns = ROLE_COLUMNS
-    forecaster: str | None = setting(None, "Which forecaster; required if the table has several.", metavar="NAME")
-    drop_unknown: bool = setting(False, "Leave out forecasts whose target is not in the outcomes.")
-    methods: tuple[str, ...] = setting(
-        (), f"Only this method, of {', '.join(METHODS)}; may be repeated.", flag="--method"
-    )
-
-
-def report_study(inputs: StudyServices, options: CalibrationReportOptions) -> StudyResult:
-    """How much would calibration have helped one forecaster?
-
-    Methods are fitted in-sample, on other questions, and on the past alone; only the last is what you would have had.
-    Each number is compared with the plain logit mean of the trials, on the same resamples of whole questions; the
-    crowd's price, the base rate and 0.5 are shown beside it.
-
-      foretell study calibration-report -f forecasts.csv -o outcomes.csv --out calibration.html
-    """
-    configs = read_examples(
-        options.forecasts, options.outcomes, drop_unknown=options.drop_unknown, columns=options.columns, dated=False
-    )
-    name, examples = choose_forecaster(configs, options.forecaster)
-    undated = () if examples.dated else ("due", "resolved_on")
-    protocols: tuple[Protocol, ...] = tuple(one for one in SHORT if not undated or one != "past only")
-    report = calibration_report(
-        examples,
-        methods=options.methods or METHODS,
-        protocols=protocols,
-        resampling=options.resampling,
-        progress=inputs.progress,
-    )
-    tables = [protocols_table(report, f"{name}: protocols side by side")]
-    if len(groups_of(examples)) > 1:
-        tables.append(kind_table(report, protocols[0], f"{name}: {protocols[0]}, by kind"))
-    return StudyResult(
-        name="calibration-report",
-        title=f"Calibration of {name}",
-        sentences=(_report_sentence(report, name),),
-        tables=tuple(tables),
-        charts=tuple(reliability_charts(report, report.methods[:2])),
-        notes=(
-            *(_undated_note(undated) if undated else ()),
-            *_protocol_notes(protocols),
-            f"{describe_scope(examples)}.",
-        ),
-        settings={"forecaster": name, **draw_settings(options.resampling)},
-    )
-
-
-def _undated_note(columns: Sequence[str]) -> tuple[str, ...]:
-    missing = " and ".join(columns)
-    return (
-        f"Without {missing} for every question it is unknown what was known before what, so nothing is fitted on the "
-        "past alone. Fitted on other questions, later ones among them, gains look larger than they would have been.",
     )
 
 
@@ -360,11 +332,10 @@ def _report_sentence(report: CalibrationReport, name: str) -> str:
 # How forecasts would have to be bent to fit what happened, and what their Brier score is made of.
 
 BINS = 10
-NORMAL = 1.959964
 RECALIBRATION_NOTES = (
     "Logistic recalibration (Cox 1958): the line intercept + slope · log-odds that fits outcomes best. Slope 1 and "
     "intercept 0 is calibrated; a slope below 1 is overconfidence, above 1 hedging; an intercept above 0 means that "
-    "more came true than was said. Intervals are ± 1.96 standard errors and take targets for independent.",
+    "more came true than was said. Intervals are normal and take targets for independent.",
     f"Brier = reliability − resolution + uncertainty + what {BINS} bins hide (Murphy 1973). Reliability is lost to "
     "miscalibration; resolution is won by telling questions apart.",
 )
@@ -383,12 +354,8 @@ PARTS = (
 )
 
 
-def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Are forecasters over- or underconfident?
-
-    Shows the recalibration line and the decomposition of the Brier score, by forecaster.
-    """
-    data = inputs.data(options)
+def line_section(data: StudyData) -> StudyResult:
+    """Show the recalibration line and the decomposition of the Brier score, by forecaster."""
     configs = study_configs(data)
     slopes: dict[str, Interval] = {}
     lines: dict[str, tuple[CellValue, ...]] = {}
@@ -399,8 +366,9 @@ def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResul
         line, murphy = calibration_line(p, outcome), murphy_decomposition(p, outcome, weight, bins=BINS)
         ends: tuple[Interval | None, Interval | None] = (None, None)
         if line.identified:
-            slopes[name] = _normal(line.slope, line.slope_se, len(p))
-            ends = slopes[name], _normal(line.intercept, line.intercept_se, len(p))
+            level = data.resampling.level
+            slopes[name] = _normal(line.slope, line.slope_se, len(p), level)
+            ends = slopes[name], _normal(line.intercept, line.intercept_se, len(p), level)
         lines[name] = (*ends, ece(p, outcome, weight), len(p))
         parts[name] = (murphy.brier, murphy.reliability, murphy.resolution, murphy.uncertainty, murphy.within)
     over, under = sum(one.high < 1 for one in slopes.values()), sum(one.low > 1 for one in slopes.values())
@@ -413,7 +381,7 @@ def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResul
         )
     title = "Slope of the recalibration line"
     result = StudyResult(
-        name="recalibration",
+        name="calibration",
         title="Over- and underconfidence",
         sentences=(sentence,),
         tables=(
@@ -424,7 +392,7 @@ def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResul
             forest_chart("slopes", title, slopes, "slope, 1 is calibrated", decimals=2, reference=1.0),
             *(
                 reliability_chart(place, f"Reliability of {name}", configs[name].rows.raw, configs[name], name=name)
-                for place, name in enumerate(shown_configs(data, configs), start=1)
+                for place, name in enumerate(shown_configs(configs), start=1)
             ),
         ),
         notes=RECALIBRATION_NOTES,
@@ -432,60 +400,51 @@ def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResul
     return with_scope(result, data, configs)
 
 
-def _normal(estimate: float, se: float, n: int) -> Interval:
-    low, high = estimate - NORMAL * se, estimate + NORMAL * se
+def _normal(estimate: float, se: float, n: int, level: float) -> Interval:
+    width = NormalDist().inv_cdf((1 + level) / 2) * se
+    low, high = estimate - width, estimate + width
     return Interval(estimate=estimate, low=low, high=high, se=se, n_clusters=n, draws=0)
 
 
-# Study: do forecasters go as far from one half as the market does, and how far are they from each other?
+# Do forecasters go as far from one half as the market does?
 
 
 MOST_CHARTS = 4
-CONSERVATISM_NOTES = (
+HEDGING_NOTES = (
     "Farther is the mean of |p − 0.5| minus that of the crowd's price, on questions with a price: below 0 the "
     "forecaster hedges. Hedged is the share of targets on which it is closer to 0.5 than the crowd; ties count half.",
-    "Divergence is the mean Jensen–Shannon divergence between two forecasters in bits: 0 where they agree, 1 for "
-    "opposite certainties. Averaging helps where forecasters are good and different; this is the second half of that.",
 )
 HEDGING = (
     column("farther", "mean |p − 0.5| minus that of the price; below 0 is hedging", 3),
     column("hedged", "share of targets closer to 0.5 than the price", 2),
     count("n", "targets with a forecast and a price"),
 )
-DIVERGENCE = (
-    column("mean", decimals=3),
-    words("nearest"),
-    column("to the nearest", decimals=3),
-    words("farthest"),
-    column("to the farthest", decimals=3),
-)
 
 
-def conservatism_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Do forecasters hedge, and how far apart are they?
-
-    Compares each forecaster's distance from one half with that of the crowd's price, and shows the divergence between
-    all forecasters.
-    """
-    data = inputs.data(options)
+def hedging_section(data: StudyData) -> StudyResult:
+    """Compare each forecaster's distance from one half with that of the market's price."""
     configs = study_configs(data)
     hedging = {name: values for name, one in configs.items() if (values := _hedging(one, data.resampling))}
-    heatmap, matrix = divergence_chart(configs, "How far forecasters are apart")
-    charts = [heatmap]
-    for place, name in enumerate(shown_configs(data, configs)[:MOST_CHARTS] if hedging else (), start=1):
+    if not hedging:
+        raise InputError("no question has a price", hint="add a column price to the outcomes")
+    charts: list[StudyChart] = []
+    for place, name in enumerate([name for name in shown_configs(configs) if name in hedging][:MOST_CHARTS], start=1):
         drawn = conservatism_plot(configs[name].rows.raw, configs[name].rows.price, name=name)
         charts.append(StudyChart(name=f"market-{place}", title=f"{name} against the market", chart=drawn))
     board = table("Distance from one half beside the market", "Forecaster", HEDGING, hedging)
+    gaps = [value for value in board.column("farther").values() if isinstance(value, Interval)]
+    hedge, bold = sum(one.high < 0 for one in gaps), sum(one.low > 0 for one in gaps)
+    sentence = (
+        f"Of {plural(len(gaps), 'forecaster')}, {hedge} stay closer to 0.5 than the market (the interval of the "
+        f"difference lies below 0) and {bold} go farther (it lies above 0)."
+    )
     result = StudyResult(
-        name="conservatism",
-        title="Hedging and divergence",
-        sentences=(_conservatism_sentence(board, matrix),),
-        tables=(
-            board,
-            _divergence_table(list(configs), matrix),
-        ),
+        name="calibration",
+        title="Hedging",
+        sentences=(sentence,),
+        tables=(board,),
         charts=tuple(charts),
-        notes=(*CONSERVATISM_NOTES, *_without_price([name for name in configs if name not in hedging])),
+        notes=(*HEDGING_NOTES, *_without_price([name for name in configs if name not in hedging])),
     )
     return with_scope(result, data, configs)
 
@@ -503,32 +462,3 @@ def _hedging(examples: Examples, how: Resampling) -> tuple[CellValue, ...]:
     hedged = np.where(gap == 0, 0.5, gap < 0)
     cluster = examples.rows.cluster[both].tolist()
     return (*(mean_interval(values.tolist(), cluster, how) for values in (gap, hedged)), int(both.sum()))
-
-
-def _divergence_table(names: list[str], matrix: Floats) -> StudyTable:
-    """Table of each forecaster's divergence from the nearest, from the farthest, and on average from all others."""
-    rows: dict[str, tuple[CellValue, ...]] = {}
-    for i, name in enumerate(names):
-        others = [(float(matrix[i, j]), other) for j, other in enumerate(names) if j != i]
-        known = sorted(pair for pair in others if np.isfinite(pair[0]))
-        if known:
-            (least, near), (most, far) = known[0], known[-1]
-            rows[name] = (float(np.mean([value for value, _ in known])), near, least, far, most)
-    return table("Divergence in bits", "Forecaster", DIVERGENCE, rows)
-
-
-def _conservatism_sentence(board: StudyTable, matrix: Floats) -> str:
-    upper = matrix[np.triu_indices(len(matrix), k=1)]
-    apart = "there is no second forecaster to compare with"
-    if np.isfinite(upper).any():
-        apart = f"two forecasters are {number(float(np.nanmean(upper)), 3)} bits apart on average"
-    elif len(matrix) > 1:
-        apart = "no two forecasters answered the same question"
-    gaps = [value for value in board.column("farther").values() if isinstance(value, Interval)]
-    if not gaps:
-        return f"No question has a price; {apart}."
-    hedge, bold = sum(one.high < 0 for one in gaps), sum(one.low > 0 for one in gaps)
-    return (
-        f"Of {plural(len(gaps), 'forecaster')}, {hedge} stay closer to 0.5 than the market (the interval of the "
-        f"difference lies below 0) and {bold} go farther (it lies above 0); {apart}."
-    )

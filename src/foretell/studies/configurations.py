@@ -1,21 +1,17 @@
 """Configurations of forecasters, which of them a study uses, and the protocols under which rules are judged."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
 from foretell import plugins
-from foretell.forecasters.combine.calibration import HierarchicalPlatt
-from foretell.forecasters.combine.crossfit import groups_by, leave_last_out, leave_one_out, raw, rolling
+from foretell.forecasters.combine.crossfit import groups_by, raw, rolling
 from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
 from foretell.forecasters.combine.rows import Examples, TrialRows
-from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, SupportsLeaveOut, apply, left_out
-from foretell.forecasters.combine.shrink import Shrink
+from foretell.forecasters.combine.rules import CombinationMethod, SupportsLeaveOut, apply, left_out
 from foretell.metrics.agreement import divergence_matrix
 from foretell.metrics.arrays import Bools, Floats
 from foretell.questions.errors import InputError
@@ -26,115 +22,22 @@ from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD, Labels, Target
 from foretell.studies.inputs import StudyData
 from foretell.studies.scores import index_of, mean_of_runs, raw_brier, weighted_means
 
-PATTERN = re.compile(
-    r"^(?P<model>.+?)-(?P<effort>[a-z]+)-(?P<search>[a-z]+)-c(?P<crowd>[01])(?:-p(?P<prior>[01]))?-t(?P<tools>[01])"
-    r"(?:-(?P<variant>[\w-]+))?$"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConfigName:
-    """One configuration, e.g. pro-high-brave-c1-p1-t1-nobelief.
-
-    >>> found = parse_configs(["kimi-k2.5-high-brave-c1-t1-nobelief"])["kimi-k2.5-high-brave-c1-t1-nobelief"]
-    >>> found.model, found.search, found.crowd, found.prior, found.variant
-    ('kimi-k2.5', 'brave', True, False, 'nobelief')
-    """
-
-    model: str
-    effort: str
-    search: str
-    """The search engine, or none."""
-    crowd: bool
-    """Whether the prompt shows the crowd's price of market questions."""
-    prior: bool
-    """Whether the prompt shows the base rate of dataset questions."""
-    tools: bool
-    """Whether there are tools for the question's own source: series, market history, pages."""
-    variant: str = ""
-    """Empty for the agent with a belief state; nobelief for the one that only gathers text."""
-
-
-def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
-    """Return the parts of every name that follows this pattern; other names are left out."""
-    found = {name: match for name in names if (match := PATTERN.match(name)) is not None}
-    return {
-        name: ConfigName(
-            model=parts["model"],
-            effort=parts["effort"],
-            search=parts["search"],
-            crowd=parts["crowd"] == "1",
-            prior=parts["prior"] == "1",
-            tools=parts["tools"] == "1",
-            variant=parts["variant"] or "",
-        )
-        for name, parts in found.items()
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConfigFamily:
-    """The configurations of one base model in one regime, as the paper's tables compare them."""
-
-    model: str
-    regime: str
-    """c=0 or c=1, as the paper writes it."""
-    zero_shot: str | None
-    no_belief: str | None
-    belief: str | None
-
-    @property
-    def name(self) -> str:
-        """The name shown in tables."""
-        return f"{self.model} {self.regime}"
-
-
-def config_families(names: Mapping[str, ConfigName]) -> list[ConfigFamily]:
-    """Return one family per base model and regime; of two candidates, the one that shows the base rate."""
-    found: list[ConfigFamily] = []
-    for model in dict.fromkeys(parts.model for parts in names.values()):
-        for crowd in (False, True):
-            mine = {n: p for n, p in names.items() if (p.model, p.crowd, p.effort) == (model, crowd, "high")}
-            family = ConfigFamily(
-                model=model,
-                regime=f"c={int(crowd)}",
-                zero_shot=_first(mine, research=False, variant=""),
-                no_belief=_first(mine, research=True, variant="nobelief"),
-                belief=_first(mine, research=True, variant=""),
-            )
-            if family.no_belief or family.belief:
-                found.append(family)
-    return found
-
-
-def _first(names: Mapping[str, ConfigName], *, research: bool, variant: str) -> str | None:
-    wanted = (research, research, variant)
-    fits = [name for name, one in names.items() if (one.search != "none", one.tools, one.variant) == wanted]
-    return max(fits, key=lambda name: names[name].prior, default=None)
-
-
 # Which configurations a study looks at.
 
 SEES_THE_FUTURE = "clairvoyant"
 
 
 def study_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
-    """Return the chosen configurations, or else all that did not see the future; in any case only those that answered.
+    """Return the configurations that answered something and did not see the future.
 
     A configuration that answered a part of the targets stays in, and is compared on what both answered. `two_for` names
     an analysis that needs at least two of them; with fewer, an `InputError` is raised.
     """
-    for name in data.chosen:
-        if name not in data.tables:
-            near = get_close_matches(name, data.tables, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(data.tables)[:12])}"
-            raise InputError(f"no configuration is called {name!r}", hint=hint)
-    names = data.chosen or [name for name in data.tables if SEES_THE_FUTURE not in name]
-    configs = {name: data.tables[name] for name in names if completion(data.tables[name]) > 0}
+    configs = {name: one for name, one in data.tables.items() if SEES_THE_FUTURE not in name and completion(one) > 0}
     if not configs:
-        raise InputError("no configuration answered any target", hint="name the ones to look at with --config")
+        raise InputError("no configuration answered any target", hint="are the question ids the same in both tables?")
     if two_for and len(configs) < 2:
-        hint = f"only {next(iter(configs))} answered any target; name more of them with --config"
+        hint = f"only {next(iter(configs))} answered any target"
         raise InputError(f"{two_for} needs at least two forecasters", hint=hint)
     return configs
 
@@ -160,9 +63,13 @@ def linked_configs(configs: Mapping[str, Examples], known: Bools | None = None) 
     return {name: examples for (name, examples), inside in zip(configs.items(), group, strict=True) if inside}
 
 
-def shown_configs(data: StudyData, configs: Mapping[str, Examples]) -> tuple[str, ...]:
-    """Return the configurations to show in detail: the chosen ones, or else the best one."""
-    return data.chosen or (best_config(configs),)
+MOST_SHOWN = 3
+"""Maximum number of configurations that are all shown in detail."""
+
+
+def shown_configs(configs: Mapping[str, Examples]) -> tuple[str, ...]:
+    """Return the configurations to show in detail: all if they are few, else the best one."""
+    return tuple(configs) if len(configs) <= MOST_SHOWN else (best_config(configs),)
 
 
 def best_config(configs: Mapping[str, Examples]) -> str:
@@ -213,7 +120,7 @@ def with_scope(
             f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(done[worst])} "
             "done; the others speak for a failed trial."
         )
-    away = [name for name in data.chosen or data.tables if name not in configs or name in left_out]
+    away = [name for name in data.tables if name not in configs or name in left_out]
     if away:
         reasons = {name: left_out.get(name) or _reason(name, data.tables[name]) for name in away}
         notes.append(f"Left out: {'; '.join(f'{name}, which {reason}' for name, reason in reasons.items())}.")
@@ -223,7 +130,7 @@ def with_scope(
         "configurations": list(configs),
     }
     tables = (*result.tables, *_completion_table(configs))
-    return replace(result, tables=tables, notes=(*result.notes, *notes), settings=settings)
+    return replace(result, tables=tables, notes=(*result.notes, *notes, *data.notes), settings=settings)
 
 
 def _trials_done(rows: TrialRows) -> float:
@@ -261,55 +168,6 @@ def describe_scope(examples: Examples) -> str:
     rows = examples.rows
     askings, questions = len(np.unique(rows.asking)), len(np.unique(rows.cluster))
     return f"{plural(len(examples), 'target')} of {plural(questions, 'question')} on {plural(askings, 'question date')}"
-
-
-# How the BLF paper came to its cross-model table, from the trials: for reproducing it, not for numbers to publish.
-#
-# What its published forecasts show, beside what it says: where a question has several dates, the forecast that was
-# calibrated is the first trial that answered, not the mean; shrinkage was tuned on the questions it is scored on, and
-# drew data-set questions to one past rate per source; the calibration left out single events, so that other dates of
-# the same question stayed in the training set.
-
-SOURCE_RATES = {
-    ("acled", "2025-10-26"): 0.2109375,
-    ("acled", "2025-11-09"): 0.21747968,
-    ("fred", "2025-10-26"): 0.40826873,
-    ("fred", "2025-11-09"): 0.38743455,
-    ("wikipedia", "2025-10-26"): 0.0,
-    ("wikipedia", "2025-11-09"): 0.0,
-    ("yfinance", "2025-10-26"): 0.75987654,
-    ("yfinance", "2025-11-09"): 0.73073702,
-}
-"""The rates that the paper shrinks dataset questions toward, by source and due date."""
-NOT_SHRUNK = ("pro-high-brave-c1-p1-t1",)
-
-
-def first_answers(examples: Examples) -> Examples:
-    """Return the answers that the paper calibrated: the first on dataset questions, the logit mean on markets."""
-    rows = examples.rows
-    first = np.take_along_axis(rows.trials, np.argmax(~np.isnan(rows.trials), axis=0)[None], axis=0)[0]
-    return replace(examples, rows=rows.with_trials(np.where(rows.kind == "dataset", first, rows.raw)))
-
-
-def paper_calibrated(examples: Examples) -> Floats:
-    """Apply hierarchical Platt scaling to the paper's answers, leaving out single events."""
-    return leave_one_out(HierarchicalPlatt(), first_answers(examples), by="event")
-
-
-def paper_shrunk(examples: Examples) -> Floats:
-    """Shrink in-sample to price and source rates, then apply hierarchical Platt scaling, leaving out single events."""
-    rows = examples.rows
-    asked_on = zip(rows.source.tolist(), np.datetime_as_string(rows.due, "D").tolist(), strict=True)
-    rates = np.array([SOURCE_RATES.get(key, np.nan) for key in asked_on])
-    # Where the paper's rates are unknown, whatever prior the examples carry stands in.
-    prior = rates if np.isfinite(rates).any() else rows.prior
-    asked = replace(examples, rows=replace(rows, prior=prior))
-    return leave_last_out(ChainedMethod(methods=(Shrink(), HierarchicalPlatt())), asked)
-
-
-def paper_forecasts(config: str, examples: Examples) -> Floats:
-    """Return the forecasts of the paper's full stack; its headline configuration was not shrunk."""
-    return paper_calibrated(examples) if config in NOT_SHRUNK else paper_shrunk(examples)
 
 
 METHODS = tuple(plugins.names("combiners"))

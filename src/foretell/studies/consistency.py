@@ -381,7 +381,7 @@ def consistency_study(
     for one in known:
         groups.setdefault(one.forecaster, []).append(consistency_score(one, structures[one.question.id]))
     rows = {name: _row(group, tolerance, resampling) for name, group in groups.items()}
-    caption = "Of the probabilities as stated; in brackets 95 % intervals, events resampled (Wilson for the share)."
+    caption = "Of the probabilities as stated; in brackets intervals, events resampled (Wilson for the share)."
     board = table("Consistency by forecaster", "Forecaster", BOARD, rows, caption=caption)
     lost = len(statements) - len(known)
     notes = [f"{lost} statements on questions of unknown structure left out"] if lost else []

@@ -5,7 +5,8 @@ After Analytica (2026): Tables 2 and 3 (performance, stability, efficiency), 13 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 
@@ -22,17 +23,18 @@ from foretell.metrics.decisions import (
     hard_score_variance,
 )
 from foretell.metrics.scores import right_side
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
 from foretell.scoring.table import options_of_tasks
 from foretell.scoring.verdict import Verdict
-from foretell.studies.buildup import factors_of, levels_of
+from foretell.studies.ablation import levels_of
 from foretell.studies.configurations import study_configs, with_scope
-from foretell.studies.inputs import CostOptions, DataInputs, StudyData
+from foretell.studies.forecaster_facts import ForecastCost
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import known_mean, mean_of_runs, weighted_means
-from foretell.studies.stored_runs import ForecastCost
+from foretell.studies.sections import SECTION, run_sections
 
 ROW_FACTOR, COLUMN_FACTOR = "rule", "grounder"
 VALIDATION, TEST = "validation", "test"
@@ -53,9 +55,10 @@ CLAIM_NOTES = (
 )
 
 
-class DecisionOptions(CostOptions):
-    """Tables, the reference configuration, and the factors for rows and columns."""
+class DecisionOptions(TableOptions):
+    """Forecasts, the reference configuration, and the factors for rows and columns."""
 
+    section: Literal["methods", "factors"] | None = SECTION
     reference: str | None = setting(
         None, "Measure improvement from this configuration (default: the one without a rule).", metavar="NAME"
     )
@@ -77,22 +80,25 @@ class DecisionOptions(CostOptions):
 def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
     """Who decides best, and at what cost (Analytica's tables)?
 
-    Options with payoffs: accuracy, soft and hard score, confidence, variance, cost and time, and two factors crossed.
-    True/false claims, and any other targets: accuracy by category, with thresholds from the validation split.
+    methods: accuracy, soft and hard score, confidence, variance, cost and time of options with payoffs; accuracy by
+    category of true/false claims and any other targets, with thresholds from the validation split. factors: accuracy by
+    the levels of two factors.
+
+      foretell study decisions --grid grid.yaml --cross rule,grounder
     """
     data = inputs.data(options)
     configs = study_configs(data)
-    factors = {name: levels for name, levels in factors_of(data, configs).items() if name in configs}
+    factors = {name: data.factors[name] for name in configs if name in data.factors}
     some = next(iter(configs.values()))
     tasks = TaskRows.of(some)
     judged = {name: one for name, one in configs.items() if _can_be_judged(one, tasks)}
     if not judged:
-        hint = "name the others with --config"
-        raise InputError(
-            f"no configuration answered {'a whole task' if tasks else 'a claim of the test split'}", hint=hint
-        )
+        raise InputError(f"no configuration answered {'a whole task' if tasks else 'a claim of the test split'}")
     layout = TableLayout(names=tuple(judged), factors=factors, options=options)
-    result = _claims(judged, layout, data) if tasks is None else _choices(judged, tasks, layout, data)
+    layout.check()
+    found = _claims(judged, layout, data) if tasks is None else _choices(judged, tasks, layout, data)
+    sections = {"methods": found.methods, "factors": partial(found.crossed, layout)}
+    result = run_sections("decisions", "Who decides best", sections, options.section)
     nothing = "answered no claim of the test split" if tasks is None else "answered no task completely"
     return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - judged.keys(), nothing))
 
@@ -128,14 +134,16 @@ class TableLayout:
             return {"": self.names}
         return {level: tuple(names) for level, names in found.items()}
 
+    def check(self) -> None:
+        """Raise an `InputError` if the reference is not one of the configurations."""
+        reference = self.options.reference
+        if reference is not None and reference not in self.names:
+            hint = known_names(reference, self.names)
+            raise InputError(f"no configuration is called {reference!r}", column="--reference", hint=hint)
+
     def base(self, group: Sequence[str]) -> str:
         """Return a group's base: the reference option, else a configuration without the row factor, else the first."""
         if self.options.reference is not None:
-            if self.options.reference not in self.names:
-                hint = f"there are {', '.join(self.names[:12])}"
-                raise InputError(
-                    f"no configuration is called {self.options.reference!r}", column="--reference", hint=hint
-                )
             return self.options.reference
         ruled = [name for name in group if self.level(name, self.options.crossed[0])]
         plain = [name for name in group if name not in ruled]
@@ -154,12 +162,13 @@ class TableLayout:
         """How bases are highlighted."""
         return {base: "reference" for _, base in self.ordered()}
 
-    def crossed(self, accuracy: Mapping[str, Interval]) -> list[StudyTable]:
-        """Accuracy by the levels of two factors (the shape of Table 13)."""
+    def crossed(self, accuracy: Mapping[str, Interval]) -> StudyTable:
+        """Accuracy by the levels of two factors (the shape of Table 13); raises `InputError` if they do not vary."""
         rows, columns = self.options.crossed
         levels = levels_of(self.factors)
         if columns not in levels or (rows not in levels and not any(self.level(n, rows) for n in self.names)):
-            return []
+            hint = f"the factors that vary are {', '.join(levels)}; name two of them with --cross" if levels else None
+            raise InputError(f"the forecasters do not differ in both {rows} and {columns}", hint=hint)
         across = levels[columns]
         down = dict.fromkeys(self.level(name, rows) for name in self.names)
         cells: dict[str, Sequence[CellValue]] = {}
@@ -170,7 +179,7 @@ class TableLayout:
             ]
         heads = [column(one, f"{columns}: {one}") for one in across]
         caption = f"Accuracy × 100 by {rows} and {columns}; where several configurations share a cell, their mean."
-        return [table(f"{rows} × {columns}", rows, heads, cells, caption=caption)]
+        return table(f"{rows} × {columns}", rows, heads, cells, caption=caption)
 
 
 def _mean_accuracy(found: Sequence[Interval]) -> CellValue:
@@ -233,7 +242,7 @@ class TaskRows:
 SCORES = ("right", "soft", "hard", "brier", "confidence")
 
 
-def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayout, data: StudyData) -> StudyResult:
+def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayout, data: StudyData) -> "Decided":
     trials = {name: [tasks.scores(p) for p in one.rows.trials] for name, one in configs.items()}
     values = {
         name: {key: mean_of_runs(np.stack([run[key] for run in runs])) for key in SCORES}
@@ -273,8 +282,8 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
     styles: dict[str, RowStyle] = {CHANCE: "anchor", **layout.styles}
     board = table("Performance, stability and efficiency", "Method", columns, rows, styles=styles)
     accuracy = {name: one["right"] for name, one in means.items()}
-    return _result(
-        tables=(board, *layout.crossed(accuracy)),
+    return Decided(
+        board=board,
         accuracy=accuracy,
         verdict=_lead(accuracy, {name: one["right"] for name, one in values.items()}, tasks.cluster, data),
         of=plural(len(tasks), "task"),
@@ -332,7 +341,7 @@ def _against_bases(right: Mapping[str, Floats], layout: TableLayout) -> dict[str
 # Claims.
 
 
-def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyData) -> StudyResult:
+def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyData) -> "Decided":
     some = next(iter(configs.values()))
     chosen_on, judged_on = _splits(some)
     tuned = bool(chosen_on.any())
@@ -367,8 +376,8 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
     )
     board = table("Claims", "Method", columns, rows, styles=layout.styles)
     apart = () if tuned else ("The claims have no validation and test split: the threshold is one half for all.",)
-    return _result(
-        tables=(board, *layout.crossed(accuracy)),
+    return Decided(
+        board=board,
         accuracy=accuracy,
         verdict=_lead(
             accuracy, {name: 100 * one for name, one in judged.items()}, some.rows.cluster, data, some.weight
@@ -422,25 +431,37 @@ def _lead(
     return Verdict.of(found, (best, other), "accuracy in points", level=how.level, matters=1.0)
 
 
-def _result(
-    *,
-    tables: tuple[StudyTable, ...],
-    accuracy: Mapping[str, Interval],
-    verdict: Verdict | None,
-    of: str,
-    notes: tuple[str, ...],
-) -> StudyResult:
-    ranked = dict(sorted(accuracy.items(), key=lambda item: -item[1].estimate))
-    best, share = next(iter(ranked.items()))
-    among = plural(len(accuracy), "method")
-    return StudyResult(
-        name="decisions",
-        title="Who decides best",
-        sentences=(
-            f"{best} is right most often of {among}: on {number(share.estimate, 1)} % of {of}.",
-            *([verdict.sentence] if verdict else []),
-        ),
-        tables=tables,
-        charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
-        notes=notes,
-    )
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """The accuracy of every method, and what the sections show of it."""
+
+    board: StudyTable
+    accuracy: Mapping[str, Interval]
+    verdict: Verdict | None
+    """The most accurate method against the next one."""
+    of: str
+    """What was decided, such as "3 tasks"."""
+    notes: tuple[str, ...]
+
+    def methods(self) -> StudyResult:
+        """Return the table of all methods."""
+        ranked = dict(sorted(self.accuracy.items(), key=lambda item: -item[1].estimate))
+        best, share = next(iter(ranked.items()))
+        among = plural(len(ranked), "method")
+        return StudyResult(
+            name="decisions",
+            title="Who decides best",
+            sentences=(
+                f"{best} is right most often of {among}: on {number(share.estimate, 1)} % of {self.of}.",
+                *([self.verdict.sentence] if self.verdict else []),
+            ),
+            tables=(self.board,),
+            charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
+            notes=self.notes,
+        )
+
+    def crossed(self, layout: TableLayout) -> StudyResult:
+        """Return accuracy by the levels of two factors."""
+        crossed = layout.crossed(self.accuracy)
+        sentence = f"Accuracy by {' and '.join(layout.options.crossed)}: {plural(len(self.accuracy), 'method')}."
+        return StudyResult(name="decisions", title="Two factors crossed", sentences=(sentence,), tables=(crossed,))

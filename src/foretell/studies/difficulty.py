@@ -1,13 +1,12 @@
-"""Studies of questions: rankings adjusted for their difficulty, and how the score falls with lead time."""
+"""Rankings that are adjusted for the difficulty of the questions."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, target_difficulty
 from foretell.metrics.metric import METRICS
@@ -17,8 +16,8 @@ from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, StudyResult, column, count, forest_chart, table, words
 from foretell.scoring.scoreboard import OVERALL
 from foretell.scoring.verdict import Verdict, corrected
-from foretell.studies.configurations import UNLINKED, linked_configs, shown_configs, study_configs, with_scope
-from foretell.studies.inputs import DataInputs, TableOptions
+from foretell.studies.configurations import UNLINKED, linked_configs, study_configs, with_scope
+from foretell.studies.inputs import StudyData
 from foretell.studies.scores import known_mean, raw_brier, study_design, weighted_means
 
 HARDEST = 15
@@ -38,12 +37,8 @@ BOARD = (
 QUESTIONS = (words("target"), column("difficulty", decimals=3), column("price", decimals=2), count("outcome"))
 
 
-def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Who is best after adjusting for question difficulty?
-
-    Computes difficulty-adjusted Brier scores as ForecastBench does, for forecasters who answered different questions.
-    """
-    data = inputs.data(options)
+def difficulty_section(data: StudyData) -> StudyResult:
+    """Rank by difficulty-adjusted Brier scores as ForecastBench does, also where questions differ."""
     everybody = study_configs(data, two_for="difficulty")
     some = next(iter(everybody.values()))
     configs = linked_configs(everybody, known=np.isfinite(some.rows.price) & (some.rows.kind != "dataset"))
@@ -68,7 +63,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     beaten = sum(one.says == "worse" and one.survives for one in verdicts.values())
     label = "adjusted Brier score, lower is better"
     result = StudyResult(
-        name="difficulty",
+        name="variance",
         title="Scores without the difficulty of the questions",
         sentences=(
             f"With difficulty taken out {best} is best, adjusted Brier {number(ranked[best].estimate, 3)}; corrected "
@@ -133,65 +128,3 @@ def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellVa
         (str(rows.question[i]), (str(rows.target[i]), float(difficulty[i]), shown, float(some.outcome[i])))
         for i, shown in zip(order.tolist(), price, strict=True)
     ]
-
-
-# How long before the outcome a question was asked.
-
-BOUNDS = {"up to a week": 7.0, "up to a month": 31.0, "up to three months": 92.0, "up to a year": 366.0}
-"""Upper bounds of the groups in days from asking to resolution, inclusive."""
-LEAD_TIME_NOTES = (
-    "Days from asking to resolution: the horizon where the table has one, else the time until the outcome was known. "
-    "Questions of different lead times are different questions: a slope here is no proof that time is the reason.",
-)
-
-
-def lead_time_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How does the score fall with the time to resolution?
-
-    Shows the Brier index by days from asking to resolution, by forecaster.
-    """
-    data = inputs.data(options)
-    configs = study_configs(data)
-    groups = _by_lead_time(next(iter(configs.values())))
-    index = {
-        name: {label: _index_within(examples, member, data.resampling) for label, member in groups.items()}
-        for name, examples in configs.items()
-    }
-    rows: dict[str, list[CellValue]] = {name: [*by_group.values()] for name, by_group in index.items()}
-    rows["targets"] = [int(member.sum()) for member in groups.values()]
-    means = {label: [one.estimate for by in index.values() if (one := by[label]) is not None] for label in groups}
-    parts = [f"{label} {number(float(np.mean(scores)), 1)}" for label, scores in means.items() if scores]
-    columns = [column(label, f"Brier index of {int(member.sum())} targets") for label, member in groups.items()]
-    result = StudyResult(
-        name="lead-time",
-        title="Score by lead time",
-        sentences=(f"Brier index by time to resolution, mean over forecasters: {'; '.join(parts)}.",),
-        tables=(table("Brier index by lead time", "Forecaster", columns, rows, styles={"targets": "anchor"}),),
-        charts=tuple(
-            forest_chart(f"lead-time-{place}", f"{name} by lead time", index[name], "Brier index")
-            for place, name in enumerate(shown_configs(data, configs), start=1)
-        ),
-        notes=LEAD_TIME_NOTES,
-    )
-    return with_scope(result, data, configs)
-
-
-def _by_lead_time(examples: Examples) -> dict[str, Bools]:
-    """Group targets by the days from asking to resolution; empty groups are left out."""
-    waited = (examples.known_on - examples.rows.due).astype("m8[D]").astype(np.float64)
-    days = np.where(np.isfinite(examples.rows.horizon), examples.rows.horizon, waited)
-    if not (examples.dated or np.isfinite(examples.rows.horizon).all()):
-        hint = "add a column horizon, in days, or due and resolved_on"
-        raise InputError("the outcomes do not say how long before them questions were asked", hint=hint)
-    group = np.searchsorted(list(BOUNDS.values()), days)
-    members = {label: group == place for place, label in enumerate((*BOUNDS, "longer"))}
-    return {label: member for label, member in members.items() if member.any()}
-
-
-def _index_within(examples: Examples, member: Bools, how: Resampling) -> Interval | None:
-    score = raw_brier(examples)
-    known = member & np.isfinite(score)
-    if not known.any():
-        return None
-    design = ResamplingDesign(cluster=examples.rows.cluster[known], weight=examples.weight[known])
-    return bootstrap_score(score[known], design, statistic=brier_index_from_sums, resampling=how)

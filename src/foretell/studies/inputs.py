@@ -14,7 +14,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, get_type_hints
+
+from pydantic import field_validator, model_validator
 
 from foretell import plugins
 from foretell.forecasters.combine.rows import Examples
@@ -25,6 +27,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
 from foretell.request import OperationRequest, setting
+from foretell.scoring.bootstrap_options import BOOTSTRAP, Bootstrap, BootstrapOptions
 from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 
 if TYPE_CHECKING:
@@ -34,9 +37,9 @@ if TYPE_CHECKING:
     from foretell.runs.runtime import Runtime
     from foretell.runs.store import RunStore
     from foretell.studies.consistency import StatedForecast
-    from foretell.studies.habits import TracedTrial
+    from foretell.studies.forecaster_facts import ForecastCost
     from foretell.studies.reasoning import ReasoningCase
-    from foretell.studies.stored_runs import ForecastCost
+    from foretell.studies.trajectories import TracedTrial
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,91 +55,84 @@ def ignore_progress(done: int, total: int) -> None:
 # Options that studies share.
 
 BUDGET: Any = setting(None, "Hard limit in dollars for the whole study.", metavar="DOLLARS", gt=0)
-ROUNDS: Any = setting((), "Only this round of the questions; may be repeated.", flag="--round", metavar="DATE")
-FORECASTS: Any = setting(
-    help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
-)
-KNOWN_OUTCOMES: Any = setting(
-    None, "Table of outcomes (question, target, outcome), if the questions have none.", flag="-o/--outcomes",
-    metavar="FILE",
-)  # fmt: skip
 
 
 class StudyOptions(OperationRequest):
-    """Options of every study: how intervals are resampled."""
+    """Options of every study: how intervals are computed."""
 
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    seed: int = setting(0, "Seed of the bootstrap.")
+    bootstrap: Bootstrap = BOOTSTRAP
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _own_clusters(cls, bootstrap: BootstrapOptions) -> BootstrapOptions:
+        if bootstrap.cluster:
+            hint = "studies resample whole questions, and the days that questions share"
+            raise InputError("a study chooses its own clusters", column="--bootstrap cluster", hint=hint)
+        return bootstrap
 
     @property
     def resampling(self) -> Resampling:
         """How intervals are resampled."""
-        return Resampling(draws=self.draws, seed=self.seed)
+        return self.bootstrap.resampling
 
 
 class TableOptions(StudyOptions):
-    """Where the trials of several forecasters and their outcomes come from."""
+    """Forecasts with their outcomes: stored runs, the runs of a grid, or tables; shared by all studies of forecasts."""
 
-    data: Path | None = setting(None, "Folder of published tables of trials.", metavar="DIR")
-    prefix: str = setting("ab_", "Prefix of the names of those tables.")
-    forecasts: Path | None = setting(
-        None, "Instead of --data: your own forecasts, with trials.", flag="-f/--forecasts", metavar="FILE"
+    sources: tuple[str, ...] = setting(
+        (), "Stored runs, or files of forecasts.", argument=True, metavar="[RUN_OR_FILE]..."
     )
-    outcomes: Path | None = setting(
+    forecasts: Any = setting(
         None,
-        "Their outcomes; studies that learn from the past need due and resolved_on.",
+        "Table of forecasts: forecaster, question, target, p, trial; dollars and seconds if known. Other columns that "
+        "describe a forecaster are its factors.",
+        flag="-f/--forecasts",
+        metavar="FILE",
+    )
+    outcomes: Any = setting(
+        None,
+        "Table of outcomes: question, target, outcome, and due and resolved_on for what learns from the past; runs, "
+        "and forecasts with a column outcome, need none.",
         flag="-o/--outcomes",
         metavar="FILE",
     )
     columns: RoleColumns = ROLE_COLUMNS
-    runs: tuple[str, ...] = setting(
-        (), "Instead of --data: a stored run; may be repeated.", flag="--run", metavar="RUN"
+    grid: Path | None = setting(None, "The runs of a grid, with their factors.", metavar="FILE")
+
+
+class TreeStudyOptions(StudyOptions):
+    """Trees from folders or stored runs; without any, simulated worlds whose truth is known."""
+
+    sources: tuple[str, ...] = setting(
+        (),
+        "Folders of tree files, or stored runs that grew trees (default: simulated worlds).",
+        argument=True,
+        metavar="[RUN_OR_FOLDER]...",
     )
-    grid: Path | None = setting(None, "Instead of --data: the runs of a grid, with their factors.", metavar="FILE")
-    factors: Path | None = setting(
-        None, "Factors of the forecasters of --forecasts: a table with forecaster and a column per factor.",
-        metavar="FILE",
-    )  # fmt: skip
-    config: tuple[str, ...] = setting((), "Only this configuration; may be repeated (default: all).", metavar="NAME")
-    price: Literal["due", "freeze"] = setting("due", "Crowd price: on the due date, or when the question was frozen.")
-    prior: Literal["past", "paper"] = setting("past", "Base rates: from the past only, or as in the BLF paper.")
-    paper_outcomes: bool = setting(False, "Use outcomes as known when the BLF paper was written.")
-
-
-class CostOptions(TableOptions):
-    """Tables and what each forecaster costs."""
-
-    costs: Path | None = setting(None, "Table with forecaster, dollars and optionally seconds.", metavar="FILE")
-
-
-class SimulationOptions(StudyOptions):
-    """The size of a simulated world whose truth is known."""
-
-    worlds: int = setting(60, "Number of simulated worlds.", ge=2)
+    worlds: int = setting(40, "Number of simulated worlds.", ge=2)
     leaves: int = setting(10, "Minimum number of leaves of each simulated tree.", ge=1)
 
-
-class TreeStudyOptions(SimulationOptions):
-    """Trees from files or runs; without any, simulated worlds."""
-
-    trees: tuple[Path, ...] = setting((), "Folder of tree files; may be repeated.", metavar="DIR")
-    runs: tuple[str, ...] = setting((), "A stored run that grew trees; may be repeated.", flag="--run")
+    @model_validator(mode="after")
+    def _simulated_or_given(self) -> Self:
+        for name in ("worlds", "leaves"):
+            if self.sources and self._is_set(name):
+                raise InputError("has no effect on given trees", column=f"--{name}", hint="leave it out")
+        return self
 
 
 class RunOptions(StudyOptions):
     """Stored runs."""
 
-    runs: tuple[str, ...] = setting((), "A stored run; may be repeated.", flag="--run", metavar="RUN")
+    runs: tuple[str, ...] = setting((), "Stored runs.", argument=True, metavar="[RUN]...")
 
 
 class AgentStudyOptions(StudyOptions):
     """An agent and the questions it is tried on."""
 
-    spec: Path | None = setting(None, "A run's spec (YAML).", argument=True, metavar="[SPEC]")
-    questions: str | None = setting(None, "A file of questions, or a question set by name.", metavar="DATASET")
-    model: str | None = setting(None, "Model of the agent, as provider:name (default: that of SPEC).", metavar="MODEL")
-    search: tuple[str, ...] = setting((), "Search engine; may be repeated.")
-    rounds: tuple[str, ...] = ROUNDS
+    spec: Path = setting(help="The settings of a run of the agent (YAML).", argument=True, metavar="SPEC")
+    set: Mapping[str, str] = setting(
+        {}, "Change a setting, such as questions=demo or models.agent=openai:NAME.", metavar="KEY=VALUE"
+    )
     budget: float | None = BUDGET
 
 
@@ -148,10 +144,6 @@ class StudyData:
     """Tables by configuration, all over the same targets, with the costs and factors of each configuration."""
 
     tables: Mapping[str, Examples]
-    paper: Callable[[], Mapping[str, Examples]] | None = None
-    """Reads the same tables with the prices, priors and outcomes of the paper; None if there is only one version."""
-    chosen: tuple[str, ...] = ()
-    """Configurations to show in detail; empty leaves the choice to the study."""
     resampling: Resampling = field(default_factory=Resampling)
     progress: StudyProgress = ignore_progress
     trees: Mapping[str, Sequence["Tree"]] = field(default_factory=dict[str, Sequence["Tree"]])
@@ -160,6 +152,8 @@ class StudyData:
     """Cost of a forecast, by forecaster."""
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Level of every applicable factor, by forecaster."""
+    notes: tuple[str, ...] = ()
+    """What was left out of the tables."""
 
     def data(self, options: StudyOptions) -> "StudyData":
         """Return these data, so that a program can pass its own tables as the inputs of a study."""
@@ -322,22 +316,17 @@ def study_of(function: Callable[[Any, Any], Any], name: str | None = None) -> St
     return Study(name=name or function.__name__, run=function, options=options)
 
 
-def study_questions(within: str = "") -> dict[str, str]:
-    """Return what every study asks, by name, without importing their modules.
-
-    `within` is a part of the module's name.
-    """
+def study_questions() -> dict[str, str]:
+    """Return what every study asks, by name, without importing their modules."""
     places = plugins.places(KIND)
     return {
-        name: _first_line(places[name]) if name in places else load_study(name).question
-        for name in plugins.names(KIND)
-        if within in places.get(name, "")
+        name: _first_line(places[name]) if name in places else load_study(name).question for name in plugins.names(KIND)
     }
 
 
 @cache
 def _first_line(place: str) -> str:
-    """Return the first line of a function's docstring, read from the source: a list must not load 30 modules."""
+    """Return the first line of a function's docstring, read from the source: a list must not load every module."""
     module, attribute = place.split(":")
     spec = find_spec(module)
     if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):

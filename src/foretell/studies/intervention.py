@@ -33,7 +33,6 @@ from foretell.report.study import (
     words,
 )
 from foretell.request import setting
-from foretell.studies.habits import EventTrace, belief_path, failure_counts, run_trial
 from foretell.studies.inputs import (
     AgentStudyOptions,
     StudyProgress,
@@ -43,6 +42,7 @@ from foretell.studies.inputs import (
     ignore_progress,
     refuse_if_all_failed,
 )
+from foretell.studies.trajectories import EventTrace, belief_path, failure_counts, run_trial
 
 EDGE = 0.005
 """Log-odds are taken this far inside 0 and 1, so that a belief near certainty does not swamp all others."""
@@ -164,8 +164,7 @@ async def study(inputs: StudyServices, options: InterventionOptions) -> StudyRes
     """Does a stated belief steer what follows?
 
     Every question is run twice; in one of the runs the belief is overwritten at a step. The agent is that of SPEC, the
-    file of a run, or the default one with --questions and --model. Both trials share every word up to that step, so the
-    second costs only what comes after it.
+    settings of a run. Both trials share every word up to that step, so the second costs only what comes after it.
 
       foretell study intervention run.yaml --limit 30 --budget 5
     """
@@ -209,7 +208,7 @@ def intervention_study(
     courses = [[(0, 1.0), *enumerate(one.shares_left, start=1)] for _, one in pushes]
     title = "Share of each push that is left"
     followed = paths_plot(courses, title, label="beliefs later", level=0.0, unit=False)
-    caption = "On the log-odds scale; in brackets 95 % intervals, questions resampled."
+    caption = "On the log-odds scale; in brackets intervals, questions resampled."
     early = sum(pair is None for _, pair in tried)
     notes = [f"{early} of {len(tried)} trials ended at step {step} or before, failed, or stated no belief there"]
     failures = failure_counts(trace for trace, _ in tried).most_common(3)
@@ -259,6 +258,6 @@ def _sentence(shares: Shares, left: Interval | None) -> str:
         return "No pair of trials could be compared."
     followed = sum(share > 0.5 for _, share in shares)
     return (
-        f"{number(left.estimate, 2)} of a push is left in the forecast (95 % interval {number(left.low, 2)} to "
+        f"{number(left.estimate, 2)} of a push is left in the forecast (interval {number(left.low, 2)} to "
         f"{number(left.high, 2)}); {followed} of {len(shares)} were mostly followed."
     )

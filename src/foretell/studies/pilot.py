@@ -15,14 +15,14 @@ from foretell.report.study import (
     table,
     words,
 )
-from foretell.studies.habits import (
+from foretell.studies.trajectories import (
     ADVICE,
     TracedTrial,
     TrialGroup,
     failure_counts,
     group_trials,
-    habit_charts,
-    habit_tables,
+    trajectory_charts,
+    trajectory_tables,
 )
 
 COMPLETED = 0.95
@@ -72,7 +72,7 @@ def judge_pilot(
     # Nothing is said of the price of the run where that of a call is not known.
     each = None if unpriced else groups[model].mean(lambda one: one.dollars)
     cost = [] if planned is None else [_planned(planned, each)]
-    tables = [_marks(groups[model], submits=submits), *cost, *habit_tables(groups)]
+    tables = [_marks(groups[model], submits=submits), *cost, *trajectory_tables(groups)]
     notes = [f"{n} × {why}" for why, n in failure_counts(one.trace for one in trials).most_common(5)]
     notes += [f"{unpriced} calls have no known price: dollars leave them out"] if unpriced else []
     return StudyResult(
@@ -80,7 +80,7 @@ def judge_pilot(
         title=f"Pilot of {model}",
         sentences=(_verdict(groups[model], reasons),),
         tables=tuple(tables),
-        charts=tuple(habit_charts(groups)),
+        charts=tuple(trajectory_charts(groups)),
         notes=tuple(notes),
         settings={"model": model, **draw_settings(resampling)},
         how_to_read=PILOT_ADVICE,

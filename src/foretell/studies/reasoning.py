@@ -343,7 +343,7 @@ AGREEMENT = (
 )
 
 
-class JudgeOptions(RunOptions):
+class ReasoningOptions(RunOptions):
     """Whose forecasts are marked, by which model, and how people rate the same ones."""
 
     model: str | None = setting(
@@ -355,15 +355,15 @@ class JudgeOptions(RunOptions):
     budget: float | None = BUDGET
 
 
-async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
+async def study(inputs: StudyServices, options: ReasoningOptions) -> StudyResult:
     """How well are forecasts reasoned, and do people agree?
 
     Marks from 1 to 5 on five dimensions, by a fixed rubric at temperature 0. First write a sheet and let people rate
     some of the same forecasts, then judge and see whether they agree:
 
-      foretell study judge --run 3f2a --limit 40 --sheet rate_me.csv
+      foretell study reasoning RUN --limit 40 --sheet rate_me.csv
 
-      foretell study judge --run 3f2a --model openai:NAME --ratings rated.csv
+      foretell study reasoning RUN --model openai:NAME --ratings rated.csv
 
     The judge does not learn who made a forecast. Marks are journalled: a forecast is paid for once.
     """
@@ -377,17 +377,17 @@ async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
         files = (StudyFile(name=str(options.sheet), text=rating_sheet([(case.item, case.sheet()) for case in cases])),)
     if options.model is None:
         sentence = f"{len(cases)} forecasts to rate are in {options.sheet}."
-        return StudyResult(name="judge", title=TITLE, sentences=(sentence,), tables=(), files=files)
-    async with inputs.model("judge", options.model, options.budget) as models:
+        return StudyResult(name="reasoning", title=TITLE, sentences=(sentence,), tables=(), files=files)
+    async with inputs.model("reasoning", options.model, options.budget) as models:
         marked = await mark_cases(cases, models.model, options.model, models.progress)
         cost = models.cost
     problems = [one.problem for one in marked if one.problem]
     refuse_if_all_failed(options.model, problems, len(marked) - len(problems))
-    result = judge_study(marked, ratings, options.resampling)
+    result = reasoning_study(marked, ratings, options.resampling)
     return replace(with_cost(result, cost, model=options.model), files=files)
 
 
-def judge_study(
+def reasoning_study(
     marked: Sequence[MarkedCase], ratings: Sequence[Rating] = (), resampling: Resampling = DEFAULT_RESAMPLING
 ) -> StudyResult:
     """Study a judge's marks, with people's ratings of the same items if there are any."""
@@ -406,7 +406,7 @@ def judge_study(
     if strangers := sum(one.item not in known for one in ratings):
         notes.append(f"{strangers} ratings are of items that were not judged")
     return StudyResult(
-        name="judge",
+        name="reasoning",
         title=TITLE,
         sentences=(sentence,),
         tables=(board, *_agreements(done, ratings, resampling)),
@@ -426,7 +426,7 @@ def _by_forecaster(done: Sequence[MarkedCase], resampling: Resampling) -> StudyT
         cluster = [one.case.context.question.cluster for one in group]
         marks = [*([one.scores[side] for one in group] for side in DIMENSIONS), [one.mean for one in group]]
         rows[name] = (len(group), *(mean_interval(values, cluster, resampling) for values in marks))
-    caption = "Mean marks from 1 to 5, the best mean first; in brackets 95 % intervals, events resampled."
+    caption = "Mean marks from 1 to 5, the best mean first; in brackets intervals, events resampled."
     return table("Marks by forecaster", "Forecaster", MARKS, rows, caption=caption)
 
 
@@ -459,7 +459,7 @@ def _agreements(done: Sequence[MarkedCase], ratings: Sequence[Rating], resamplin
         ]
         for name in DIMENSIONS
     }
-    caption = "Every item counts once; in brackets 95 % intervals, items resampled."
+    caption = "Every item counts once; in brackets intervals, items resampled."
     return [
         table(title, "Dimension", AGREEMENT, {n: _row(pairs, resampling) for n, pairs in by.items()}, caption=caption)
         for title, by in (("People and judge", with_judge), ("People among themselves", among_people))

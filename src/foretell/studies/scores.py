@@ -18,7 +18,7 @@ from foretell.metrics.bootstrap import (
 from foretell.metrics.clusters import ResamplingDesign, factorise, share_days
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.metric import METRICS
-from foretell.metrics.scores import brier_index, right_side
+from foretell.metrics.scores import brier_index
 from foretell.report.numbers import percent, signed
 from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
 from foretell.scoring.breakdown import Breakdown
@@ -146,11 +146,6 @@ def weighted_means(rows: Floats, weight: Floats) -> Floats:
     known = np.isfinite(rows)
     total = known @ weight
     return np.divide(np.where(known, rows, 0.0) @ weight, total, out=np.full(len(rows), np.nan), where=total > 0)
-
-
-def run_accuracy(examples: Examples) -> Floats:
-    """Return the accuracy of a target's runs in per cent, for every target; NaN if none answered."""
-    return 100 * mean_of_runs(right_side(examples.rows.trials, examples.outcome))
 
 
 def step_scores(

@@ -1,9 +1,11 @@
-"""Studies of noise in the leaves of trees: what it does to the answer, and what error bars from trials are worth."""
+"""Study: what noise in the leaves of trees does to the answer, and what error bars from trials are worth."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from statistics import fmean
+from typing import Literal
 
 import numpy as np
 
@@ -24,17 +26,16 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import number, plural, value_text
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
-from foretell.request import setting
 from foretell.scoring.verdict import Verdict
 from foretell.studies.inputs import (
     DataInputs,
-    SimulationOptions,
     StudyData,
     StudyProgress,
     TreeStudyOptions,
     ignore_progress,
 )
 from foretell.studies.scores import step_scores
+from foretell.studies.sections import SECTION, run_sections
 from foretell.studies.tree_world import (
     WORLD_RULES,
     SimulatedQuestions,
@@ -143,13 +144,33 @@ def _effect(asked: SimulatedQuestions, answer: Floats) -> NoiseEffect:
     return NoiseEffect(spoilt=variance_lost(asked.truth, answer), accuracy=right)
 
 
-def noise_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
-    """How does noise in the leaves affect a tree's answer?
+class TreeNoiseOptions(TreeStudyOptions):
+    """Trees, or the size of the simulated worlds."""
 
-    Tests every rule under three kinds of noise, in simulated worlds, or in the trees of files and runs if some are
-    given.
+    section: Literal["noise", "error-bars"] | None = SECTION
+
+
+def study(inputs: DataInputs, options: TreeNoiseOptions) -> StudyResult:
+    """What does noise in the leaves do to a tree's answer?
+
+    noise: every rule under three kinds of noise, in simulated worlds or in your own trees. error-bars: whether a tree's
+    error bars cover the truth as they claim, and whether extra trials help more on the leaves that the answer depends
+    on most; simulated with independent, correlated and systematic errors of the grounder.
+
+      foretell study tree-noise
+
+      foretell study tree-noise RUN --section noise
     """
     data = inputs.data(options)
+    sections = {
+        "noise": partial(noise_section, data, options),
+        "error-bars": partial(error_bars_section, data, options),
+    }
+    return run_sections("tree-noise", "Noise in the leaves of trees", sections, options.section)
+
+
+def noise_section(data: StudyData, options: TreeNoiseOptions) -> StudyResult:
+    """Disturb the leaves of the given trees, or of trees in simulated worlds."""
     if data.trees:
         return noise_in_trees(data)
     simulation = Simulation(worlds=options.worlds, leaves=options.leaves, seed=data.resampling.seed)
@@ -409,30 +430,21 @@ def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator
     return both[0], both[1]
 
 
-class UncertaintyOptions(SimulationOptions):
-    """How many worlds are simulated."""
-
-    worlds: int = setting(40, "Number of simulated worlds.", ge=2)
-
-
-def uncertainty_study(inputs: DataInputs, options: UncertaintyOptions) -> StudyResult:
-    """Do a tree's error bars cover the truth as they claim?
-
-    Also shows whether extra trials help more on the leaves that the answer depends on most. Simulates linear and logic
-    worlds, with independent, correlated and systematic errors of the grounder.
-    """
-    data = inputs.data(options)
+def error_bars_section(data: StudyData, options: TreeNoiseOptions) -> StudyResult:
+    """Count how often error bars cover the truth in simulated worlds, and compare ways to spend trials."""
+    if data.trees:
+        raise InputError("the truth of given trees is not known", hint="leave them out to simulate worlds")
     coverage = coverage_table(options, data.resampling)
     data.progress(1, 2)
     spending, gains = spending_table(options, data.resampling)
     return StudyResult(
-        name="tree-uncertainty",
+        name="tree-noise",
         title="Whether error bars of trees hold, and what smart spending brings",
         sentences=(_coverage_sentence(coverage), _spending_sentence(gains)),
         tables=(coverage, spending),
         notes=UNCERTAINTY_NOTES,
         settings={
-            "seed": options.seed,
+            "seed": options.bootstrap.seed,
             "worlds": options.worlds,
             "questions of each": QUESTIONS,
             "nominal coverage": LEVEL,
@@ -452,13 +464,13 @@ CASES: Mapping[str, tuple[RepeatedGrounder, int, float]] = {
 }
 
 
-def _worlds(rule: WorldRule, options: SimulationOptions) -> list[tuple[TreeWorld, np.random.Generator]]:
+def _worlds(rule: WorldRule, options: TreeStudyOptions) -> list[tuple[TreeWorld, np.random.Generator]]:
     """The simulated worlds of a rule, each with a generator for its questions."""
-    generators = [np.random.default_rng([options.seed, place]) for place in range(options.worlds)]
+    generators = [np.random.default_rng([options.bootstrap.seed, place]) for place in range(options.worlds)]
     return [(draw_world(rule, options.leaves, rng), rng) for rng in generators]
 
 
-def coverage_table(options: SimulationOptions, how: Resampling) -> StudyTable:
+def coverage_table(options: TreeStudyOptions, how: Resampling) -> StudyTable:
     """How often the bar covers the truth, and how wide it is, by kind of world and grounder."""
     cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
     rows: dict[str, list[CellValue]] = {}
@@ -483,7 +495,7 @@ def coverage_table(options: SimulationOptions, how: Resampling) -> StudyTable:
     return table("Coverage of the error bar", "Grounder", columns, rows)
 
 
-def spending_table(options: SimulationOptions, how: Resampling) -> tuple[StudyTable, dict[str, Verdict]]:
+def spending_table(options: TreeStudyOptions, how: Resampling) -> tuple[StudyTable, dict[str, Verdict]]:
     """Squared error of the root with equal and with smart spending of the same number of trials."""
     cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
     rows: dict[str, tuple[CellValue, ...]] = {}

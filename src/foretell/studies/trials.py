@@ -1,27 +1,22 @@
-"""Studies of combining: the gain from more trials, rules for combining them, and ensembles of forecasters."""
+"""Study: the gain from more trials, rules for combining them, and chance between them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
 from foretell.forecasters.combine.aggregate import extremised, logit_mean, mean, median, trimmed
-from foretell.forecasters.combine.ensemble import BestSoFar, EqualWeights, GreedySelection, PooledWeights, SkillWeights
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.report.charts.groups import score_by_group
 from foretell.report.numbers import plural, signed, value_text
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, forest_chart, table
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
 from foretell.scoring.scoreboard import OVERALL
-from foretell.scoring.verdict import corrected
 from foretell.studies.configurations import (
-    CROWD,
-    MODEL_FREE,
     Protocol,
-    baseline_forecasts,
-    best_config,
     build_method,
     fit_under_protocol,
     shown_configs,
@@ -44,6 +39,8 @@ from foretell.studies.scores import (
     rule_scores,
     step_scores,
 )
+from foretell.studies.sections import SECTION, run_sections
+from foretell.studies.stability import stability_section
 
 Pool = Callable[[Floats], Floats]
 """Combines K × n probabilities without gaps into n probabilities."""
@@ -111,12 +108,33 @@ TRIAL_NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How much does another trial improve the score?
+class TrialsOptions(TableOptions):
+    """Forecasts with several trials."""
 
-    Shows curves of all configurations, and every rule for the chosen ones (the best one, if none is chosen).
+    section: Literal["number", "rules", "stability"] | None = SECTION
+
+
+def study(inputs: DataInputs, options: TrialsOptions) -> StudyResult:
+    """How many trials are worth it, combined how?
+
+    number: how much another trial improves the score. rules: how to combine trials. stability: how much of the error is
+    bias, and how much is chance between trials.
+
+      foretell study trials RUN
+
+      foretell study trials -f forecasts.csv -o outcomes.csv --section stability
     """
     data = inputs.data(options)
+    sections = {
+        "number": partial(number_section, data),
+        "rules": partial(rules_section, data),
+        "stability": partial(stability_section, data),
+    }
+    return run_sections("trials", "What several trials bring", sections, options.section)
+
+
+def number_section(data: StudyData) -> StudyResult:
+    """Score every number of trials: curves of all configurations, and every rule for those shown in detail."""
     configs = study_configs(data)
     curves: dict[str, list[Floats]] = {}
     for done, (name, examples) in enumerate(configs.items()):
@@ -124,7 +142,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         counts = range(1, len(examples.rows.trials) + 1)
         curves[name] = [expected_brier(logit_mean, examples, k) for k in counts]
     overview = _overview(configs, curves, data)
-    details = {name: _all_rules(configs[name], data) for name in shown_configs(data, configs)}
+    details = {name: _all_rules(configs[name], data) for name in shown_configs(configs)}
     result = StudyResult(
         name="trials",
         title="What another trial brings",
@@ -223,13 +241,8 @@ AGGREGATION_NOTES = (
 )
 
 
-def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How should trials be combined?
-
-    Compares rules with the logit mean: the mean gain of every rule over all configurations, and the paper's
-    table for the chosen ones.
-    """
-    data = inputs.data(options)
+def rules_section(data: StudyData) -> StudyResult:
+    """Compare rules with the logit mean: the mean gain of every rule over all configurations, and each in detail."""
     configs = study_configs(data)
     scores: dict[str, dict[str, Floats]] = {}
     for done, (name, examples) in enumerate(configs.items()):
@@ -248,10 +261,10 @@ def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
             groups_of(configs[name]),
             styles={REFERENCE: "reference"},
         )
-        for name in shown_configs(data, configs)
+        for name in shown_configs(configs)
     ]
     result = StudyResult(
-        name="aggregation",
+        name="trials",
         title="How to combine trials",
         sentences=(_aggregation_sentence(gains, len(configs)),),
         tables=(gains_table("Mean gain over the logit mean of all trials", "Rule", gains, decimals=2), *details),
@@ -291,72 +304,3 @@ def _aggregation_sentence(gains: Mapping[str, PairedGains], configs: int) -> str
         f"average over {plural(configs, 'configuration')}. Shrinkage to the price or base rate looks like "
         f"{signed(flattered.diff, 2)} in-sample and is {value_text(honest.mean, 2)} past only; {honest}."
     )
-
-
-# What an ensemble of several forecasters brings over the best of them.
-
-BESIDE = "price, else base rate"
-BEST = "the best so far"
-ENSEMBLE_NOTES = (
-    f"Members are all configurations and, as one more, the {BESIDE}; forecasters without a model, such as the "
-    "stack, are members where the tables hold their forecasts. Equal: the logit mean of all. Skill: better ones count "
-    "more, as far as the past shows more than noise. Pooled: log-odds stacked by logistic regression, shrunk to equal "
-    "shares. Greedy: starts with the best and adds whoever lowers the squared error of the mean most (Caruana et al. "
-    "2004), with or without repetition; it has to beat equal weights on later rounds, or equal weights are used.",
-    "Each round is answered with weights that were chosen on what was asked and known before it; before there is a "
-    f"past, weights are equal. Differences are to {BEST}, the single member chosen in the same way; the best in "
-    "hindsight is nobody's choice and stands there for comparison.",
-)
-
-
-def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Does an ensemble beat the best single forecaster?
-
-    Tests ensembles over all configurations and the price, with weights from the past alone, against the single
-    forecaster that was best in the past.
-    """
-    data = inputs.data(options)
-    configs = study_configs(data, two_for="an ensemble")
-    names, best = tuple(configs), best_config(configs)
-    # The logit means of all forecasters are the trials of one table.
-    said = [one.rows.raw for one in configs.values()]
-    free = baseline_forecasts(configs[best])
-    if (beside := free.get(MODEL_FREE, free.get(CROWD))) is not None:
-        names, said = (*names, BESIDE), [*said, beside]
-    members = replace(configs[best], rows=configs[best].rows.with_trials(np.stack(said)))
-    methods = {
-        "equal weights": EqualWeights(names=names),
-        "weights by skill": SkillWeights(names=names),
-        "pooled": PooledWeights(names=names),
-        "greedy": GreedySelection(names=names),
-        "greedy without repetition": GreedySelection(names=names, replacement=False),
-    }
-    single = f"{best} (best in hindsight)"
-    scores = {single: raw_brier(configs[best])}
-    for done, (name, method) in enumerate({BEST: BestSoFar(names=names), **methods}.items()):
-        data.progress(done, len(methods) + 1)
-        scores[name] = brier_of(fit_under_protocol(method, members, "past only").p, members)
-    found = rule_scores(scores, members, BEST, data.resampling)
-    board = "Ensembles, weights from the past alone"
-    fitted = {name: method.fit(members) for name, method in methods.items()}
-    weights = {member: [100 * one.weights[i] for one in fitted.values()] for i, member in enumerate(names)}
-    gains = corrected([gap for one in found if one.name in methods and (gap := one.verdicts.get(OVERALL)) is not None])
-    better = sum(gap.says == "better" and gap.survives for gap in gains)
-    each = "; ".join(f"{gap.first} {value_text(gap, 1)}" for gap in gains)
-    result = StudyResult(
-        name="ensemble",
-        title="What an ensemble brings",
-        sentences=(
-            f"Ensembles of {plural(len(names), 'forecaster')} against {BEST}, in BI: {each}.",
-            f"Better by more than chance, corrected for the number of ensembles tried: {better} of {len(gains)}.",
-        ),
-        tables=(
-            rule_score_table(board, found, groups_of(members), styles={BEST: "reference"}),
-            table("Weights from now on, %", "Forecaster", [count(m, "weight in percent") for m in methods], weights),
-        ),
-        charts=(
-            forest_chart("ensembles", "Brier index", {o.name: o.index.get(OVERALL) for o in found}, "Brier index"),
-        ),
-        notes=(*ENSEMBLE_NOTES, *(f"{name}: {one.told}." for name, one in fitted.items())),
-    )
-    return with_scope(result, data, configs)

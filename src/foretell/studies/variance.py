@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -9,11 +11,13 @@ from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.effects import alternating_effects, mixed_effects_check, two_way_anova, two_way_effects
-from foretell.report.numbers import number, percent, plural
+from foretell.report.numbers import number, percent, plural, value_text
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, forest_chart, table
-from foretell.studies.buildup import factors_of, share_tables
+from foretell.studies.ablation import share_tables
 from foretell.studies.configurations import UNLINKED, linked_configs, study_configs, with_scope
-from foretell.studies.inputs import DataInputs, TableOptions
+from foretell.studies.difficulty import difficulty_section
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
+from foretell.studies.sections import SECTION, run_sections
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +120,16 @@ PARTS = {
     "both": "question × method",
     "trial": "chance between trials",
 }
-NOTES = (
-    "Score of a trial: 1 − |p − o|, the index of a single answer as a share; higher is better.",
+SCORE_NOTE = "Score of a trial: 1 − |p − o|, the index of a single answer as a share; higher is better."
+ANOVA_NOTES = (
+    SCORE_NOTE,
     "The first table follows BLF 2026, Table 20: the first resolution date of every dated question, and sums of "
     "squares of each factor by itself. The paper does not say which twelve configurations it pooled.",
     "Its residual holds two things: what a method makes of a question trial after trial (question × method), and what "
     "differs between trials of one method on one question. Components tell them apart.",
+)
+EFFECTS_NOTES = (
+    SCORE_NOTE,
     "The exact fit eliminates the questions, the alternating one is the paper's iteration, and REML takes questions as "
     "random: on a balanced table all agree.",
 )
@@ -140,37 +148,76 @@ EFFECTS = (
 )
 
 
-def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+class VarianceOptions(TableOptions):
+    """Forecasts of several forecasters."""
+
+    section: Literal["anova", "effects", "difficulty"] | None = SECTION
+
+
+def study(inputs: DataInputs, options: VarianceOptions) -> StudyResult:
     """Where does the spread of scores come from?
 
-    Shows an analysis of variance, variance components, and method effects by three estimators.
+    anova: analysis of variance and variance components. effects: method effects by three estimators, and each factor's
+    share of the spread between methods. difficulty: ranks adjusted for the difficulty of the questions.
+
+      foretell study variance --grid grid.yaml
     """
     data = inputs.data(options)
-    everybody = study_configs(data, two_for="variance")
-    configs = linked_configs(everybody)
+    sections = {
+        "anova": partial(anova_section, data),
+        "effects": partial(effects_section, data),
+        "difficulty": partial(difficulty_section, data),
+    }
+    return run_sections("variance", "Where the spread of scores comes from", sections, options.section)
+
+
+def anova_section(data: StudyData) -> StudyResult:
+    """Show the analysis of variance and the variance components."""
+    configs, left_out = _linked(data)
     scores = {scope: trial_scores(configs, first_only=scope == FIRST) for scope in (FIRST, EVERY)}
     parts: dict[str, VarianceComponents] = {}
     for scope, one in scores.items():
         parts[scope] = variance_components(one)
-        data.progress(len(parts), 3)
-    effects = _effects(scores[FIRST], data.resampling)
-    ranked = dict(sorted(effects.items(), key=lambda item: -item[1].estimate))
-    label = "effect on the score of one trial, in points"
+        data.progress(len(parts), len(scores))
     shares = ", ".join(f"{name} {percent(parts[FIRST].share(key))}" for key, name in PARTS.items())
     result = StudyResult(
         name="variance",
-        title="Where the spread of scores comes from",
+        title="Variance components",
         sentences=(f"Of the variance of one trial's score ({plural(len(configs), 'method')}): {shares}.",),
+        tables=(*(_anova_table(one, scope) for scope, one in scores.items()), _components_table(parts)),
+        notes=ANOVA_NOTES,
+    )
+    return with_scope(result, data, configs, left_out=left_out)
+
+
+def effects_section(data: StudyData) -> StudyResult:
+    """Show the effects of the methods by three estimators, and each factor's share of the spread between them."""
+    configs, left_out = _linked(data)
+    scores = trial_scores(configs, first_only=True)
+    effects = _effects(scores, data.resampling)
+    ranked = dict(sorted(effects.items(), key=lambda item: -item[1].estimate))
+    label = "effect on the score of one trial, in points"
+    best = next(iter(ranked))
+    factors = {name: data.factors[name] for name in configs if name in data.factors}
+    result = StudyResult(
+        name="variance",
+        title="Effects of the methods",
+        sentences=(f"{best} has the largest effect: {value_text(ranked[best], 1)} points above the mean method.",),
         tables=(
-            *(_anova_table(one, scope) for scope, one in scores.items()),
-            _components_table(parts),
-            _effects_table(scores[FIRST], effects),
-            *share_tables(factors_of(data, configs), {name: one.estimate for name, one in effects.items()}),
+            _effects_table(scores, effects),
+            *share_tables(factors, {name: one.estimate for name, one in effects.items()}),
         ),
         charts=(forest_chart("effects", "Effects of the methods", ranked, label, decimals=2, reference=0.0),),
-        notes=NOTES,
+        notes=EFFECTS_NOTES,
     )
-    return with_scope(result, data, configs, left_out=dict.fromkeys(everybody.keys() - configs.keys(), UNLINKED))
+    return with_scope(result, data, configs, left_out=left_out)
+
+
+def _linked(data: StudyData) -> tuple[dict[str, Examples], dict[str, str]]:
+    """Return the configurations that questions link with each other, and why the others were left out."""
+    everybody = study_configs(data, two_for="variance")
+    configs = linked_configs(everybody)
+    return configs, dict.fromkeys(everybody.keys() - configs.keys(), UNLINKED)
 
 
 def _anova_table(scores: TrialScores, scope: str) -> StudyTable:

@@ -56,8 +56,6 @@ ROUTES: Mapping[str, str] = {
     "board": "/board",
     "grids": "/grids",
     "grid": "/grids/{}",
-    "studies": "/studies",
-    "study": "/studies/{}",
     "trees": "/trees",
     "tree": "/trees/view/{}",
     "claim": "/trees/claim/{}/{}",
@@ -84,7 +82,6 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("runs", "Runs"),
     ("trees", "Trees"),
     ("arenas", "Arenas"),
-    ("studies", "Studies"),
     ("compare", "Compare"),
 )
 """Kind and title of the links in the header of every page, in order."""

@@ -17,7 +17,7 @@ from babel.dates import format_date
 from tests.tools.adversarial import kinds
 from tests.tools.adversarial.dates_written import PROSE, DayForms
 
-from foretell.studies.leaks import ADDRESS, CUTOFF, PUBLISHED, TITLE, LeakCase, Part
+from foretell.studies.audit.leaks import ADDRESS, CUTOFF, PUBLISHED, TITLE, LeakCase, Part
 
 Must = Literal["drop", "keep"]
 

@@ -15,7 +15,7 @@ from tests.tools.adversarial.cases import all_cases
 from tests.tools.adversarial.dates_written import PROSE
 
 from foretell.studies import leaks
-from foretell.studies.leaks import ADDRESS, PROSE_MARK, TITLE, LeakCase, LeakOptions, leak_cases
+from foretell.studies.audit.leaks import ADDRESS, PROSE_MARK, TITLE, LeakCase, LeakOptions, leak_cases
 
 ROOT = Path(__file__).parents[3]
 STORED = ROOT / "src" / "foretell" / "studies" / "leak_cases.jsonl"

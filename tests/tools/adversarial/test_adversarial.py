@@ -9,7 +9,7 @@ from tests.tools.adversarial.measure import BEGIN, END, PAGE, STORED, table
 
 from foretell.operations import study
 from foretell.questions.as_of import AsOf
-from foretell.studies.leaks import ADDRESS, ASKED, LeakCase, leak_cases
+from foretell.studies.audit.leaks import ADDRESS, ASKED, LeakCase, leak_cases
 from foretell.tools.rules import FenceRules
 from foretell.tools.tool import Refusal, SourceItem
 

@@ -5,7 +5,7 @@ from datetime import date
 from tests.tools.doubles import Judge
 
 from foretell.questions import AsOf
-from foretell.studies.leaks import tells_nothing_late
+from foretell.studies.audit.leaks import tells_nothing_late
 
 
 def keeps(title: str, text: str, cutoff: str) -> bool:

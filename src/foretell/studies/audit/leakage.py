@@ -1,14 +1,15 @@
-"""How much of a score could be leakage: the fenced run against one without tools and one without a fence.
+"""How much of a score could be leakage: a run against one without tools and one without the leakage filter.
 
-The bound. Let C, F, U be the losses (Brier) without tools, fenced and unfenced, and P that of a fence without any hole.
+The bound. Let C, F, U be the losses (Brier) of the run without tools, of this run and of the one without the filter,
+and P that of a perfect filter.
 Only questions that saw a leak can have profited from one: their share is τ. On those, if seeing more of the future does
 not hurt (U ≤ F) and honest research does not hurt (P ≤ C), what leaks were worth is P − F ≤ P − U ≤ C − U. If a leak is
-worth no more on them than the whole lifted fence on the average question, the run owes to leaks at most
+worth no more on them than having no filter at all on the average question, the run owes to leaks at most
 
     τ · mean(C − U),
 
-and both factors enter at the upper ends of their 95 % intervals, everything undecided counted as a leak. Should the
-unfenced run have come out worse than the fenced one, C − F takes the place of C − U: P − F ≤ C − F needs only P ≤ C.
+and both factors enter at the upper ends of their intervals, everything undecided counted as a leak. Should the run
+without the filter have come out worse than this one, C − F takes the place of C − U: P − F ≤ C − F needs only P ≤ C.
 What the model remembers is in C as much as in F and drops out of the lead C − F. What auditor and filter overlook
 together is not in the bound: that is why the auditor must be another model.
 """
@@ -24,7 +25,6 @@ import numpy as np
 
 from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.loop import UNUSABLE
-from foretell.metrics.bootstrap import Resampling
 from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import check_knowledge_cutoff
@@ -33,6 +33,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed
+from foretell.scoring.bootstrap_options import BootstrapOptions
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.long_tables import Row, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair
@@ -54,8 +55,8 @@ from foretell.studies.inputs import StudyProgress
 from foretell.tools.dates.find import find_dates
 from foretell.tools.dates.stamps import is_after
 
-AuditArm = Literal["fenced", "closed-book", "unfenced"]
-PAIRS = (("fenced", "closed-book"), ("unfenced", "fenced"), ("unfenced", "closed-book"))
+AuditArm = Literal["this run", "no tools", "no filter"]
+PAIRS = (("this run", "no tools"), ("no filter", "this run"), ("no filter", "no tools"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +89,9 @@ class LeakBound:
 
     brier: float
     index: float
-    """The same in points of the Brier index, at the fenced run's level."""
+    """The same in points of the Brier index, at the run's own level."""
     share_of_lead: float | None
-    """None if there is no lead over closed-book to explain."""
+    """None if there is no lead over the run without tools to explain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,15 +102,15 @@ class LeakageEstimate:
     """Targets that every arm answered."""
     exposure: LeakExposure
     lead: ArmDifference | None = None
-    """fenced against closed-book: what research is worth."""
+    """This run against the one without tools: what research is worth."""
     gain: ArmDifference | None = None
-    """unfenced against fenced: what the fence keeps out."""
+    """The run without the filter against this one: what the filter keeps out."""
     future: ArmDifference | None = None
-    """unfenced against closed-book: what research and the future are worth together."""
+    """The run without the filter against the one without tools: what research and the future are worth together."""
     untouched: ArmDifference | None = None
     """The lead on the questions that saw no leak: free of search leakage, but a choice of questions."""
     bound: LeakBound | None = None
-    fenced_brier: float = field(default=float("nan"))
+    own_brier: float = field(default=float("nan"))
 
     def __str__(self) -> str:
         """The estimate in a few sentences."""
@@ -136,7 +137,7 @@ class LeakageEstimate:
 
 
 def _worth(lead: ArmDifference, future: ArmDifference) -> float:
-    """The most that tools and the future were worth, and at least the fenced run's own lead."""
+    """The most that tools and the future were worth, and at least the run's own lead."""
     ends = (-future.brier.low, -lead.brier.low)
     # Without an interval, as on a single question, anything is possible up to the greatest Brier score.
     return max(0.0, *ends) if all(map(isfinite, ends)) else 1.0
@@ -164,19 +165,20 @@ def estimate_leakage(
     asked: Sequence[Question],
     outcomes: TableSource,
     exposure: LeakExposure,
-    resampling: Resampling | None = None,
+    bootstrap: BootstrapOptions | None = None,
 ) -> LeakageEstimate:
     """Paired differences of the available arms and, with all three, the bound.
 
     Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
     """
-    scoring = ScoringOptions(anchors=False, resampling=resampling or Resampling())
+    how = bootstrap or BootstrapOptions()
+    scoring = ScoringOptions(anchors=False, resampling=how.resampling, cluster=how.cluster)
     named = [replace(one, forecaster=arm) for arm, forecasts in arms.items() for one in forecasts]
     rows = forecast_rows(named, asked)
     table = _common(rows, outcomes)
     gaps = {pair: _gap(table, pair, scoring) for pair in PAIRS if set(pair) <= set(table.forecasters)}
     lead, gain, future = (gaps.get(pair) for pair in PAIRS)
-    p = table.p_of("fenced")
+    p = table.p_of("this run")
     there = np.isfinite(p)
     loss = float(np.average((p - table.targets.outcome)[there] ** 2, weights=table.targets.weight[there]))
     untouched = bound = None
@@ -195,7 +197,7 @@ def estimate_leakage(
         future=future,
         untouched=untouched,
         bound=bound,
-        fenced_brier=loss,
+        own_brier=loss,
     )
 
 
@@ -217,17 +219,17 @@ def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -
 
 
 def _spared(rows: Sequence[Row], asked: Sequence[Question], exposure: LeakExposure) -> list[Row]:
-    """The rows of questions that saw no leak, without the unfenced arm, which saw everything."""
+    """The rows of questions that saw no leak, without the arm that had no filter, which saw everything."""
     touched = [question for question in asked if (question.id, question.due.isoformat()) in exposure.touched]
     hit = {(row["question"], row["due"]) for row in outcome_rows(touched, ())}
-    return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "unfenced"]
+    return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "no filter"]
 
 
 def _clean_lead(rows: Sequence[Row], outcomes: TableSource, scoring: ScoringOptions) -> ArmDifference | None:
-    if {row["forecaster"] for row in rows} != {"fenced", "closed-book"}:
+    if {row["forecaster"] for row in rows} != {"this run", "no tools"}:
         return None
     try:
-        return _gap(_common(rows, outcomes), ("fenced", "closed-book"), scoring)
+        return _gap(_common(rows, outcomes), ("this run", "no tools"), scoring)
     except InputError:
         return None
 

@@ -1,4 +1,4 @@
-"""The home page, login, studies, and the page that describes the JSON API."""
+"""The home page, login, and the page that describes the JSON API."""
 
 import asyncio
 import time
@@ -19,37 +19,30 @@ from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.operations.doctor import Finding, look_at_sandbox, look_at_setup
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.runs import RunsRequest
-from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_headline
 from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
-from foretell.report.document import study_parts
-from foretell.report.provenance import Provenance
-from foretell.report.study import StudyResult
 from foretell.request import environment_values
-from foretell.runs.settings import Settings
 from foretell.scoring.arena_view import scores_over_time
-from foretell.studies.inputs import study_questions
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import percent, some
 from foretell.web.pages.arena import arena_rows
 from foretell.web.pages.ask import ask_form, model_keys, usable_engines
 from foretell.web.pages.question import read_question
-from foretell.web.rendering import html_page, json_and_page, link_to
+from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import RunRowView
 from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 NEWEST_RUNS = 8
-NO_STUDY: dict[int | str, dict[str, Any]] = {404: {"description": "No such study was kept."}}
 
 
 @router.get("/api/home", tags=["home"])
 def home(here: CurrentState) -> dict[str, Any]:
-    """What is on this machine (runs, trees, arenas, studies), what is set up, and what could be done next."""
+    """What is on this machine (runs, trees, arenas), what is set up, and what could be done next."""
     runs, arenas = here.run_list(RunsRequest(), limit=NEWEST_RUNS), arena_rows(here.store)
     changed = {path: path.stat().st_mtime_ns for path in (here.settings.home / "trees").rglob("*.json")}
     trees = sorted(changed, key=lambda path: changed[path], reverse=True)
@@ -66,7 +59,7 @@ def home(here: CurrentState) -> dict[str, Any]:
             ("highlights", *changed.items()),
             lambda: _highlights(here, runs.runs, trees, arenas),
         ),
-        # Runs, trees, arenas and studies in one list, the newest first.
+        # Runs, trees and arenas in one list, the newest first.
         "recent": _recent(here, runs.runs, trees, arenas),
         "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
         **model_keys(here.settings),
@@ -234,9 +227,6 @@ def _recent(
         *(one for path in trees[:MOST_RECENT] if (one := _recent_tree(path, made)) is not None),
         *(_recent_arena(here, arena) for arena in arenas[:MOST_RECENT]),
     ]
-    for name in saved_studies(here.settings):
-        at = _changed_at(here.settings.home / "studies" / name)
-        found.append({"kind": "study", "id": name, "name": name, "what": "study", "state": "done", "at": at})
     blank: dict[str, Any] = {"run": None, "state": "", "result": "", "cost": None}
     return [{**blank, **one} for one in sorted(found, key=lambda one: one["at"], reverse=True)[:MOST_RECENT]]
 
@@ -357,48 +347,3 @@ def _enter(access: AccessRules, token: str) -> Response:
     answer = RedirectResponse(link_to("home"), status_code=303)
     answer.set_cookie(COOKIE, access.new_session(), httponly=True, samesite="strict", path="/")
     return answer
-
-
-# Studies that were kept: tables with intervals, and pictures.
-
-
-def study_rows(settings: Settings) -> list[dict[str, Any]]:
-    """Return the studies with a saved result, then all others; one that this version does not have has no command."""
-    kept, asks, registered = saved_studies(settings), study_questions(), names("studies")
-    return [
-        {
-            "name": name,
-            "asks": asks.get(name, ""),
-            "kept": name in kept,
-            "command": f"foretell study {name} --keep" if name in registered else "",
-        }
-        for name in dict.fromkeys([*kept, *asks])
-    ]
-
-
-@json_and_page(router, "/api/studies", "/studies", "studies.html", tags=["studies"])
-def list_studies(here: CurrentState) -> dict[str, Any]:
-    """List all studies, and whether a result of each was saved."""
-    return {"studies": study_rows(here.settings)}
-
-
-def kept_study(here: CurrentState, name: str) -> StudyResult:
-    """Return the saved study named in the path; raises a 404 error if there is none."""
-    if name not in saved_studies(here.settings):
-        raise HTTPException(404, f"no study {name[:80]!r} was kept; foretell study NAME --keep keeps one")
-    return open_study(here.settings, name)[0]
-
-
-KeptStudy = Annotated[StudyResult, Depends(kept_study)]
-
-
-@router.get("/api/studies/{name}", tags=["studies"], responses=NO_STUDY)
-def read_study(study: KeptStudy) -> dict[str, Any]:
-    """A saved study: findings, tables and notes."""
-    return study.to_dict()
-
-
-@router.get("/studies/{name}", include_in_schema=False)
-def show_study(request: Request, study: KeptStudy) -> Response:
-    """Show the page of a study."""
-    return html_page(request, "study.html", study, parts=study_parts(study), made=Provenance.now(study.settings))

@@ -1,4 +1,4 @@
-"""Study: how much of the future the fence lets through, and how many clean texts it drops, on synthetic texts.
+"""How much of the future the leakage filter lets through, and how many clean texts it drops, on synthetic texts.
 
 The texts are made from templates over kinds, languages and date formats, and stored beside this module. Rules were
 tuned on one part of them; the other part, which includes whole kinds, is only used for judging.
@@ -7,6 +7,7 @@ tuned on one part of them; the other part, which includes whole kinds, is only u
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -14,11 +15,12 @@ from typing import Literal
 
 from foretell.metrics.bootstrap import share_interval
 from foretell.models.model import ModelSettings
+from foretell.models.names import ModelName
 from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.report.study import StudyResult, StudyTable, table, with_cost, words
-from foretell.request import setting
-from foretell.studies.inputs import StudyModels, StudyOptions, StudyServices, evenly_spaced
+from foretell.studies.inputs import StudyModels, evenly_spaced
 from foretell.tools.dates.find import find_dates
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter, LeakVerdict
@@ -71,7 +73,7 @@ class LeakCase:
 
 def leak_cases() -> list[LeakCase]:
     """Read the stored texts."""
-    lines = files("foretell.studies").joinpath("leak_cases.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = files("foretell.studies.audit").joinpath("leak_cases.jsonl").read_text(encoding="utf-8").splitlines()
     prose = json.loads(lines[0])["prose"]
     found: list[LeakCase] = []
     for line in lines[1:]:
@@ -120,7 +122,7 @@ class TenseFilter:
         ]
 
 
-# The study.
+# The audit of filters.
 
 ADVICE = (
     "A leak is stopped if a rule refuses it, or else the filter. Rules alone are the column that must hold beside any "
@@ -131,6 +133,10 @@ ADVICE = (
     "it as the model.",
 )
 CAPTION = "Tuned and judged: by rules alone. Stand-in and models: by rules and filter; a model, of those it was asked."
+MODEL_TEXTS = 200
+"""Number of texts that each model is asked about if no other number is given."""
+SMALL_REPLY = 200
+"""Maximum number of tokens in a reply of a model on this machine."""
 BATCHES_AT_ONCE = 4
 """Number of requests in flight; the timeout of one runs while it waits in the queue of a local model."""
 MODEL_SECONDS = 600.0
@@ -138,51 +144,38 @@ MODEL_SECONDS = 600.0
 COLUMNS = (words("must"), words("tuned"), words("judged"), words("stand-in"))
 
 
-class LeakOptions(StudyOptions):
-    """Which models are tried as the filter."""
-
-    models: tuple[str, ...] = setting(
-        (), "A model as the filter, provider:name; repeatable.", flag="--model", metavar="MODEL"
-    )
-    limit: int = setting(200, "Texts that each model is asked about, at equal distances.", ge=1)
-    batch: int = setting(
-        10, "Texts in a request; with 1, a very small model is also held to the form of a reply.", ge=1
-    )
-    max_tokens: int | None = setting(
-        None, "Tokens of a reply at most: a very small model may never come to an end.", metavar="N", ge=16
-    )
-    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+RULES = "rules"
+"""The name that stands for no model: the rules alone and the stand-in."""
 
 
-async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
-    """How much of the future gets past the fence?
+async def audit_filters(
+    open_model: Callable[[str], AbstractAsyncContextManager[StudyModels]], models: Sequence[str], limit: int | None
+) -> StudyResult:
+    """Return what the rules alone, the rules with a stand-in and the rules with each model stop of synthetic texts.
 
-    Thousands of synthetic texts, leaks and clean ones, go through the rules alone, the rules with a stand-in for the
-    filter, and the rules with each model that is named. The tables show what was stopped, by kind.
-
-      foretell study leaks
-
-      foretell study leaks --model local:model.gguf --limit 100
+    Args:
+        open_model: Opens a model by name.
+        models: The models that are tried as the filter; `RULES` adds none.
+        limit: Number of texts that each model is asked about, evenly spaced (default: 200).
     """
     cases = leak_cases()
-    inputs.check_models(options.models)
     refused = [case.refused_by_rules() for case in cases]
     stand_in = await _stopped(TenseFilter(), cases, refused)
     by_model: dict[str, dict[int, bool]] = {}
     silent: list[str] = []
-    spent = []
-    places = evenly_spaced(range(len(cases)), options.limit)
-    for name in options.models:
-        async with inputs.model("leaks", name, options.budget) as setup:
-            counted = _Counted(_leak_filter(setup, options))
-            by_model[name] = await _ask_model(setup, counted, cases, refused, places, BATCHES_AT_ONCE * options.batch)
+    spent: list[Cost] = []
+    places = evenly_spaced(range(len(cases)), limit or MODEL_TEXTS)
+    for name in (name for name in models if name != RULES):
+        async with open_model(name) as setup:
+            leak_filter = _leak_filter(setup)
+            counted = _Counted(leak_filter)
+            at_once = BATCHES_AT_ONCE * leak_filter.batch
+            by_model[name] = await _ask_model(setup, counted, cases, refused, places, at_once)
             silent += counted.told(name)
             spent.append(setup.cost)
     result = leak_study(StoppedTexts(cases=cases, refused=refused, stand_in=stand_in, by_model=by_model))
     result = replace(result, sentences=(*result.sentences, *silent))
-    if not spent:
-        return result
-    return with_cost(result, spent[-1], models=list(options.models), limit=options.limit)
+    return with_cost(result, spent[-1], models=list(by_model), limit=len(places)) if spent else result
 
 
 @dataclass
@@ -208,15 +201,17 @@ class _Counted:
         ]
 
 
-def _leak_filter(setup: StudyModels, options: LeakOptions) -> LeakFilter:
+def _leak_filter(setup: StudyModels) -> LeakFilter:
+    # A very small model is asked about one text at a time and held to the form of a reply; it may never end otherwise.
+    small = ModelName.read(setup.name).provider == "local"
     return LeakFilter(
         model=setup.model,
         name=setup.name,
         seconds=MODEL_SECONDS,
-        settings=ModelSettings(max_tokens=options.max_tokens),
+        settings=ModelSettings(max_tokens=SMALL_REPLY if small else None),
         marked=True,
-        batch=options.batch,
-        held=options.batch == 1,
+        batch=1 if small else LeakFilter.batch,
+        held=small,
     )
 
 
@@ -298,8 +293,8 @@ def leak_study(texts: StoppedTexts) -> StudyResult:
         for kind in dict.fromkeys(case.kind for case in texts.cases)
     }
     return StudyResult(
-        name="leaks",
-        title="What gets past the fence",
+        name="audit",
+        title="What gets past the leakage filter",
         sentences=(
             f"Rules alone stop {recall.estimate:.1%} ({recall.low:.1%} to {recall.high:.1%}) of {dated[1]} dated leaks "
             f"that only judge, and drop {drops.estimate:.1%} ({drops.low:.1%} to {drops.high:.1%}) of {false[1]} clean "

@@ -1,18 +1,19 @@
 """Study: how much does each component contribute? Factors one at a time, level by level, and in pairs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import Literal
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.questions.errors import InputError
-from foretell.report.numbers import plural, value_text
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
+from foretell.report.numbers import number, plural, value_text
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table, words
 from foretell.scoring.verdict import Verdict
-from foretell.studies.configurations import ConfigName, parse_configs, study_configs, with_scope
+from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import (
     PairedGains,
@@ -27,10 +28,11 @@ from foretell.studies.scores import (
     rule_score_table,
     rule_scores,
 )
+from foretell.studies.sections import SECTION, run_sections
 
 Factors = Mapping[str, Mapping[str, str]]
 """Level of every applicable factor, by configuration."""
-UNNAMED = "does not say what it is made of"
+UNNAMED = "has no factors"
 MOST_FACTORS = 8
 """Maximum number of factors that are crossed in pairs."""
 NOTES = (
@@ -40,53 +42,34 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+class AblationOptions(TableOptions):
+    """Forecasters that differ in factors."""
+
+    section: Literal["changes", "factorial", "shares"] | None = SECTION
+
+
+def study(inputs: DataInputs, options: AblationOptions) -> StudyResult:
     """How much does each component contribute?
 
-    Compares configurations by the factors of a grid, of runs, of a table, or of published configurations: one factor at
-    a time, level by level, and every two factors crossed.
+    Forecasters are compared by the factors of a grid, of runs that differ, or of the columns of a table. changes: one
+    factor at a time, and level by level. factorial: every two factors crossed. shares: how much of the spread between
+    forecasters each factor explains.
+
+      foretell study ablation --grid grid.yaml
     """
     data = inputs.data(options)
     configs = study_configs(data)
-    factors = factors_of(data, configs)
+    factors = {name: data.factors[name] for name in configs if name in data.factors}
     if not levels_of(factors):
-        hint = "give --grid FILE, several --run that differ, or --factors beside --forecasts"
-        raise InputError("no factor and no configuration's name says what it is made of", hint=hint)
+        hint = "give --grid FILE, several runs that differ, or columns beside forecaster in the forecasts"
+        raise InputError("no factor tells the forecasters apart", hint=hint)
     known = {name: configs[name] for name in factors}
-    raw, some = {name: raw_brier(one) for name, one in known.items()}, next(iter(known.values()))
+    raw = {name: raw_brier(one) for name, one in known.items()}
     effects = FactorEffects(factors=factors, configs=known, raw=raw, data=data)
-    single = effects.single_changes()
-    scores = rule_scores(raw, some, next(iter(known)), data.resampling)
-    sentence = "No two configurations differ in one factor alone."
-    if single:
-        name, best = max(single.items(), key=lambda item: item[1].mean.diff)
-        sentence = f"The largest single change: {name}, {value_text(best.mean, 1)} BI."
-    result = StudyResult(
-        name="buildup",
-        title="Which part brings what",
-        sentences=(f"{plural(len(known), 'configuration')}, {plural(len(levels_of(factors)), 'factor')}. {sentence}",),
-        tables=(rule_score_table("Configurations", scores, groups_of(some)), *effects.tables(single)),
-        charts=(gains_chart("factors", "One factor at a time", single, "difference in BI"),) if single else (),
-        notes=NOTES,
-    )
-    return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - known.keys(), UNNAMED))
-
-
-def factors_of(data: StudyData, configs: Mapping[str, Examples]) -> dict[str, dict[str, str]]:
-    """Return the factors that the configurations carry, or else those read from names of published configurations."""
-    carried = {name: dict(data.factors[name]) for name in configs if name in data.factors}
-    return carried or {name: config_factors(parts) for name, parts in parse_configs(configs).items()}
-
-
-def config_factors(parts: ConfigName) -> dict[str, str]:
-    """The parts of a published configuration as factors."""
-    return {
-        "model": parts.model,
-        "effort": parts.effort,
-        "search": parts.search,
-        **{name: "yes" if getattr(parts, name) else "no" for name in ("crowd", "prior", "tools")},
-        "variant": parts.variant or "full",
-    }
+    sections = {"changes": effects.changes, "factorial": effects.factorial, "shares": effects.shares}
+    result = run_sections("ablation", "What each component brings", sections, options.section)
+    left_out = dict.fromkeys(configs.keys() - known.keys(), UNNAMED)
+    return with_scope(replace(result, notes=(*NOTES, *result.notes)), data, configs, left_out=left_out)
 
 
 def levels_of(factors: Factors) -> dict[str, tuple[str, ...]]:
@@ -163,17 +146,35 @@ class FactorEffects:
         some, how = self.configs[gained[0]], self.data.resampling
         return mean_gain([self.raw[name] for name in gained], [self.raw[name] for name in lost], some, how, times=2)
 
-    def tables(self, single: Mapping[str, PairedGains]) -> list[StudyTable]:
-        """One factor at a time, level by level, pairs of factors, and shares of the spread."""
-        found: list[StudyTable] = []
+    def changes(self) -> StudyResult:
+        """One factor at a time, and factors with more than two levels level by level."""
+        single, some = self.single_changes(), next(iter(self.configs.values()))
+        scores = rule_scores(self.raw, some, next(iter(self.configs)), self.data.resampling)
+        tables = [rule_score_table("Configurations", scores, groups_of(some))]
+        sentence = "No two configurations differ in one factor alone."
         if single:
-            found.append(gains_table("One factor at a time", "Change", single))
+            name, best = max(single.items(), key=lambda item: item[1].mean.diff)
+            sentence = f"The largest single change: {name}, {value_text(best.mean, 1)} BI."
+            tables.append(gains_table("One factor at a time", "Change", single))
         if steps := self.steps():
-            found.append(gains_table("Build-up: each level against the one before", "Step", steps))
-        indices = {name: index_of(self.raw[name], self.configs[name]) for name in self.factors}
-        return [*found, *self.factorial(), *share_tables(self.factors, indices)]
+            tables.append(gains_table("Build-up: each level against the one before", "Step", steps))
+        size = f"{plural(len(self.configs), 'configuration')}, {plural(len(self.levels), 'factor')}."
+        charts = (gains_chart("factors", "One factor at a time", single, "difference in BI"),) if single else ()
+        return _section(f"{size} {sentence}", tables, charts)
 
-    def factorial(self) -> list[StudyTable]:
+    def shares(self) -> StudyResult:
+        """How much of the spread between configurations each factor explains alone."""
+        found = share_tables(
+            self.factors, {name: index_of(self.raw[name], self.configs[name]) for name in self.factors}
+        )
+        if not found:
+            raise InputError("fewer than three configurations have all factors", hint="give more of them")
+        (board,) = found
+        share = board.numbers("% of spread")
+        most = max(share, key=lambda name: share[name])
+        return _section(f"{most} explains most of the spread, {number(share[most], 0)} %.", [board])
+
+    def factorial(self) -> StudyResult:
         """Every pair of factors: two main effects, first to last level, and how far one depends on the other."""
         rows: dict[str, tuple[CellValue, ...]] = {}
         for one, other in combinations(list(self.levels)[:MOST_FACTORS], 2):
@@ -186,7 +187,16 @@ class FactorEffects:
             column("second", "main effect of the second factor"),
             column("interaction", "effect of the first with the last level of the second, minus with its first level"),
         )
-        return [table("Factorial: two factors at a time", "Factors", columns, rows)] if rows else []
+        if not rows:
+            raise InputError("no two factors are crossed", hint="give configurations with all four combinations")
+        interaction = {name: value for name, (*_, value) in rows.items() if isinstance(value, Verdict)}
+        largest = max(interaction, key=lambda name: abs(interaction[name].diff))
+        sentence = f"The largest interaction: {largest}, {value_text(interaction[largest], 1)} BI."
+        return _section(sentence, [table("Factorial: two factors at a time", "Factors", columns, rows)])
+
+
+def _section(sentence: str, tables: Sequence[StudyTable], charts: Sequence[StudyChart] = ()) -> StudyResult:
+    return StudyResult(name="ablation", title="", sentences=(sentence,), tables=tuple(tables), charts=tuple(charts))
 
 
 def share_tables(factors: Factors, scores: Mapping[str, float]) -> list[StudyTable]:

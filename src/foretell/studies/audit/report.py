@@ -1,38 +1,24 @@
-"""The audit of a run as a study: how much of its score could be leakage?"""
+"""The audit of a run, and its report: how much of the score could be leakage?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.forecasters.agent.settings import VARIANTS
-from foretell.models.names import ModelName
 from foretell.questions.codec import plain_data
-from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
 from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
-from foretell.request import setting
-from foretell.runs.combine import combine_trials, combining_by_name
-from foretell.runs.question_sets import questions_of_run
-from foretell.runs.runtime import models_of_run
-from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
-from foretell.scoring.long_tables import outcome_rows
 from foretell.studies.audit.auditor import Auditor, ClusteredRate, FenceMatrix
 from foretell.studies.audit.leakage import (
     AgentNote,
-    AuditArm,
     LeakageEstimate,
     MemoryAudit,
     MemorySuspicion,
     agent_notes,
     audit_memory,
-    estimate_leakage,
-    leak_exposure,
     training_cutoff_notes,
 )
 from foretell.studies.audit.passages import (
@@ -47,17 +33,16 @@ from foretell.studies.audit.passages import (
     collect_passages,
     trial_traces,
 )
-from foretell.studies.inputs import KNOWN_OUTCOMES, StudyOptions, StudyProgress, StudyServices
-from foretell.studies.stored_runs import StoredRun, find_stored_run
+from foretell.studies.inputs import StudyProgress
 
-# The result of an audit as a study: the fence's matrix, rates, leaks and memories, and what they are worth.
+# The report: what the leakage filter got wrong, rates, leaks and memories, and what they are worth.
 
 
 LISTED = 20
 """Findings shown in a table; the JSON file holds all."""
 HOW_TO_READ = (
-    "A leak is a text from after the moment of the forecast that tells how the question came out. The fence is all "
-    "that keeps such texts from the agent; the auditor is another model that reads what came through and what did not.",
+    "A leak is a text from after the time of the forecast that tells how the question came out. The leakage filter "
+    "keeps such texts from the agent; the auditor is another model that reads what came through and what did not.",
     "Rates carry 95 % intervals; texts on one question resemble each other, so the wider of the plain interval and the "
     "one by question is shown.",
     "Memory: statements of the agent about events after the cutoff that none of its sources made.",
@@ -128,11 +113,11 @@ def _fence_table(audit: MaterialAudit) -> StudyTable:
     counts |= {f"– by {layer}": one for layer, one in audit.by_layer.items()}
     columns = [count(word) for word in ("clean", "leak", "undecided")]
     rows = {name: (one.clean, one.leak, one.undecided) for name, one in counts.items()}
-    return table("The fence", "Texts", columns, rows, caption=_kinds(audit))
+    return table("The leakage filter", "Texts", columns, rows, caption=_kinds(audit))
 
 
 def _rate_table(audit: MaterialAudit) -> StudyTable:
-    parts = {"whole fence": audit.whole, "content filter alone": audit.content}
+    parts = {"whole filter": audit.whole, "content filter alone": audit.content}
     rates = {
         "kept texts that leak (undetected)": [part.undetected for part in parts.values()],
         "leaks that were caught": [part.recall for part in parts.values()],
@@ -157,10 +142,10 @@ def _parts_table(title: str, parts: Mapping[str, FenceMatrix]) -> StudyTable:
 
 def _arms_table(estimate: LeakageEstimate) -> StudyTable:
     differences = {
-        "fenced − closed-book": estimate.lead,
+        "this run − no tools": estimate.lead,
         "  where no leak was seen": estimate.untouched if estimate.exposure.touched else None,
-        "unfenced − fenced": estimate.gain,
-        "unfenced − closed-book": estimate.future,
+        "no filter − this run": estimate.gain,
+        "no filter − no tools": estimate.future,
     }
     columns = (column("Brier", decimals=4), column("Brier index"), count("n"))
     rows = {name: (one.brier, one.index, one.brier.n) for name, one in differences.items() if one is not None}
@@ -251,148 +236,7 @@ def _open_ends(report: AuditReport) -> Iterable[str]:
         yield f"Intervals in score units: {report.leakage.lead.brier.warning}."
 
 
-# The study.
-
-
-class AuditOptions(StudyOptions):
-    """The run, the auditor, and runs that show what leaks are worth in score points."""
-
-    run: str = setting(help="The run to audit.", argument=True, metavar="RUN")
-    auditor: str | None = setting(None, "Model that audits (default: the auditor in the run's spec).", metavar="MODEL")
-    sample: int | None = setting(None, "Judge only N texts; a larger sample contains a smaller one.", metavar="N", ge=1)
-    closed_book: str | None = setting(
-        None, "A run of the same questions without tools, to estimate leakage in score points.", metavar="RUN"
-    )
-    unfenced: str | None = setting(
-        None, "A run of the same questions without the fence (clairvoyant), for the same purpose.", metavar="RUN"
-    )
-    budget: float | None = setting(
-        None, "Hard limit in dollars; texts beyond it stay unaudited.", metavar="DOLLARS", gt=0
-    )
-    outcomes: Path | None = KNOWN_OUTCOMES
-    allow_same_model: bool = setting(False, "Allow the model that filtered the run to audit it.")
-
-
-async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
-    """How much of a run's score could be leakage?
-
-    A second model reads what the run was shown and what was withheld, and the report counts what the fence got wrong.
-    It also searches the agent's reasoning for events after the cutoff that no source told it. Given a run without tools
-    and one without a fence, it says how much of the score undetected leaks can be worth at most:
-
-      foretell study audit RUN --auditor openrouter:x-ai/grok-4.1-fast --closed-book RUN2 --unfenced RUN3
-
-    Verdicts are journalled: a text is paid for once, and the same audit again costs nothing.
-    """
-    with inputs.store() as store:
-        run = _run_with_model(store, options.run)
-        name = chosen_auditor(run.spec, options.auditor, same=options.allow_same_model)
-        questions, notes = _questions(store, run)
-        arms = _arms(store, run, options, questions)
-        settings = models_of_run(run.spec).with_model("auditor", name).setting("auditor")
-        inputs.check_models([name])
-        async with inputs.model("audit", name, options.budget) as models:
-            origin = MaterialOrigin(journal=models.journal, engine="+".join(run.spec.search), mode=run.spec.mode)
-            record = read_audit_record(store, run.id, questions.questions, origin)
-            auditor = Auditor(model=models.model, name=name, journal=models.journal, settings=settings)
-            material, memory = await audit_record(record, auditor, sample=options.sample, progress=models.progress)
-            cost = models.cost
-    # An auditor that answered nothing has found nothing: a report would look like a clean bill.
-    rulings = [one.ruling for one in material.findings if one.by == "auditor"]
-    if rulings and not any(ruling.answered for ruling in rulings):
-        raise InputError(f"{name} gave no usable verdict on {len(rulings)} texts", hint=rulings[0].reason)
-    leakage = None
-    if len(arms) > 1:
-        outcomes = options.outcomes or outcome_rows(questions.questions, questions.resolutions)
-        leakage = estimate_leakage(arms, questions.questions, outcomes, leak_exposure(material))
-    report = AuditReport(
-        run=run.id,
-        auditor=name,
-        filter=models_of_run(run.spec).name("filter"),
-        material=material,
-        memory=memory,
-        leakage=leakage,
-        notes=(*notes, *_caveats(run.spec, name)),
-    )
-    return replace(audit_result(report), cost=cost)
-
-
-def _run_with_model(store: RunStore, start: str) -> StoredRun:
-    run = find_stored_run(store, start)
-    if "agent" not in run.spec.models:
-        raise InputError(f"run {run.id} asked no model: it saw nothing that could leak")
-    return run
-
-
-def chosen_auditor(spec: RunSpec, given: str | None, *, same: bool) -> str:
-    """The model that audits a run; the one that filtered the run is refused unless `same` allows it."""
-    if spec.mode == "live":
-        raise InputError("a live run has no future to leak", hint="audit a backtest")
-    name = given or spec.models.get("auditor")
-    if name is None:
-        raise InputError("no auditor is named", hint="give --auditor MODEL, another model than the run's filter")
-    if bare_name(name) == bare_name(models_of_run(spec).name("filter")) and not same:
-        raise InputError(
-            f"{name} was the filter of this run: it would repeat its own mistakes",
-            hint="choose another model for --auditor, or pass --allow-same-model to do it anyway",
-        )
-    return name
-
-
-def bare_name(model: str) -> str:
-    """A model's name without its provider.
-
-    >>> bare_name("openrouter:google/Gemini-3-Flash") == bare_name("google:gemini-3-flash")
-    True
-    """
-    read = ModelName.read(model)
-    return model if read.provider in ("local", "scripted") else read.name.rpartition("/")[2].lower()
-
-
-def _questions(store: RunStore, run: StoredRun) -> tuple[QuestionSet, tuple[str, ...]]:
-    """The questions of the run with their outcomes; only the stored ones if the question set cannot be opened."""
-    try:
-        return questions_of_run(store, run.id), ()
-    except InputError as error:
-        note = f"The question set cannot be opened, so that outcomes are not known: {error}"
-        return QuestionSet(name=run.spec.questions.dataset, questions=tuple(store.questions(run.id))), (note,)
-
-
-def _arms(
-    store: RunStore, run: StoredRun, options: AuditOptions, questions: QuestionSet
-) -> dict[AuditArm, Sequence[Forecast]]:
-    """The forecasts of the audited run and of those it is compared with."""
-    arms: dict[AuditArm, StoredRun] = {"fenced": run}
-    if options.closed_book:
-        arms["closed-book"] = closed = _run_with_model(store, options.closed_book)
-        if VARIANTS[str(closed.spec.options.get("variant", "full"))].tools:
-            hint = "run it with variant: zero-shot"
-            raise InputError(f"run {closed.id} had tools", column="--closed-book", hint=hint)
-    if options.unfenced:
-        arms["unfenced"] = unfenced = _run_with_model(store, options.unfenced)
-        if not unfenced.spec.clairvoyant:
-            hint = "run it with clairvoyant: true"
-            raise InputError(f"run {unfenced.id} was fenced", column="--unfenced", hint=hint)
-    if len(arms) > 1 and not questions.resolutions and options.outcomes is None:
-        raise InputError(
-            "the outcomes of the questions are unknown", hint="give --outcomes, a table as for foretell score"
-        )
-    return {
-        arm: combine_trials(store.answers(one.id), questions.questions, combining_by_name(one.spec.combine))
-        for arm, one in arms.items()
-    }
-
-
-def _caveats(spec: RunSpec, auditor: str) -> list[str]:
-    models = models_of_run(spec)
-    caveats: list[str] = []
-    if spec.clairvoyant:
-        caveats.append("This run was clairvoyant: nothing was withheld from it, and it is no forecast.")
-    if bare_name(auditor) == bare_name(models.name("filter")):
-        caveats.append("The auditor filtered this run: what it overlooked then it overlooks again.")
-    if bare_name(auditor) == bare_name(models.agent):
-        caveats.append("The auditor is the agent's own model: it may take what it remembers for common knowledge.")
-    return caveats
+# The audit itself.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -425,7 +269,7 @@ def read_audit_record(store: RunStore, run: str, questions: Iterable[Question], 
 async def audit_record(
     record: AuditRecord, auditor: Auditor, *, sample: int | None = None, progress: StudyProgress | None = None
 ) -> tuple[MaterialAudit, MemoryAudit]:
-    """Audit a run: what the fence got wrong, and what the models remembered."""
+    """Audit a run: what the leakage filter got wrong, and what the models remembered."""
     seen = await collect_passages(record.trials, record.origin)
     material = await audit_material(seen, record.scope, auditor, sample=sample, progress=progress)
     by_trial = {(one.question_id, one.as_of.at, one.trial): one for one in record.forecasts}

@@ -1,4 +1,4 @@
-"""Studies of agents' behaviour: endings, beliefs, tools, cost."""
+"""Study: what agents do on the way to a forecast (endings, beliefs, tools, cost)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -201,7 +201,7 @@ COSTS = (
 )
 
 
-class HabitsOptions(RunOptions):
+class TrajectoryOptions(RunOptions):
     """Stored runs, and when an answer agrees with the belief before it."""
 
     tolerance: float = setting(
@@ -209,18 +209,18 @@ class HabitsOptions(RunOptions):
     )
 
 
-def study(inputs: StudyServices, options: HabitsOptions) -> StudyResult:
+def study(inputs: StudyServices, options: TrajectoryOptions) -> StudyResult:
     """What do agents do on the way to a forecast?
 
     How the trials of runs ended, how beliefs moved, which tools were used and what a trial cost, read from stored
     runs; no model is called.
 
-      foretell study habits --run 3f2a --run 91bc --out habits.html
+      foretell study trajectories RUN1 RUN2 --out trajectories.html
     """
-    return habits_study(inputs.traces(options.runs), options.resampling, tolerance=options.tolerance)
+    return trajectory_study(inputs.traces(options.runs), options.resampling, tolerance=options.tolerance)
 
 
-def habits_study(
+def trajectory_study(
     by_run: Mapping[str, Sequence[TracedTrial]],
     resampling: Resampling = DEFAULT_RESAMPLING,
     *,
@@ -229,11 +229,11 @@ def habits_study(
     """Study what trials did, by run; every run needs at least one trial."""
     groups = group_trials(by_run, resampling)
     return StudyResult(
-        name="habits",
+        name="trajectories",
         title="What agents do on the way",
         sentences=(_sentence([one for group in groups.values() for one in group.summaries], tolerance),),
-        tables=habit_tables(groups, tolerance),
-        charts=tuple(habit_charts(groups)),
+        tables=trajectory_tables(groups, tolerance),
+        charts=tuple(trajectory_charts(groups)),
         notes=tuple(
             f"{name}: {n} × {why}"
             for name, trials in by_run.items()
@@ -244,8 +244,8 @@ def habits_study(
     )
 
 
-def habit_tables(groups: Mapping[str, TrialGroup], tolerance: float = TOLERANCE) -> tuple[StudyTable, ...]:
-    """Tables of habits by run, and of tools and endings by name."""
+def trajectory_tables(groups: Mapping[str, TrialGroup], tolerance: float = TOLERANCE) -> tuple[StudyTable, ...]:
+    """Tables of what trials did by run, and of tools and endings by name."""
     ends: dict[str, tuple[CellValue, ...]] = {
         name: (
             len(group.trials),
@@ -270,7 +270,7 @@ def habit_tables(groups: Mapping[str, TrialGroup], tolerance: float = TOLERANCE)
     beliefs = {name: _belief_row(group, tolerance) for name, group in groups.items()}
     stated = f"Trials without a belief left out. An answer is consistent within {tolerance:g} of the last belief."
     return (
-        table("How trials go", "Run", ENDS, ends, caption="In brackets 95 % intervals, questions resampled."),
+        table("How trials go", "Run", ENDS, ends, caption="In brackets intervals, questions resampled."),
         table("How beliefs move", "Run", BELIEFS, beliefs, caption=stated),
         _tools_table(groups),
         table("Cost per trial", "Run", COSTS, costs, caption="Calls whose price is not known count as nothing."),
@@ -309,7 +309,7 @@ def _endings_table(groups: Mapping[str, TrialGroup]) -> StudyTable:
     return table("How trials end", "Ending", [count(name, "trials") for name in groups], rows)
 
 
-def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterator[StudyChart]:
+def trajectory_charts(groups: Mapping[str, TrialGroup]) -> Iterator[StudyChart]:
     """Charts of the cost by run, if there are several, and of the course of beliefs in each."""
     costs = {name: cost for name, group in groups.items() if (cost := group.mean(lambda one: one.dollars)) is not None}
     if len(costs) > 1:

@@ -46,8 +46,6 @@ from foretell.runs.question_sets import open_benchmark
 from foretell.scoring.verdict import Verdict
 from foretell.studies.inputs import (
     BUDGET,
-    KNOWN_OUTCOMES,
-    ROUNDS,
     StudyOptions,
     StudyProgress,
     StudyServices,
@@ -251,11 +249,9 @@ def _schema(names: OutcomeNames) -> dict[str, Any]:
 # Past events.
 
 
-def past_events(
-    dataset: str, *, rounds: Sequence[str] = (), outcomes: Path | None = None, limit: int | None = None
-) -> list[PastEvent]:
+def past_events(dataset: str, *, outcomes: Path | None = None, limit: int | None = None) -> list[PastEvent]:
     """Return events with a known outcome, each as last asked; `outcomes` adds those that the question set lacks."""
-    questions = open_benchmark(dataset, rounds=rounds).questions
+    questions = open_benchmark(dataset).questions
     told_apart = read_outcomes(outcomes) if outcomes is not None else ()
     listed = {(one.question_id, one.target_id): one.outcome for one in told_apart}
     resolved = questions.outcomes()
@@ -303,52 +299,53 @@ MOST_NAMED = 10
 """Maximum number of refused sources that are named."""
 
 
-class RecallOptions(StudyOptions):
+class MemorizationOptions(StudyOptions):
     """Past events, and the models that are asked about them."""
 
     questions: str = setting(
         help="Past events with outcomes: a file of questions, a published file of an arena, a folder of tables, or a "
         "name.",
-        flag="--questions/--data",
         metavar="DATASET",
     )
     models: tuple[str, ...] = setting(
         help="A model, as provider:name; may be repeated.", flag="--model", metavar="MODEL", min_length=1
     )
-    rounds: tuple[str, ...] = ROUNDS
-    outcomes: Path | None = KNOWN_OUTCOMES
+    outcomes: Path | None = setting(
+        None, "Table of outcomes (question, target, outcome), if the questions have none.", flag="-o/--outcomes",
+        metavar="FILE",
+    )  # fmt: skip
     limit: int | None = setting(None, "Only N events, evenly spaced.", metavar="N", ge=1)
     budget: float | None = BUDGET
 
 
-async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
+async def study(inputs: StudyServices, options: MemorizationOptions) -> StudyResult:
     """What do models remember of past events?
 
     Every event is put to a model three times: recall, forecast without sources, forecast with them. Choose events that
     ended before the models' knowledge cutoff. A model that remembers much cannot be tested on such events; one that
     claims to remember and is wrong makes memories up.
 
-      foretell study recall --questions subset.csv --model openai:NAME --model google:NAME --budget 2
+      foretell study memorization --questions subset.csv --model openai:NAME --model google:NAME --budget 2
     """
-    events = past_events(options.questions, rounds=options.rounds, outcomes=options.outcomes, limit=options.limit)
+    events = past_events(options.questions, outcomes=options.outcomes, limit=options.limit)
     inputs.check_models(options.models)
     by_model: dict[str, list[RecallResult]] = {}
     cost = Cost()
     for name in options.models:
-        async with inputs.model("recall", name, options.budget) as models:
+        async with inputs.model("memorization", name, options.budget) as models:
             by_model[name] = await recall_events(events, models.context, models.progress)
             cost += models.cost
         problems = [problem for one in by_model[name] for problem in one.problems]
         answered = sum(one.memory is not None or one.without is not None for one in by_model[name])
         refuse_if_all_failed(name, problems, answered)
-    result = recall_study(by_model, options.resampling)
+    result = memorization_study(by_model, options.resampling)
     refused = [article for one in events for article in one.refused]
     notes = refusal_notes(refused, len(refused) + sum(len(one.context.sources) for one in events), MOST_NAMED)
     result = replace(result, notes=(*result.notes, *notes))
     return with_cost(result, cost, models=", ".join(options.models), events=len(events))
 
 
-def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_RESAMPLING) -> StudyResult:
+def memorization_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_RESAMPLING) -> StudyResult:
     """Study what models remember, by model."""
     rates: dict[str, tuple[CellValue, ...]] = {}
     claims: list[str] = []
@@ -368,9 +365,9 @@ def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = D
         if (part := [one for one in group if one.past.question.category == category])
     }
     facts = column("facts", "median number of details that go with a claim")
-    caption = "Shares of events with a usable answer; in brackets 95 % intervals."
+    caption = "Shares of events with a usable answer; in brackets intervals."
     return StudyResult(
-        name="recall",
+        name="memorization",
         title="What models remember of past events",
         sentences=("; ".join(claims) + "." if claims else "No event was asked about.",),
         tables=(
