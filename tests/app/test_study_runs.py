@@ -1,4 +1,4 @@
-"""foretell study habits, consistency and judge --sheet on what stands in a store: no model, no network."""
+"""foretell study trajectories, consistency and reasoning --sheet on a stored run: no model, no network."""
 
 import csv
 import json
@@ -14,9 +14,8 @@ from fakes.stored_run import StoredRunBuilder
 from foretell.arena import ARENA_PREFIX, ArenaStore
 from foretell.cli import cli
 from foretell.forecasters.prompt import ContextBuild, PredictionContext
-from foretell.operations import open_study
 from foretell.questions import Forecast, InputError, Question, Target, instant
-from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore, Settings
+from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 CUP = Question(
@@ -49,7 +48,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def data(*arguments: str | Path) -> dict[str, Any]:
-    result = run(*arguments, "--draws", "100", "--json")
+    result = run(*arguments, "--bootstrap", "draws=100", "--json")
     assert result.exit_code == 0, (result.output, result.exception)
     return json.loads(result.stdout)
 
@@ -111,10 +110,10 @@ BAD = [
 ]
 
 
-def test_habits_of_two_runs(home: Path):
+def test_trajectories_of_two_runs(home: Path):
     first = keep(home, StoredRunBuilder(questions=4, trials=2, failing=1))
     second = keep(home, StoredRunBuilder(questions=3, trials=1, steps=5))
-    found = data("habits", "--run", first, "--run", second[:6], "--keep")
+    found = data("trajectories", first, second[:6])
     names = [f"agent openai:made-up ({run[:6]})" for run in (first, second)]
     goes = table(found, "How trials go")
     assert [goes[name]["n"] for name in names] == [8, 3]
@@ -124,17 +123,15 @@ def test_habits_of_two_runs(home: Path):
     assert moves[names[0]]["n"] <= 8
     assert table(found, "How trials end")["failed"][names[0]] == 1
     assert any("the provider is overloaded" in note for note in found["notes"])
-    kept, pictures = open_study(Settings(home=home), "habits")
-    assert set(pictures) == {"cost", "beliefs-1", "beliefs-2"}
-    assert "7 of" not in kept.text
-    assert kept.text.startswith("10 of 11 trials ended in a forecast")
+    assert {chart["name"] for chart in found["charts"]} == {"cost", "beliefs-1", "beliefs-2"}
+    assert found["sentences"][0].startswith("10 of 11 trials ended in a forecast")
 
 
-def test_habits_need_a_run_with_a_trial(home: Path):
-    assert "give --run RUN" in str(run("habits").exception)
+def test_trajectories_need_a_run_with_a_trial(home: Path):
+    assert "give RUN" in str(run("trajectories").exception)
     with closing(RunStore(home / "runs.db")) as store:
         StoredRunBuilder().begin(store)
-    result = run("habits", "--run", StoredRunBuilder().spec.id)
+    result = run("trajectories", StoredRunBuilder().spec.id)
     assert isinstance(result.exception, InputError)
     assert "no trial yet" in str(result.exception)
 
@@ -158,8 +155,8 @@ def test_consistency_of_an_arena_takes_what_was_stated(home: Path, tmp_path: Pat
 
 def test_consistency_looks_at_one_thing(home: Path):
     arena(home, {"openai:good": []})
-    assert "--run RUN" in str(run("consistency").exception)
-    assert "--run RUN" in str(run("consistency", "--run", "a", "--arena", "mine").exception)
+    assert "give RUN or --arena ARENA" in str(run("consistency").exception)
+    assert "give RUN or --arena ARENA" in str(run("consistency", "a", "--arena", "mine").exception)
     assert "there are: mine" in str(run("consistency", "--arena", "yours").exception)
     assert "nothing has been stated" in str(run("consistency", "--arena", "mine").exception)
     assert "needs a key" not in str(run("consistency", "--arena", "mine", "--judge", "openai:x").exception)
@@ -175,14 +172,14 @@ def test_a_sheet_for_raters(home: Path, tmp_path: Path):
     made = keep(home, StoredRunBuilder(questions=4, trials=1))
     small, large = tmp_path / "small.csv", tmp_path / "large.csv"
     for sheet, limit in ((small, "2"), (large, "4")):
-        assert run("judge", "--run", made, "--sheet", sheet, "--limit", limit).exit_code == 0
+        assert run("reasoning", made, "--sheet", sheet, "--limit", limit).exit_code == 0
     few, all_of = (sheet_rows(path) for path in (small, large))
     assert len(few) == 2
     assert len(all_of) == 4
     assert {row["item"] for row in few} < {row["item"] for row in all_of}
     assert all("harbour bridge" in row["text"] for row in all_of)
     assert all("Members expect a vote in autumn" in row["text"] for row in all_of)  # what its tools showed
-    assert "there is no judge" in str(run("judge", "--run", made).exception)
+    assert "there is no judge" in str(run("reasoning", made).exception)
 
 
 def test_entries_of_an_arena_are_judged_by_the_context_they_were_shown(home: Path, tmp_path: Path):
@@ -190,7 +187,7 @@ def test_entries_of_an_arena_are_judged_by_the_context_they_were_shown(home: Pat
     with closing(RunStore(home / "runs.db")) as store:
         (row,) = store.runs()
     sheet = tmp_path / "sheet.csv"
-    assert run("judge", "--run", row.id, "--sheet", sheet).exit_code == 0
+    assert run("reasoning", row.id, "--sheet", sheet).exit_code == 0
     rows = sheet_rows(sheet)
     assert len(rows) == 2
     assert all("Because of what was reported" in row["text"] for row in rows)

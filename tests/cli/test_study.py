@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.blf_study import TrialAssumptions, convert
 from click.testing import CliRunner, Result
-from tests.studies.made_trials import SIMULATED, made, write_long
+from tests.studies.made_trials import made, write_long
 
 from foretell.cli import cli
 from foretell.plugins import names
 from foretell.questions import InputError
+from foretell.studies import read_forecaster_facts
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 
@@ -29,11 +31,14 @@ def test_without_a_name_the_studies_are_listed():
     assert all(name in result.output for name in names("studies"))
 
 
-@pytest.mark.parametrize("name", ["trials", "aggregation", "calibration", "variance"])
+QUICK = ("--bootstrap", "draws=100")
+
+
+@pytest.mark.parametrize("name", ["trials", "calibration", "ensemble", "variance"])
 def test_own_tables(name: str, tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
     out = tmp_path / "out"
-    result = run(name, "-f", f, "-o", o, "--draws", "100", "--out", out)
+    result = run(name, "-f", f, "-o", o, *QUICK, "--out", out)
     assert result.exit_code == 0, result.output
     written = {path.name for path in out.iterdir()}
     assert {f"{name}.html", f"{name}.md", f"{name}.json"} <= written
@@ -44,121 +49,108 @@ def test_own_tables(name: str, tables: tuple[Path, Path], tmp_path: Path):
 def test_one_page_json_and_markdown(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
     page = tmp_path / "t.html"
-    result = run("trials", "-f", f, "-o", o, "--config", "y", "--draws", "100", "--out", page, "--json")
-    assert json.loads(result.stdout)["settings"]["configurations"] == ["y"]
+    result = run("trials", f, "-o", o, "--section", "number", *QUICK, "--out", page, "--json")
+    assert json.loads(result.stdout)["settings"]["configurations"] == ["x", "y"]
     assert page.read_text().startswith("<!DOCTYPE html>")
     text, cells, parquet = tmp_path / "t.md", tmp_path / "t.csv", tmp_path / "t.parquet"
     outs = [part for path in (text, cells, parquet) for part in ("--out", path)]
-    assert run("trials", "-f", f, "-o", o, "--draws", "100", *outs).exit_code == 0
-    assert text.read_text().startswith("## What another trial brings")
+    assert run("trials", f, "-o", o, *QUICK, *outs).exit_code == 0
+    assert text.read_text().startswith("## What several trials bring")
     assert cells.read_text().startswith("table,row,column,value,low,high,text")
     assert parquet.read_bytes().startswith(b"PAR1")
-    assert "the new spelling is --out FILE.md" in run("trials", "-f", f, "-o", o, "--markdown").output
+    assert "should end in" in run("trials", f, "-o", o, "--out", "t.pdf").output
 
 
-def test_two_forecasters_side_by_side_are_a_command_of_their_own(tables: tuple[Path, Path], tmp_path: Path):
+def test_files_are_arguments_and_several_are_read_together(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
-    page = tmp_path / "pair.html"
-    arguments = ["x", "y", "-f", f, "-o", o, "--by", "source", "--draws", "100", "--json", "--out", page]
-    result = CliRunner().invoke(cli, ["compare", *map(str, arguments)])
-    found = json.loads(result.stdout)
-    assert (found["first"], found["second"]) == ("x", "y")
-    assert [one["group"].get("source") for one in found["verdicts"]][-4:] == ["poly", "fred", "mani", "acled"]
-    written = page.read_text()
-    assert "<h1>x and y</h1>" in written
-    assert found["verdicts"][0]["sentence"] in written
-    assert "Where they differ" in written
-    for gone in ("comparison", "coverage"):
-        assert isinstance(run(gone, "-f", f, "-o", o).exception, InputError)
+    head, *lines = f.read_text().splitlines(keepends=True)
+    parts = {name: tmp_path / f"{name}.csv" for name in ("x", "y")}
+    for name, path in parts.items():
+        path.write_text(head + "".join(line for line in lines if line.startswith(f"{name},")))
+    whole = run("trials", f, "-o", o, "--section", "stability", *QUICK, "--json")
+    split = run("trials", *parts.values(), "-o", o, "--section", "stability", *QUICK, "--json")
+    assert json.loads(split.stdout)["tables"] == json.loads(whole.stdout)["tables"]
+
+
+def test_columns_of_the_forecasts_are_factors_and_costs(tables: tuple[Path, Path], tmp_path: Path):
+    f, o = tables
+    head, *lines = f.read_text().splitlines()
+    facts = {"x": "with,0.1,3", "y": "without,0.4,5"}
+    rows = [f"{head},tools,dollars,seconds", *(f"{line},{facts[line[0]]}" for line in lines)]
+    file = tmp_path / "described.csv"
+    file.write_text("\n".join(rows) + "\n")
+    found = json.loads(run("ablation", file, "-o", o, *QUICK, "--json").stdout)
+    changes = next(table for table in found["tables"] if table["title"] == "One factor at a time")
+    assert [row["name"] for row in changes["rows"]] == ["tools: with → without"]
+    assert any(note.startswith("Section factorial was left out: no two factors are crossed") for note in found["notes"])
+    costs = json.loads(run("decisions", file, "-o", o, *QUICK, "--json").stdout)["tables"][0]["rows"]
+    assert {row["name"]: row["Cost ×1k"] for row in costs} == {"x": pytest.approx(100), "y": pytest.approx(400)}
 
 
 def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):
     f, o = tables
-    first, second = (run("trials", "-f", f, "-o", o, "--draws", "100", "--json").stdout for _ in range(2))
-    other = run("trials", "-f", f, "-o", o, "--draws", "100", "--seed", "7", "--json").stdout
+    asked = ("trials", "-f", f, "-o", o, "--section", "number", "--json")
+    first, second = (run(*asked, *QUICK).stdout for _ in range(2))
+    other = run(*asked, "--bootstrap", "draws=100,seed=7").stdout
     assert first == second != other
 
 
-def test_a_name_that_is_none_and_no_trials(tables: tuple[Path, Path]):
+def test_an_unknown_name_and_missing_forecasts_are_refused(tables: tuple[Path, Path]):
     f, o = tables
     result = run("trails", "-f", f, "-o", o)
     assert isinstance(result.exception, InputError)
     assert "did you mean 'trials'" in str(result.exception)
-    result = run("trials")
-    assert isinstance(result.exception, InputError)
-    assert "--data" in str(result.exception)
-    result = run("trials", "-f", f, "-o", o, "--config", "z")
-    assert "no configuration is called 'z'" in str(result.exception)
+    assert "Invalid value for '--section': 'numbers'" in run("trials", "-f", f, "--section", "numbers").output
 
 
-def test_studies_of_trees_are_listed_and_need_no_data():
-    listed = run("tree").output
-    assert all(name in listed for name in SIMULATED)
-    assert "calibration" not in listed
-
-
-@pytest.mark.parametrize("name", sorted(SIMULATED))
-def test_every_study_of_trees_plays_in_a_made_up_world(name: str, tmp_path: Path):
-    words = name.replace("tree-", "tree ").split() if name.startswith("tree-") else ["tree", name]
-    result = run(*words, "--worlds", "3", "--draws", "100", "--out", tmp_path)
+def test_the_study_of_trees_needs_no_data(tmp_path: Path):
+    result = run("tree-noise", "--worlds", "3", *QUICK, "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    written = json.loads((tmp_path / f"{name}.json").read_text())
-    assert written["name"] == name
+    written = json.loads((tmp_path / "tree-noise.json").read_text())
     assert written["settings"]["seed"] == 0
-    assert (tmp_path / f"{name}.html").read_text().startswith("<!DOCTYPE html>")
+    assert "Coverage of the error bar" in {table["title"] for table in written["tables"]}
+    assert (tmp_path / "tree-noise.html").read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize("name", ["stability", "threshold", "consensus"])
-def test_studies_of_trees_on_own_tables(name: str, tables: tuple[Path, Path]):
-    f, o = tables
-    result = run(name, "-f", f, "-o", o, "--draws", "100", "--json")
-    assert json.loads(result.stdout)["settings"]["configurations"] == ["x", "y"]
-
-
-def test_costs_come_from_a_table_beside_the_forecasts(tables: tuple[Path, Path], tmp_path: Path):
-    f, o = tables
-    costs = tmp_path / "costs.csv"
-    costs.write_text("forecaster,dollars,seconds\nx,0.1,3\ny,0.4,5\n")
-    result = run("frontier", "-f", f, "-o", o, "--costs", costs, "--draws", "100", "--json")
-    found = {entry["name"]: entry["dollars"] for entry in json.loads(result.stdout)["tables"][0]["rows"]}
-    assert found == {"x": 0.1, "y": 0.4}
-    costs.write_text("forecaster,dollars\nz,0.1\n")
-    assert "no forecaster is called 'z'" in str(run("frontier", "-f", f, "-o", o, "--costs", costs).exception)
-
-
-def test_tree_files():
-    result = run("tree", "noise", "--trees", EXAMPLES, "--draws", "100")
+def test_folders_of_trees_are_arguments():
+    result = run("tree-noise", EXAMPLES, *QUICK)
     assert "2 trees" in result.output
+    assert "Section error-bars was left out" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
-        (("trials", "-f", "f.csv", "--data", EXAMPLES), "takes data from one source"),
-        (("stability",), "needs trials"),
-        (("stability", "-f", "f.csv"), "f.csv: no such file"),
-        (("tree", "nose"), "did you mean 'tree-noise'"),
+        (("trials", "-f", "f.csv", "--grid", "g.yaml"), "a study takes a grid, or runs and files"),
+        (("trials", "g.csv", "-f", "f.csv"), "g.csv is given beside --forecasts"),
+        (("trials",), "a study needs forecasts"),
+        (("trials", "-f", "f.csv"), "f.csv: no such file"),
+        (("tree-nose",), "did you mean 'tree-noise'"),
+        (("tree-noise", EXAMPLES, "--worlds", "3"), "--worlds: has no effect on given trees"),
+        (("tree-noise", EXAMPLES, "--section", "error-bars"), "the truth of given trees is not known"),
+        (("calibration", "-f", "f.csv", "--method", "plat"), "did you mean 'platt'"),
+        (("trials", "-f", "f.csv", "--bootstrap", "cluster=source"), "a study chooses its own clusters"),
     ],
 )
-def test_what_does_not_go_together_is_refused(arguments: tuple[str | Path, ...], told: str):
+def test_what_does_not_go_together_is_refused(arguments: tuple[str | Path, ...], problem: str):
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
-    assert told in str(result.exception)
+    assert problem in str(result.exception)
 
 
-@pytest.mark.parametrize("arguments", [("stability", "--worlds", "3"), ("trials", "--worlds", "3")])
-def test_a_study_offers_only_options_that_it_uses(arguments: tuple[str | Path, ...]):
-    result = run(*arguments)
+def test_a_study_has_only_options_that_it_uses():
+    result = run("trials", "--worlds", "3")
     assert result.exit_code == 2
     assert "No such option" in result.output
 
 
 @pytest.mark.shared_data
-def test_published_tables(shared_data: Path, tmp_path: Path):
-    config = "pro-high-brave-c0-t1"
-    data = shared_data / "tables"
-    result = run("trials", "--data", data, "--config", config, "--draws", "100", "--paper-outcomes", "--json")
+def test_published_tables_after_conversion(shared_data: Path, tmp_path: Path):
+    known = TrialAssumptions(outcome="paper_outcome")
+    forecasts, outcomes = convert(shared_data / "tables", tmp_path, known=known)
+    result = run("trials", forecasts, "-o", outcomes, "--section", "number", *QUICK, "--json")
     assert result.exit_code == 0, result.output
-    curve = json.loads(result.stdout)["tables"][0]["rows"][0]
-    assert curve["name"] == config
-    assert curve["k=5"] == pytest.approx(69.67, abs=0.01)
+    curves = {row["name"]: row for row in json.loads(result.stdout)["tables"][0]["rows"]}
+    assert curves["pro-high-brave-c0-t1"]["k=5"] == pytest.approx(69.67, abs=0.01)
+    factors = read_forecaster_facts(forecasts).factors
+    assert factors["pro-high-brave-c0-t1"]["shows_price"] == "no"

@@ -1,4 +1,4 @@
-"""A study is one function: found by name, with options from its class, from the command line, the page and Python."""
+"""A study is one function: found by name, with options from its class, from the command line and Python."""
 
 import json
 
@@ -12,9 +12,22 @@ from foretell.questions import InputError
 from foretell.report import StudyResult, column, count
 from foretell.report import table as made_table
 from foretell.request import setting
-from foretell.runs import Settings
-from foretell.studies import DataInputs, StudyOptions, load_study, study_questions
-from foretell.web.pages.home import study_rows
+from foretell.studies import DataInputs, StudyOptions, TableOptions, load_study, study_questions
+
+TWELVE = [
+    "trials",
+    "calibration",
+    "ensemble",
+    "ablation",
+    "variance",
+    "decisions",
+    "tree-noise",
+    "trajectories",
+    "intervention",
+    "consistency",
+    "reasoning",
+    "memorization",
+]
 
 
 class CoinOptions(StudyOptions):
@@ -39,7 +52,7 @@ def registered(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_function_is_a_study_everywhere(tmp_path):
+def test_a_function_is_a_study_everywhere():
     assert study_questions()["coin"] == "How often does a coin show heads?"
     assert "coin" in CliRunner().invoke(cli, ["study"]).output
     help_text = CliRunner().invoke(cli, ["study", "coin", "--help"]).output
@@ -52,14 +65,11 @@ def test_a_function_is_a_study_everywhere(tmp_path):
     assert foretell.study(coin).text == "Half of them."
     with pytest.raises(InputError, match="throws"):
         foretell.study("coin", throws=0)
-    listed = {one["name"]: one for one in study_rows(Settings(home=tmp_path))}
-    assert listed["coin"]["command"] == "foretell study coin --keep"
 
 
 def test_every_built_in_study_has_a_question_and_its_own_name():
     questions = study_questions()
-    assert len(questions) >= 26
-    assert not {"comparison", "coverage"} & set(questions), "`compare` and a benchmark answer these"
+    assert [name for name in questions if name in plugins.BUILT_IN["studies"]] == TWELVE
     for name, question in questions.items():
         study = load_study(name)
         assert study.question == question
@@ -67,10 +77,14 @@ def test_every_built_in_study_has_a_question_and_its_own_name():
         assert issubclass(study.options, StudyOptions)
 
 
-def test_the_page_lists_commands_that_exist(tmp_path):
-    for one in study_rows(Settings(home=tmp_path)):
-        words = one["command"].removeprefix("foretell ").removesuffix(" --keep").split()
-        assert CliRunner().invoke(cli, [*words, "--help"]).exit_code == 0, one["command"]
+def test_studies_of_forecasts_share_one_block_of_input_options():
+    shared = set(TableOptions.model_fields)
+    of_tables = [name for name in TWELVE if issubclass(load_study(name).options, TableOptions)]
+    assert of_tables == ["trials", "calibration", "ensemble", "ablation", "variance", "decisions"]
+    own = {name: set(load_study(name).options.model_fields) - shared for name in of_tables}
+    assert own.pop("calibration") == {"section", "methods"}
+    assert own.pop("decisions") == {"section", "reference", "cross"}
+    assert set(map(frozenset, own.values())) == {frozenset({"section"})}
 
 
 def test_a_table_has_a_value_for_every_column():

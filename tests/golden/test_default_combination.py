@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.blf_study import OUT_OF_SAMPLE, TrialAssumptions, read_trial_tables
 
 from foretell.forecasters.combine import (
     UNTAUGHT,
@@ -16,7 +17,6 @@ from foretell.forecasters.combine import (
     rolling,
 )
 from foretell.metrics import Floats, brier_index
-from foretell.studies import OUT_OF_SAMPLE, TrialAssumptions, read_trial_tables
 
 pytestmark = pytest.mark.shared_data
 

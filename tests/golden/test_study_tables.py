@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.blf_study import AS_PUBLISHED, paper_calibrated, paper_forecasts, read_trial_tables
 
 from foretell.forecasters.combine import Examples
 from foretell.metrics import Resampling, two_way_anova
 from foretell.scoring import OVERALL
-from foretell.studies import AS_PUBLISHED, brier_of, index_of, paired_verdict, read_trial_tables
-from foretell.studies.configurations import paper_calibrated, paper_forecasts
+from foretell.studies import brier_of, index_of, paired_verdict
 from foretell.studies.trials import RULES, expected_brier
 from foretell.studies.variance import trial_scores, variance_components
 

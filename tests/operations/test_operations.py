@@ -501,8 +501,8 @@ def test_python_users_read_names_of_parameters_not_of_flags() -> None:
         foretell.ask("Will it rain?", closes="2020-01-01", model="none")
     with pytest.raises(InputError, match=r"^field question: there are no words"):
         foretell.ask("123", model="none")
-    with pytest.raises(InputError, match="give `runs` RUN; foretell runs lists them"):
-        foretell.study("habits")
+    with pytest.raises(InputError, match="give RUN; foretell runs lists them"):
+        foretell.study("trajectories")
     answer = foretell.ask("Will it rain?", model="none")
     assert "because the network is switched off" in " ".join(answer.notes)
     assert "--" not in str(answer)

@@ -107,6 +107,7 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
     "errors": (of_command("good", "-f", "f.csv", "-o", "o.csv"), "seed 0, 2,000 draws"),
     "tree report": (of_command(str(TREE)), ""),
     "show": (kept_run, ""),
+    "audit": (of_command("--filter", "rules"), ""),
     "arena score": (of_result(lambda: ArenaScores(report=arena_report(arena(events=40), draws=200)), "a.yaml"), "200"),
     "grid": (
         of_result(lambda: GridResult(name="g", planned=(), budget=None, ended={}, study=STUDY), "g.yaml"),
@@ -167,21 +168,23 @@ def test_a_page_written_later_in_python_names_the_call_that_made_its_result(fold
 
 
 def test_a_study_keeps_its_command(folder: Path):
-    command = "foretell study conservatism --draws 200 --forecasts f.csv --outcomes o.csv"
+    command = "foretell study calibration --bootstrap draws=200 --forecasts f.csv --outcomes o.csv --section line"
     run([*command.split()[1:], "--out", "s.html", "--out", "s.json"])
     told = footer_of(Path("s.html").read_text(encoding="utf-8"))
     assert f"with {command} --out s.html" in told
     assert "seed 0, 200 draws" in told
     assert json.loads(Path("s.json").read_text(encoding="utf-8"))["command"].startswith(command)
-    options: Any = {"forecasts": "f.csv", "outcomes": "o.csv", "draws": 200}
-    assert foretell.study("conservatism", **options).command == command
+    options: Any = {"forecasts": "f.csv", "outcomes": "o.csv", "bootstrap": "draws=200", "section": "line"}
+    assert foretell.study("calibration", **options).command == command
 
 
 def test_a_study_by_an_own_function_names_the_call():
     def my_study(inputs: Any, options: StudyOptions) -> StudyResult:
         return StudyResult(name="mine", title="T", sentences=("It is so.",), tables=())
 
-    assert foretell.study(my_study, draws=200).command == "foretell.study(<my_study>, draws=200)"
+    assert foretell.study(my_study, bootstrap="draws=200").command == (
+        "foretell.study(<my_study>, bootstrap='draws=200')"
+    )
 
 
 def test_a_page_of_a_tournament_says_what_made_it(fixed_clock: str):

@@ -9,7 +9,7 @@ import yaml
 from fastapi.testclient import TestClient
 
 import foretell
-from foretell.operations import GridRequest, InitGridRequest, init_grid, read_factor_table, run_grid
+from foretell.operations import GridRequest, InitGridRequest, init_grid, run_grid
 from foretell.questions import InputError
 from foretell.runs import (
     Settings,
@@ -100,8 +100,6 @@ def test_factors_of_runs_are_the_fields_in_which_they_differ():
         "b": {"rule": "logic", "leaves": "10"},
         "c": {"rule": "linear", "leaves": "5"},
     }
-    rows = [{"forecaster": "x", "rule": "linear", "leaves": None}]
-    assert read_factor_table(rows) == {"x": {"rule": "linear"}}
 
 
 def test_a_spec_of_an_earlier_version_keeps_its_meaning_and_its_id():

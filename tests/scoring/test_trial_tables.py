@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.blf_study import AS_PUBLISHED, TrialAssumptions, read_trial_tables
 
 from foretell.metrics import brier_index, mean_brier
 from foretell.questions import InputError
-from foretell.studies import AS_PUBLISHED, TrialAssumptions, read_trial_tables
 
 QUESTIONS = """forecast_due_date,source,question_id,question,background,resolution_criteria,\
 market_info_resolution_criteria,market_open,market_close,url,source_type,subtype,freeze_value,\

@@ -14,11 +14,7 @@ from foretell.studies import TableOptions, load_study
 OPTIONS = {name: load_study(name).options for name in plugins.names("studies")}
 SIMULATED = [name for name, options in OPTIONS.items() if "worlds" in options.model_fields]
 """Studies that use a simulated world where no tables are given."""
-OF_TABLES = [
-    name
-    for name, options in OPTIONS.items()
-    if issubclass(options, TableOptions) and ".studies.tree_" not in load_study(name).run.__module__
-]
+OF_TABLES = [name for name, options in OPTIONS.items() if issubclass(options, TableOptions)]
 
 
 def made(

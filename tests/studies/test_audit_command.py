@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from foretell.cli import cli
 from foretell.data import Corpus, CorpusDocument
+from foretell.operations.audit import bare_name, chosen_auditor
 from foretell.questions import InputError, instant
 from foretell.runs import QuestionsSpec, RunSpec, execute_run, load_settings, prepare_run
-from foretell.studies.audit.study import bare_name, chosen_auditor
 
 REMEMBERED = "It was approved on 3 September 2026."
 DOCUMENTS = {
@@ -148,7 +148,7 @@ def test_three_arms_give_an_estimate_in_score_units(home: Path):
     fenced = run(spec())
     closed = run(spec("closed", options={"variant": "zero-shot", "crowd": False, "prior": False}))
     unfenced = run(spec("seer", clairvoyant=True))
-    arms = ["--closed-book", closed, "--unfenced", unfenced[:8], "--outcomes", "outcomes.csv"]
+    arms = ["--no-tools", closed, "--no-filter", unfenced[:8], "--outcomes", "outcomes.csv"]
     told, found = audited(fenced, "--auditor", "scripted:auditor.jsonl", *arms)
     leakage = found["leakage"]
     assert leakage["n"] == 1
@@ -158,11 +158,11 @@ def test_three_arms_give_an_estimate_in_score_units(home: Path):
     assert leakage["bound"]["brier"] > 0.2
     assert leakage["meaning"] in " ".join(told.split())
     with pytest.raises(InputError, match="had tools"):
-        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--closed-book", unfenced)
-    with pytest.raises(InputError, match="was fenced"):
-        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--unfenced", closed)
+        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--no-tools", unfenced)
+    with pytest.raises(InputError, match="had the leakage filter"):
+        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--no-filter", closed)
     with pytest.raises(InputError, match="outcomes of the questions are unknown"):
-        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--closed-book", closed)
+        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--no-tools", closed)
 
 
 def test_a_clairvoyant_run_and_a_lost_question_file_are_told(home: Path):
@@ -178,6 +178,27 @@ def test_an_auditor_that_says_nothing_is_no_clean_bill(home: Path):
     with pytest.raises(InputError, match="gave no usable verdict"):
         audited(run(spec()), "--auditor", "scripted:mute.jsonl")
     assert not Path("audit.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "an audit needs a run or a filter"),
+        (("abc", "--filter", "rules"), "an audit needs a run or a filter"),
+        (("--filter", "rules", "--auditor", "a:b"), "--auditor: has no effect without RUN"),
+        (("abc", "--bootstrap", "draws=200"), "--bootstrap: has no effect without --no-tools or --no-filter"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(arguments: tuple[str, ...], problem: str):
+    with pytest.raises(InputError, match=problem):
+        CliRunner().invoke(cli, ["audit", *arguments], catch_exceptions=False)
+
+
+def test_the_rules_alone_are_tested_on_synthetic_texts(home: Path):
+    result = CliRunner().invoke(cli, ["audit", "--filter", "rules", "--json"], catch_exceptions=False)
+    found = json.loads(result.stdout)
+    assert found["cost"] is None
+    assert [table["title"] for table in found["tables"]] == ["Stopped, in all", "Stopped, by kind"]
 
 
 def test_who_may_audit():

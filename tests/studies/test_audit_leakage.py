@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from foretell.metrics import Resampling
 from foretell.models.providers import ScriptedModel
 from foretell.questions import Forecast, InputError, Question, Resolution, Target
 from foretell.scoring import outcome_rows
+from foretell.scoring.bootstrap_options import BootstrapOptions
 from foretell.studies.audit import Auditor, AuditPassage, AuditScope, ShownMaterial, TextLocation, audit_material
 from foretell.studies.audit.leakage import LeakExposure, estimate_leakage, leak_exposure
 
@@ -19,7 +19,7 @@ QUESTIONS = [
 OUTCOMES = outcome_rows(
     QUESTIONS, [Resolution(question_id=f"q{n}", target_id="yes", outcome=n % 2) for n in range(COUNT)]
 )
-FAST = Resampling(draws=300)
+FAST = BootstrapOptions(draws=300)
 
 
 def arm(right, questions=QUESTIONS):
@@ -43,13 +43,13 @@ def asked(n):
 def test_the_bound_by_hand():
     """Losses 0.25, 0.16 and 0.01 are the same on every question, so intervals have no width."""
     exposure = LeakExposure(share=0.05, at_most=0.1, touched=frozenset({asked(0), asked(1)}))
-    arms = {"fenced": arm(0.6), "closed-book": arm(0.5), "unfenced": arm(0.9)}
+    arms = {"this run": arm(0.6), "no tools": arm(0.5), "no filter": arm(0.9)}
     found = estimate_leakage(arms, QUESTIONS, OUTCOMES, exposure, FAST)
     assert found.n == COUNT
     assert found.lead.brier.diff == pytest.approx(-0.09)
     assert found.gain.brier.diff == pytest.approx(-0.15)
     assert found.future.brier.diff == pytest.approx(-0.24)
-    assert found.fenced_brier == pytest.approx(0.16)
+    assert found.own_brier == pytest.approx(0.16)
     assert found.bound.brier == pytest.approx(0.1 * 0.24, abs=1e-6)
     assert found.bound.share_of_lead == pytest.approx(0.024 / 0.09, abs=1e-5)
     assert found.bound.index == pytest.approx(100 * (0.184**0.5 - 0.4), abs=1e-4)
@@ -61,7 +61,7 @@ def test_the_bound_by_hand():
 
 def test_a_lead_earned_only_where_leaks_were_seen_is_gone_on_the_rest():
     hit = {asked(n) for n in range(10)}
-    arms = {"fenced": arm(lambda n: 0.95 if n < 10 else 0.5), "closed-book": arm(0.5), "unfenced": arm(0.95)}
+    arms = {"this run": arm(lambda n: 0.95 if n < 10 else 0.5), "no tools": arm(0.5), "no filter": arm(0.95)}
     found = estimate_leakage(
         arms, QUESTIONS, OUTCOMES, LeakExposure(share=0.25, at_most=0.4, touched=frozenset(hit)), FAST
     )
@@ -70,48 +70,46 @@ def test_a_lead_earned_only_where_leaks_were_seen_is_gone_on_the_rest():
     assert found.bound.share_of_lead > 1
     assert "does not clear it" in str(found)
     assert str(found).startswith(found.lead.brier.sentence)
-    assert "Where no leak was seen: fenced and closed-book score the same on the 30 targets both answered." in str(
-        found
-    )
+    assert "Where no leak was seen: this run and no tools score the same on the 30 targets both answered." in str(found)
 
 
 def test_without_a_lead_there_is_nothing_to_explain():
-    arms = {"fenced": arm(0.4), "closed-book": arm(0.5), "unfenced": arm(0.9)}
+    arms = {"this run": arm(0.4), "no tools": arm(0.5), "no filter": arm(0.9)}
     found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
     assert found.bound.share_of_lead is None
     assert "no lead" in str(found)
 
 
 def test_an_unfenced_run_that_gains_nothing_leaves_nothing_to_leak():
-    arms = {"fenced": arm(0.6), "closed-book": arm(0.6), "unfenced": arm(0.5)}
+    arms = {"this run": arm(0.6), "no tools": arm(0.6), "no filter": arm(0.5)}
     found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
     assert found.bound.brier == 0
 
 
 def test_an_unfenced_run_that_does_worse_does_not_shrink_the_bound():
-    arms = {"fenced": arm(0.8), "closed-book": arm(0.5), "unfenced": arm(0.5)}
+    arms = {"this run": arm(0.8), "no tools": arm(0.5), "no filter": arm(0.5)}
     found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
     assert found.bound.brier == pytest.approx(0.5 * (0.25 - 0.04), abs=1e-6)
 
 
 def test_only_targets_that_all_arms_answered_count_and_two_arms_give_no_bound():
-    arms = {"fenced": arm(0.6), "closed-book": arm(0.5)[:30], "unfenced": arm(0.9)[10:]}
+    arms = {"this run": arm(0.6), "no tools": arm(0.5)[:30], "no filter": arm(0.9)[10:]}
     found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
     assert found.n == found.lead.brier.n == found.gain.brier.n == 20
     two = estimate_leakage(
-        {"fenced": arm(0.6), "closed-book": arm(0.5)}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0), FAST
+        {"this run": arm(0.6), "no tools": arm(0.5)}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0), FAST
     )
     assert two.bound is None
     assert two.gain is None
     with pytest.raises(InputError, match="share no resolved target"):
         estimate_leakage(
-            {"fenced": arm(0.6)[:5], "closed-book": arm(0.5)[5:]}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0)
+            {"this run": arm(0.6)[:5], "no tools": arm(0.5)[5:]}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0)
         )
 
 
 def test_everything_touched_leaves_no_clean_lead():
     touched = frozenset(asked(n) for n in range(COUNT))
-    arms = {"fenced": arm(0.6), "closed-book": arm(0.5)}
+    arms = {"this run": arm(0.6), "no tools": arm(0.5)}
     assert (
         estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=1, at_most=1, touched=touched), FAST).untouched
         is None
@@ -156,5 +154,5 @@ def test_a_sample_gives_a_wider_exposure_and_no_clean_lead():
     whole, part = leak_exposure(judged(4)), leak_exposure(judged(4, sample=20))
     assert not part.whole
     assert part.at_most > whole.at_most
-    arms = {"fenced": arm(0.6), "closed-book": arm(0.5)}
+    arms = {"this run": arm(0.6), "no tools": arm(0.5)}
     assert estimate_leakage(arms, QUESTIONS, OUTCOMES, part, FAST).untouched is None

@@ -18,7 +18,7 @@ from foretell.studies.audit import (
     collect_passages,
     draw_sample,
 )
-from foretell.studies.audit.study import audit_record, read_audit_record
+from foretell.studies.audit.report import audit_record, read_audit_record
 from foretell.tools import JournaledTool, SourceItem, ToolMaterial
 
 RUN = "r1"

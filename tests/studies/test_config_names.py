@@ -1,8 +1,7 @@
 """What the names of published configurations say."""
 
 import pytest
-
-from foretell.studies.configurations import config_families, parse_configs
+from benchmarks.blf_study import config_families, parse_configs
 
 NAMES = (
     "kimi-k2.5-high-brave-c1-t1",

@@ -47,7 +47,7 @@ def options_data(**changes: Any) -> StudyData:
 
 def test_performance_stability_and_efficiency_by_hand():
     costs = {"linear": ForecastCost(dollars=0.26, seconds=330.0)}
-    found = study("decisions", options_data(costs=costs), draws=100)
+    found = study("decisions", options_data(costs=costs), bootstrap="draws=100")
     board = found.table("Performance, stability and efficiency")
     # alone is right about t1 in one of two trials and about nothing else.
     assert board.numbers("Accu.") == pytest.approx({"chance": 50, "alone": 100 / 6, "linear": 100, "average": 200 / 3})
@@ -69,7 +69,7 @@ def test_two_factors_crossed():
     data = options_data()
     tables = {**data.tables, "linear nb": data.tables["linear"], "alone nb": data.tables["average"]}
     factors = {**FACTORS, "linear nb": {"rule": "linear", "grounder": "notebook"}, "alone nb": {"grounder": "notebook"}}
-    found = study("decisions", StudyData(tables=tables, factors=factors), draws=100)
+    found = study("decisions", StudyData(tables=tables, factors=factors), bootstrap="draws=100")
     crossed = found.table("rule × grounder")
     assert crossed.numbers("search") == pytest.approx({"without rule": 100 / 6, "linear": 100, "average": 200 / 3})
     assert crossed.numbers("notebook") == pytest.approx({"without rule": 200 / 3, "linear": 100})
@@ -90,7 +90,7 @@ def claims_data(*, split: bool) -> StudyData:
 
 
 def test_claims_by_category_with_a_threshold_from_the_validation_split():
-    board = study("decisions", claims_data(split=True), draws=100).table("Claims")
+    board = study("decisions", claims_data(split=True), bootstrap="draws=100").table("Claims")
     (row,) = board.rows
     assert {
         one.label: cell_number(v) for one, v in zip(board.columns, row.values, strict=True) if one.label != "p"
@@ -109,11 +109,11 @@ def test_claims_by_category_with_a_threshold_from_the_validation_split():
             nan_ok=True,
         )
     )
-    whole = study("decisions", claims_data(split=False), draws=100)
+    whole = study("decisions", claims_data(split=False), bootstrap="draws=100")
     assert whole.table("Claims").numbers("threshold") == {"m": 0.5}
     assert any("no validation and test split" in note for note in whole.notes)
 
 
 def test_a_base_that_is_not_there_is_refused():
     with pytest.raises(InputError, match="no configuration is called 'nobody'"):
-        study("decisions", options_data(), draws=100, reference="nobody")
+        study("decisions", options_data(), bootstrap="draws=100", reference="nobody")

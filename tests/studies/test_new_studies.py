@@ -1,4 +1,4 @@
-"""Ensembles, difficulty, recalibration, conservatism, lead time: trials whose truth is known."""
+"""Sections of studies on trials whose truth is known: ensembles, difficulty, the calibration line, hedging."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ DATA = StudyData(tables=TABLES, resampling=QUICK)
 
 
 def test_an_ensemble_gives_a_bad_member_little_weight():
-    found = study("ensemble", DATA)
+    found = study("ensemble", DATA, section="ensembles")
     weights = found.table("Weights from now on, %")
     assert sum(weights.numbers("weights by skill").values()) == pytest.approx(100)
     assert weights.numbers("weights by skill")["bad"] < weights.numbers("weights by skill")["good"]
@@ -73,7 +73,7 @@ def test_difficulty_makes_different_questions_comparable():
     good = TABLES["good"]
     hard = (good.rows.raw - good.outcome) ** 2 > np.median((TABLES["same"].rows.raw - good.outcome) ** 2)
     half = replace(good, rows=good.rows.with_trials(np.where(hard, good.rows.trials, np.nan)))
-    found = study("difficulty", StudyData(tables={**TABLES, "half": half}, resampling=QUICK))
+    found = study("variance", StudyData(tables={**TABLES, "half": half}, resampling=QUICK), section="difficulty")
     board = found.table("Adjusted for difficulty")
     brier, adjusted = board.numbers("Brier"), board.numbers("adjusted Brier")
     assert brier["half"] - brier["good"] > 2 * abs(adjusted["half"] - adjusted["good"])
@@ -91,7 +91,7 @@ def test_overconfidence_is_a_slope_below_one():
     rows = TABLES["good"].rows
     bold = rows.trials**2 / (rows.trials**2 + (1 - rows.trials) ** 2)  # twice the log-odds
     tables = {**TABLES, "bold": replace(TABLES["good"], rows=rows.with_trials(bold))}
-    found = study("recalibration", StudyData(tables=tables, resampling=QUICK))
+    found = study("calibration", StudyData(tables=tables, resampling=QUICK), section="line")
     slope = found.tables[0].numbers("slope")
     assert slope["bold"] == pytest.approx(slope["good"] / 2, rel=0.02)
     parts = found.table("What the Brier score is made of")
@@ -106,56 +106,70 @@ def test_hedging_is_measured_against_the_price():
     price = TABLES["good"].rows.price
     shy = np.where(np.isfinite(price), 0.5 + (price - 0.5) / 2, TABLES["good"].rows.raw)
     tables = {**TABLES, "shy": replace(TABLES["good"], rows=TABLES["good"].rows.with_trials(shy))}
-    found = study("conservatism", StudyData(tables=tables, resampling=QUICK))
+    found = study("calibration", StudyData(tables=tables, resampling=QUICK), section="hedging")
     board = found.table("Distance from one half beside the market")
     assert board.numbers("hedged")["shy"] == pytest.approx(1.0)
     assert board.numbers("farther")["shy"] < 0
-    assert found.table("Divergence in bits").column("nearest")["good"] in ("same", "shy")
+    apart = study("ensemble", StudyData(tables=tables, resampling=QUICK), section="divergence")
+    assert apart.table("Divergence in bits").column("nearest")["good"] in ("same", "shy")
 
 
-def test_lead_times_hold_every_target():
-    (board,) = study("lead-time", DATA).tables
-    counts = [board.numbers(column.label)["targets"] for column in board.columns]
-    assert sum(counts) == len(TABLES["good"])
-
-
-NAMES = ("trials", "variance", "difficulty", "recalibration", "conservatism", "decisions", "stability", "consensus")
+SECTIONS = [
+    ("trials", "number"),
+    ("trials", "rules"),
+    ("trials", "stability"),
+    ("calibration", "line"),
+    ("calibration", "threshold"),
+    ("calibration", "hedging"),
+    ("ensemble", "ensembles"),
+    ("ensemble", "divergence"),
+    ("variance", "anova"),
+    ("variance", "effects"),
+    ("variance", "difficulty"),
+    ("decisions", "methods"),
+]
+UNDATED = [one for one in SECTIONS if one[1] not in ("rules", "ensembles", "hedging")]
+"""Sections that need neither dates nor prices."""
 
 
 def partly(examples: Examples, answered: np.ndarray) -> Examples:
     return replace(examples, rows=examples.rows.with_trials(np.where(answered, examples.rows.trials, np.nan)))
 
 
-@pytest.mark.parametrize("name", [*NAMES, "threshold", "ensemble", "aggregation", "lead-time"])
-def test_incomplete_forecasters_stay_in(name: str):
+@pytest.mark.parametrize(("name", "section"), SECTIONS)
+def test_incomplete_forecasters_stay_in(name: str, section: str):
     n = len(TABLES["good"])
     tables = {
         "first": partly(TABLES["good"], np.arange(n) < 0.7 * n),
         "last": partly(TABLES["bad"], np.arange(n) >= 0.3 * n),
         "silent": partly(TABLES["same"], np.zeros(n, bool)),
     }
-    found = study(name, StudyData(tables=tables, resampling=QUICK))
+    found = study(name, StudyData(tables=tables, resampling=QUICK), section=section)
     assert found.settings["configurations"] == ["first", "last"]
     done = found.table("Completion").numbers("done")
     assert done == pytest.approx({one: 100 * np.isfinite(tables[one].rows.raw).mean() for one in ("first", "last")})
     assert "silent, which answered nothing" in " ".join(found.notes)
 
 
-@pytest.mark.parametrize("name", ["variance", "difficulty"])
-def test_forecasters_that_share_no_question_are_left_out_by_name(name: str):
+@pytest.mark.parametrize("section", ["anova", "effects", "difficulty"])
+def test_forecasters_that_share_no_question_are_left_out_by_name(section: str):
     n = len(TABLES["good"])
     half = {key: replace(one, rows=replace(one.rows, price=np.full(n, np.nan))) for key, one in TABLES.items()}
     apart = {**half, "bad": partly(half["bad"], np.arange(n) < n // 2)}
     apart = {key: one if key == "bad" else partly(one, np.arange(n) >= n // 2) for key, one in apart.items()}
-    found = study(name, StudyData(tables=apart, resampling=QUICK))
+    found = study("variance", StudyData(tables=apart, resampling=QUICK), section=section)
     assert "bad, which shares no question with the others" in " ".join(found.notes)
     with pytest.raises(InputError, match="no two forecasters"):
-        study(name, StudyData(tables={key: apart[key] for key in ("good", "bad")}, resampling=QUICK))
+        study(
+            "variance",
+            StudyData(tables={key: apart[key] for key in ("good", "bad")}, resampling=QUICK),
+            section=section,
+        )
 
 
 def test_one_forecaster_alone_is_not_compared():
-    found = study("conservatism", StudyData(tables={"good": TABLES["good"]}, resampling=QUICK))
-    assert "bits" not in found.sentences[0]
+    with pytest.raises(InputError, match="divergence needs at least two"):
+        study("ensemble", StudyData(tables={"good": TABLES["good"]}, resampling=QUICK), section="divergence")
 
 
 def test_the_best_is_not_whoever_answered_the_easy_questions():
@@ -167,16 +181,39 @@ def test_the_best_is_not_whoever_answered_the_easy_questions():
     assert best_config({name: TABLES[name] for name in ("bad", "good")}) == "good"
 
 
-@pytest.mark.parametrize("name", [*NAMES, "threshold"])
-def test_studies_that_learn_nothing_need_no_dates(name: str, tmp_path: Path):
+def undated_tables(folder: Path) -> dict[str, Path]:
     rng = np.random.default_rng(0)
     lines = [f"{who},q{i},{rng.uniform(0.05, 0.95):.3f}" for who in ("a", "b") for i in range(20) if i != 3]
-    (tmp_path / "f.csv").write_text("forecaster,question,p\n" + "\n".join(lines) + "\n")
-    (tmp_path / "o.csv").write_text("question,outcome\n" + "".join(f"q{i},{i % 2}\n" for i in range(20)))
-    found = study(name, forecasts=tmp_path / "f.csv", outcomes=tmp_path / "o.csv", draws=100)
+    (folder / "f.csv").write_text("forecaster,question,p\n" + "\n".join(lines) + "\n")
+    (folder / "o.csv").write_text("question,outcome\n" + "".join(f"q{i},{i % 2}\n" for i in range(20)))
+    return {"forecasts": folder / "f.csv", "outcomes": folder / "o.csv"}
+
+
+@pytest.mark.parametrize(("name", "section"), UNDATED)
+def test_sections_that_learn_nothing_need_no_dates(name: str, section: str, tmp_path: Path):
+    found = study(name, **undated_tables(tmp_path), bootstrap="draws=100", section=section)
     assert found.settings["configurations"] == ["a", "b"]
+
+
+def test_sections_that_the_input_does_not_allow_are_left_out_with_the_reason(tmp_path: Path):
+    tables = undated_tables(tmp_path)
+    found = study("trials", **tables, bootstrap="draws=100")
+    notes = " ".join(found.notes)
+    assert "Section rules was left out: --outcomes: some outcomes have no due or resolved_on" in notes
+    assert {"Logit mean of k trials", "Stability"} <= {table.title for table in found.tables}
     with pytest.raises(InputError, match="no due or resolved_on"):
-        study("calibration", forecasts=tmp_path / "f.csv", outcomes=tmp_path / "o.csv", draws=100)
+        study("trials", **tables, bootstrap="draws=100", section="rules")
+    undated = study("calibration", **tables, bootstrap="draws=100")
+    assert any("nothing is fitted on the past alone" in note for note in undated.notes)
+    assert any(note.startswith("Section hedging was left out: no question has a price") for note in undated.notes)
+
+
+def test_unknown_targets_are_left_out_with_a_note(tmp_path: Path):
+    tables = undated_tables(tmp_path)
+    with tables["forecasts"].open("a") as file:
+        file.write("a,q99,0.5\n")
+    found = study("trials", **tables, bootstrap="draws=100", section="number")
+    assert "Left out, because the outcomes do not mention the target: 1 forecast." in found.notes
 
 
 def test_studies_weigh_as_boards_do(tmp_path: Path):
@@ -190,11 +227,13 @@ def test_studies_weigh_as_boards_do(tmp_path: Path):
     tables = {"forecasts": tmp_path / "f.csv", "outcomes": tmp_path / "o.csv"}
     board = score(**tables, metrics=("accuracy",), anchors=False).scores[0].metrics
     accuracy = 100 * board["accuracy"].estimate
-    for name, title, label in (
-        ("decisions", "Claims", "Accu."),
-        ("stability", "Stability", "accuracy"),
-        ("threshold", "Accuracy, %", "at 0.5"),
+    for name, section, title, label in (
+        ("decisions", "methods", "Claims", "Accu."),
+        ("trials", "stability", "Stability", "accuracy"),
+        ("calibration", "threshold", "Accuracy, %", "at 0.5"),
     ):
-        assert study(name, **tables, draws=100).table(title).numbers(label)["a"] == pytest.approx(accuracy)
-    parts = study("recalibration", **tables, draws=100).table("What the Brier score is made of")
+        found = study(name, **tables, bootstrap="draws=100", section=section)
+        assert found.table(title).numbers(label)["a"] == pytest.approx(accuracy)
+    line = study("calibration", **tables, bootstrap="draws=100", section="line")
+    parts = line.table("What the Brier score is made of")
     assert parts.numbers("Brier")["a"] == pytest.approx(board["brier"].estimate)

@@ -9,7 +9,7 @@ from foretell.models import Reply
 from foretell.models.providers import ScriptedModel
 from foretell.questions import InputError
 from foretell.report import StudyResult
-from foretell.studies.habits import TracedTrial, run_trial
+from foretell.studies.trajectories import TracedTrial, run_trial
 from foretell.studies.pilot import judge_pilot
 
 

@@ -1,5 +1,6 @@
-"""foretell study with models behind real sockets: every reply paid once, resumable, refused where nothing answers."""
+"""Studies and pilots with models behind real sockets: every reply is paid once, and no answer at all is refused."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ from tests.e2e.conftest import documents, questions
 from fakes.models import BackgroundModels
 from fakes.stored_run import run_id_of
 from foretell.cli import cli
-from foretell.operations import open_study
+from foretell.operations import run_pilot
 from foretell.questions import InputError
-from foretell.runs import Settings
+from foretell.report import StudyResult
+from foretell.runs import load_settings, prepare_run, read_spec
 
 EVENTS = [
     {
@@ -58,7 +60,7 @@ def foretell(*arguments: str) -> Result:
 
 
 def study(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
-    result = foretell("study", *arguments, "--draws", "100", "--json")
+    result = foretell("study", *arguments, "--bootstrap", "draws=100", "--json")
     assert result.exit_code == exit_code, (result.output, result.exception)
     return json.loads(result.stdout)
 
@@ -68,16 +70,20 @@ def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry for entry in grid["rows"]}
 
 
+def pilot(count: int, file: str = "run.yaml", **options: Any) -> StudyResult:
+    return asyncio.run(run_pilot(prepare_run(read_spec(file)), count, load_settings(), **options))
+
+
 PAST = ("--questions", "past.jsonl", "-o", "outcomes.csv")
 COMMANDS = {
     "intervention": ("intervention", "run.yaml", "--step", "1"),
-    "recall": ("recall", *PAST, "--model", "openai:gpt-5-mini"),
+    "memorization": ("memorization", *PAST, "--model", "openai:gpt-5-mini"),
 }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_same_study_again_costs_nothing(place: Path, provider: BackgroundModels, name: str):
-    first = study(*COMMANDS[name], "--budget", "5", "--keep")
+    first = study(*COMMANDS[name], "--budget", "5")
     billed = provider.stats()["billed"]
     assert billed
     assert max(billed.values()) == 1
@@ -88,9 +94,8 @@ def test_the_same_study_again_costs_nothing(place: Path, provider: BackgroundMod
     assert again["cost"] == first["cost"] | {"dollars": 0.0, "reused": pytest.approx(worth)}
     assert again | {"cost": first["cost"]} == first
     assert provider.stats()["billed"] == billed
-    kept, pictures = open_study(Settings(home=place / "home"), name)
-    assert kept.to_dict() == first
-    assert set(pictures) == {"intervention": {"left", "followed"}, "recall": set()}[name]
+    charts = {"intervention": {"left", "followed"}, "memorization": set()}[name]
+    assert {chart["name"] for chart in first["charts"]} == charts
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -104,7 +109,7 @@ def test_without_a_key_nothing_is_asked(
     assert provider.stats()["arrived"] == 0
 
 
-@pytest.mark.parametrize("name", ["intervention", "recall"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_provider_that_refuses_everything_is_told(place: Path, provider: BackgroundModels, name: str):
     provider.fail(*[{"kind": "status", "status": 401, "message": "no such account"}] * 60)
     result = foretell("study", *COMMANDS[name])
@@ -126,25 +131,36 @@ def test_pushes_are_followed_or_not(place: Path):
 
 
 def test_a_study_of_the_agent_needs_an_agent(place: Path):
-    assert "--questions and --model" in str(foretell("study", "intervention", "--model", "openai:x").exception)
+    assert "Missing argument 'SPEC'" in foretell("study", "intervention").output
     Path("other.yaml").write_text("questions: questions.jsonl\nforecaster: context\nmodels: {agent: 'openai:x'}\n")
     assert "study of the agent" in str(foretell("study", "intervention", "other.yaml").exception)
 
 
+def test_settings_of_the_agent_can_be_changed(place: Path):
+    changes = ("--set", "models.agent=openai:gpt-5", "--set", "questions=past.jsonl")
+    found = study("intervention", "run.yaml", *changes, "--limit", "2", "--step", "1")
+    assert found["settings"]["model"] == "openai:gpt-5"
+    assert {row["name"].partition("/")[0] for row in found["tables"][2]["rows"]} == {"own"}
+    wrong = foretell("study", "intervention", "run.yaml", "--set", "modles.agent=a:b")
+    assert "--set modles.agent: there is no such setting" in str(wrong.exception)
+
+
 def test_what_models_remember(place: Path, provider: BackgroundModels):
-    found = study("recall", *PAST, "--model", "openai:scholar", "--model", "openai:gpt-5", "--limit", "4")
+    found = study("memorization", *PAST, "--model", "openai:scholar", "--model", "openai:gpt-5", "--limit", "4")
     rows = table(found, "Recall by model")
     assert rows["openai:scholar"]["n"] == rows["openai:gpt-5"]["n"] == 4
     assert rows["openai:scholar"]["claimed"]["estimate"] == 1
     assert found["cost"]["calls"] == 2 * 4 * 3
-    few = study("recall", *PAST, "--model", "openai:gpt-5", "--budget", "0.06")
+    few = study("memorization", *PAST, "--model", "openai:gpt-5", "--budget", "0.06")
     assert few["cost"]["calls"] == 15  # five have an outcome; calls wait for each other: the budget is not spent
-    assert "known outcome" in str(foretell("study", "recall", "--data", "questions.jsonl", "--model", "a:b").exception)
+    assert "known outcome" in str(
+        foretell("study", "memorization", "--questions", "questions.jsonl", "--model", "a:b").exception
+    )
 
 
 def test_every_key_is_looked_for_before_the_first_model_is_paid(place: Path, provider: BackgroundModels):
     models = ("--model", "openai:gpt-5", "--model", "anthropic:claude")
-    result = foretell("study", "recall", *PAST, *models)
+    result = foretell("study", "memorization", *PAST, *models)
     assert "ANTHROPIC_API_KEY" in str(result.exception)
     assert provider.stats()["arrived"] == 0
 
@@ -152,7 +168,7 @@ def test_every_key_is_looked_for_before_the_first_model_is_paid(place: Path, pro
 def test_a_judge_and_people(place: Path, provider: BackgroundModels):
     assert foretell("run", "run.yaml").exit_code == 0
     run = run_id_of("run.yaml")
-    assert foretell("study", "judge", "--run", run, "--limit", "6", "--sheet", "sheet.csv").exit_code == 0
+    assert foretell("study", "reasoning", run, "--limit", "6", "--sheet", "sheet.csv").exit_code == 0
     lines = Path("sheet.csv").read_text(encoding="utf-8")
     items = [line.partition(",")[0] for line in lines.splitlines() if line[:16].isalnum() and line[16:17] == ","]
     assert len(items) == 6
@@ -161,7 +177,7 @@ def test_a_judge_and_people(place: Path, provider: BackgroundModels):
         rated += "".join(f"{item},{who}{f',{mark}' * 5}\n" for item in items)
     Path("rated.csv").write_text(rated, encoding="utf-8")
     provider.reset()
-    asked = ("judge", "--run", run[:6], "--model", "openai:gpt-5", "--limit", "6", "--ratings", "rated.csv")
+    asked = ("reasoning", run[:6], "--model", "openai:gpt-5", "--limit", "6", "--ratings", "rated.csv")
     found = study(*asked, "--budget", "3")
     assert provider.stats()["arrived"] == 6
     marks = table(found, "Marks by forecaster")["agent openai:gpt-5-mini"]
@@ -171,7 +187,7 @@ def test_a_judge_and_people(place: Path, provider: BackgroundModels):
     study(*asked)
     assert provider.stats()["arrived"] == 6
     provider.fail(*[{"kind": "malformed"}] * 90)
-    broken = foretell("study", "judge", "--run", run, "--model", "openai:stubborn", "--limit", "3")
+    broken = foretell("study", "reasoning", run, "--model", "openai:stubborn", "--limit", "3")
     assert "gave no usable answer to 3 cases" in str(broken.exception)
 
 
@@ -191,7 +207,7 @@ def test_structure_found_by_a_model(place: Path, provider: BackgroundModels):
     assert foretell("run", "gas.yaml").exit_code == 0
     run = run_id_of("gas.yaml")
     provider.reset()
-    found = study("consistency", "--run", run, "--judge", "openai:gpt-5", "--budget", "1")
+    found = study("consistency", run, "--judge", "openai:gpt-5", "--budget", "1")
     origins = table(found, "Where the structure comes from")
     assert (
         origins["judge"]["with outcomes that exclude each other"]

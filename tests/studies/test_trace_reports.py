@@ -13,9 +13,9 @@ from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled,
 from foretell.report import study_page
 from foretell.report.charts import MOST_LINES, mean_course, paths_plot
 from foretell.studies import AT_ONCE, TracedTrial, gather_bounded
-from foretell.studies.habits import habits_study
 from foretell.studies.intervention import PushPair, intervention_study
 from foretell.studies.pilot import judge_pilot
+from foretell.studies.trajectories import trajectory_study
 
 QUICK = Resampling(draws=200)
 
@@ -50,7 +50,7 @@ def test_habits_by_hand():
         TracedTrial(question="b", trace=trial(0.5)),
         TracedTrial(question="b", trace=[ForecastMade(p={"yes": 0.5}, how="one prompt")]),
     ]
-    study = habits_study({"mine": trials}, QUICK)
+    study = trajectory_study({"mine": trials}, QUICK)
     goes = study.table("How trials go").rows[0].values
     assert goes[:2] == (4, 2)
     assert estimate(goes[2]) == 0.75
@@ -76,11 +76,11 @@ def test_habits_by_hand():
 
 def test_a_run_without_a_trial_is_refused():
     with pytest.raises(ValueError, match="no habits"):
-        habits_study({"mine": []})
+        trajectory_study({"mine": []})
 
 
 def test_trials_without_belief_or_price_leave_dashes():
-    study = habits_study({"mine": [TracedTrial(question="a", trace=[Failed(error="x")])]}, QUICK)
+    study = trajectory_study({"mine": [TracedTrial(question="a", trace=[Failed(error="x")])]}, QUICK)
     assert study.table("How beliefs move").rows[0].values == (0, None, None, None, None, None)
     assert "–" in study_page(study)
 

@@ -6,7 +6,7 @@ import pytest
 
 from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
 from foretell.studies import TracedTrial
-from foretell.studies.habits import failure_counts, habits_study, summarise_trace
+from foretell.studies.trajectories import failure_counts, summarise_trace, trajectory_study
 
 
 def believed(step, p):
@@ -47,7 +47,7 @@ def test_one_trial():
 
 def test_many_trials():
     trials = [TracedTrial(question=str(i), trace=trace) for i, trace in enumerate([GOOD, TORN, BROKEN])]
-    study = habits_study({"mine": trials})
+    study = trajectory_study({"mine": trials})
     goes = {label: study.table("How trials go").numbers(label)["mine"] for label in ("n", "submitted", "again")}
     assert goes == pytest.approx({"n": 3, "submitted": 2 / 3, "again": 1 / 3})
     assert study.table("How trials end").column("mine") == {"submitted": 2, "failed": 1}

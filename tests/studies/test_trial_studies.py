@@ -53,10 +53,25 @@ def tables() -> dict[str, Examples]:
     return found
 
 
+FACTORS = {
+    f"{model}-high-{name}": {"model": model, "price": price, "agent": agent}
+    for model in ("pro", "kimi-k2.5")
+    for price, regime in (("no", "c0"), ("yes", "c1-p1"))
+    for agent, name in (
+        ("zero-shot", f"none-{regime}-t0"),
+        ("no belief", f"brave-{regime}-t1-nobelief"),
+        ("belief", f"brave-{regime}-t1"),
+    )
+}
+
+
+def material() -> StudyData:
+    return StudyData(tables=tables(), factors=FACTORS, resampling=QUICK)
+
+
 @pytest.fixture(scope="module")
 def studies() -> dict[str, StudyResult]:
-    material = StudyData(tables=tables(), resampling=QUICK)
-    return {name: run_study(name, material) for name in OF_TABLES}
+    return {name: run_study(name, material()) for name in OF_TABLES}
 
 
 def gap_of(study: StudyResult, title: str, entry: str, label: str) -> Verdict:
@@ -92,7 +107,7 @@ def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, Stu
 
 @pytest.mark.parametrize("name", OF_TABLES)
 def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, StudyResult]):
-    again = run_study(name, StudyData(tables=tables(), resampling=QUICK))
+    again = run_study(name, material())
     assert again.to_dict() == studies[name].to_dict()
 
 
@@ -121,20 +136,22 @@ def test_more_trials_are_better(studies: dict[str, StudyResult]):
 
 
 def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, StudyResult]):
-    names = [e.name for e in studies["aggregation"].tables[0].rows]
+    title = "Mean gain over the logit mean of all trials"
+    names = [e.name for e in studies["trials"].table(title).rows]
     assert {"shrink · in-sample", "shrink · question out", "shrink · past only", "mean, all trials"} <= set(names)
-    flattered = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · in-sample", "Δ")
-    strict = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · question out", "Δ")
+    flattered = gap_of(studies["trials"], title, "shrink · in-sample", "Δ")
+    strict = gap_of(studies["trials"], title, "shrink · question out", "Δ")
     assert flattered.diff >= strict.diff
 
 
-def test_buildup_finds_what_was_built_in(studies: dict[str, StudyResult]):
-    single = studies["buildup"].table("One factor at a time")
-    belief = next(e.name for e in single.rows if e.name in ("variant: nobelief → full", "variant: full → nobelief"))
-    gain = gap_of(studies["buildup"], single.title, belief, "Δ").diff
-    assert (gain > 0) == belief.endswith("full")
-    factorial = studies["buildup"].table("Factorial: two factors at a time")
-    assert any("variant" in e.name for e in factorial.rows)
+def test_ablation_finds_what_was_built_in(studies: dict[str, StudyResult]):
+    gain = gap_of(studies["ablation"], "One factor at a time", "agent: zero-shot → belief", "Δ")
+    assert gain.diff > 0
+    factorial = studies["ablation"].table("Factorial: two factors at a time")
+    assert "model × agent" in {row.name for row in factorial.rows}
+    shares = studies["ablation"].table("Where the spread between configurations comes from").numbers("% of spread")
+    assert max(shares, key=lambda name: shares[name]) == "agent"
+    assert f"Left out: {PARTIAL}, which has no factors." in studies["ablation"].notes
 
 
 def test_variance_shares_add_up(studies: dict[str, StudyResult]):
@@ -143,52 +160,38 @@ def test_variance_shares_add_up(studies: dict[str, StudyResult]):
     anova = studies["variance"].tables[0]
     share = {e.name: e.values[1] for e in anova.rows}
     assert share["question"] > share["method"]
-    effects = studies["variance"].tables[3]
+    effects = studies["variance"].table("Effects of the methods, first date of every question")
     for entry in effects.rows:
         exact, iterated, mixed = entry.values[1:4]
         assert exact == pytest.approx(iterated, abs=1e-6)
         assert exact == pytest.approx(mixed, abs=0.2)
 
 
-def test_models_stand_side_by_side(studies: dict[str, StudyResult]):
-    titles = [grid.title for grid in studies["models"].tables]
-    for protocol in ("paper's protocol", "logit mean", "past only, paper's combination", "past only, default"):
-        assert f"Brier index: {protocol}" in titles
-        assert f"Belief minus others: {protocol}" in titles
-    raw = studies["models"].table("Brier index: logit mean")
-    assert [e.name for e in raw.rows] == ["pro c=0", "pro c=1", "kimi-k2.5 c=0", "kimi-k2.5 c=1"]
-    gap = gap_of(studies["models"], "Belief minus others: logit mean", "kimi-k2.5 c=0", "− no belief, all")
-    index = next(e.values for e in raw.rows if e.name == "kimi-k2.5 c=0")
-    assert gap.diff == pytest.approx(index[8] - index[5])
-
-
-def test_chosen_configurations_are_looked_at_one_by_one():
+def test_few_configurations_are_all_shown_in_detail():
     names = ("pro-high-brave-c0-t1", "pro-high-none-c0-t0")
-    study = run_study("trials", StudyData(tables=tables(), chosen=names, resampling=QUICK))
-    assert [g.title for g in study.tables[1:]] == [f"{name}: rules and trials" for name in names]
-    with pytest.raises(InputError, match="did you mean"):
-        run_study("trials", StudyData(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
+    few = {name: tables()[name] for name in names}
+    study = run_study("trials", StudyData(tables=few, resampling=QUICK), section="number")
+    assert [g.title for g in study.tables[1:3]] == [f"{name}: rules and trials" for name in names]
 
 
-def test_buildup_says_whose_parts_are_unknown():
-    some = {"pro-high-brave-c0-t1": made(size=12), "pro-high-none-c0-t0": made(size=12, noise=3.0, method_seed=2)}
-    found = run_study("buildup", StudyData(tables={**some, "bot": made(size=12)}, resampling=QUICK))
-    assert "Left out: bot, which does not say what it is made of." in found.notes
-
-
-def test_names_that_say_nothing_and_too_few_methods():
+def test_missing_factors_and_too_few_methods_are_refused():
     one = StudyData(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
-    for name in ("buildup", "models"):
-        with pytest.raises(InputError, match="configuration's name"):
-            run_study(name, one)
+    with pytest.raises(InputError, match="no factor tells the forecasters apart"):
+        run_study("ablation", one)
     with pytest.raises(InputError, match="at least two"):
         run_study("variance", one)
     with pytest.raises(InputError, match="no study is called 'trial'"):
         run_study("trial", one)
+    with pytest.raises(InputError, match="has no effect beside inputs"):
+        run_study("trials", one, forecasts="f.csv")
+    with pytest.raises(InputError, match="a study chooses its own clusters"):
+        run_study("trials", one, bootstrap="cluster=day")
 
 
 def test_one_trial_only():
-    study = run_study("trials", StudyData(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK))
+    study = run_study(
+        "trials", StudyData(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK), section="number"
+    )
     assert "one trial only" in study.text
 
 
@@ -196,8 +199,10 @@ def test_a_report_on_an_overconfident_forecaster(tmp_path: Path):
     examples = grown(made(rounds=5, size=32, noise=0.3), 3.0)
     forecasts, outcomes = write_long({"bot": examples}, tmp_path)
     study = run_study(
-        "calibration-report", forecasts=forecasts, outcomes=outcomes, methods=("platt", "default"), draws=200
+        "calibration", forecasts=forecasts, outcomes=outcomes, methods=("platt", "default"), bootstrap="draws=200"
     )
+    with pytest.raises(InputError, match="has no effect in section line"):
+        run_study("calibration", forecasts=forecasts, methods=("platt",), section="line")
     for protocol in ("in-sample", "question out", "past only"):
         assert gap_of(study, "bot: protocols side by side", "platt", f"Δ {protocol}").diff > 1
     grid = study.table("bot: protocols side by side")

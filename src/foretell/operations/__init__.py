@@ -5,7 +5,6 @@ from foretell.interface import offer
 HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
     "foretell.operations.ask": "AskResult prepare_ask",
-    "foretell.operations.audit": "audit",
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
     "foretell.operations.doctor": "DoctorResult look_at_databases",

@@ -5,7 +5,6 @@ from foretell.operations.arena import ArenaParts as ArenaParts
 from foretell.operations.arena import open_arena as open_arena
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
-from foretell.operations.audit import audit as audit
 from foretell.operations.calibrate import METHODS as METHODS
 from foretell.operations.data import check_questions as check_questions
 from foretell.operations.data import fetch as fetch

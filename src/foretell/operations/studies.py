@@ -265,6 +265,11 @@ def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
     with errors_name_fields(chosen.options):
         request = chosen.options.read(options)
+        if inputs is not None:
+            named = next((name for name in ("sources", "forecasts", "outcomes", "grid") if name in options), None)
+            if named:
+                raise InputError("has no effect beside inputs", column=named, hint="leave one of them out")
+            inputs = replace(inputs, resampling=request.resampling) if "bootstrap" in options else inputs
         by_name = isinstance(name, str) and inputs is None
         given = {} if inputs is None else {"inputs": inputs}
         call = command_text(f"study {name}", request) if by_name else call_text("study", name, **given, **options)

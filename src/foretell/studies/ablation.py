@@ -69,7 +69,7 @@ def study(inputs: DataInputs, options: AblationOptions) -> StudyResult:
     sections = {"changes": effects.changes, "factorial": effects.factorial, "shares": effects.shares}
     result = run_sections("ablation", "What each component brings", sections, options.section)
     left_out = dict.fromkeys(configs.keys() - known.keys(), UNNAMED)
-    return with_scope(replace(result, notes=(*NOTES, *result.notes)), data, configs, left_out=left_out)
+    return with_scope(replace(result, notes=(*NOTES, *result.notes)), data, known, left_out=left_out)
 
 
 def levels_of(factors: Factors) -> dict[str, tuple[str, ...]]:

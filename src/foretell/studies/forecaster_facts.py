@@ -60,7 +60,7 @@ def _factors(table: InputTable) -> dict[str, dict[str, str]]:
         values = {forecaster: cells[2 * place] for forecaster, _, *cells in rows}
         if all(cells[2 * place + 1] == 1 for _, _, *cells in rows) and any(count > 1 for _, count, *_ in rows):
             levels[name] = values
-    distinct = {name: len(set(values.values())) for name, values in levels.items()}
+    distinct = {name: len({level for level in values.values() if level is not None}) for name, values in levels.items()}
     if any(1 < count < len(rows) for count in distinct.values()):
         levels = {name: values for name, values in levels.items() if distinct[name] < len(rows)}
     return {

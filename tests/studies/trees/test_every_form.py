@@ -13,7 +13,7 @@ from foretell.report import StudyResult, markdown_study, print_study, study_page
 
 
 def played(name: str) -> StudyResult:
-    return run_study(name, worlds=2, draws=100)
+    return run_study(name, worlds=2, bootstrap="draws=100")
 
 
 @pytest.mark.parametrize("name", sorted(SIMULATED))

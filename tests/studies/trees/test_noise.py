@@ -51,7 +51,7 @@ def test_the_same_seed_the_same_effects():
 
 
 def test_the_study_shows_every_noise_and_rule():
-    found = run_study("tree-noise", worlds=2, draws=100)
+    found = run_study("tree-noise", worlds=2, bootstrap="draws=100")
     titles = [grid.title for grid in found.tables]
     assert [title for title in titles if title.startswith("Spoilt")] == [
         f"Spoilt by {noise} noise, %" for noise in DISTURBANCES

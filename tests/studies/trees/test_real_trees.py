@@ -97,6 +97,7 @@ def test_judged_roots_are_told():
     top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=JudgedLink(p=0.3), p=0.3)
     judged = Tree(root="P0", nodes={**pair(0.2, 0.4).nodes, "P0": top})
     found = run_study("tree-noise", material(judged, pair(0.8, 0.8)))
+    assert any("Section error-bars was left out: the truth of given trees is not known" in note for note in found.notes)
     assert any("1 root of 2 are judged" in note for note in found.notes)
 
 
@@ -111,4 +112,4 @@ def test_trees_of_a_folder(tmp_path: Path):
 def test_studies_refuse_what_they_cannot_look_at():
     trees = material(pair(0.1, 0.2), pair(0.3, 0.4))
     with pytest.raises(InputError, match="no configuration"):
-        run_study("stability", trees)
+        run_study("trials", trees)

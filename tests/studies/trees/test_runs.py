@@ -8,7 +8,7 @@ from foretell.forecasters.combine import Examples
 from foretell.metrics import Floats, Resampling
 from foretell.operations import study as run_study
 from foretell.studies import StudyData, mean_of_runs
-from foretell.studies.tree_methods import RunStability, runs_histogram, variance_of_runs
+from foretell.studies.stability import RunStability, runs_histogram, variance_of_runs
 
 QUICK = Resampling(draws=100)
 
@@ -50,9 +50,9 @@ def test_the_histogram_counts_every_run():
 
 def test_real_runs_and_a_single_one():
     tables = {"calm": made(noise=0.1), "nervous": made(noise=1.5, method_seed=4)}
-    found = run_study("stability", StudyData(tables=tables, resampling=QUICK))
+    found = run_study("trials", StudyData(tables=tables, resampling=QUICK), section="stability")
     assert [grid.title for grid in found.tables] == ["Stability"]
     assert "least between runs for calm" in found.text
     assert "most for nervous" in found.text
-    once = run_study("stability", StudyData(tables={"x": made(trials=1)}, resampling=QUICK))
+    once = run_study("trials", StudyData(tables={"x": made(trials=1)}, resampling=QUICK), section="stability")
     assert once.text.startswith("There is one run only")

@@ -1,4 +1,4 @@
-"""The stored texts of `foretell study leaks`, and what the rules get wrong on them.
+"""The stored texts of `foretell audit --filter`, and what the rules get wrong on them.
 
 `python -m tests.tools.adversarial.measure` stores the texts that the templates make and renews the table in the docs;
 `--wrong` lists what the rules get wrong on the wordings they may be tuned on.
@@ -14,11 +14,10 @@ from typing import Any, cast
 from tests.tools.adversarial.cases import all_cases
 from tests.tools.adversarial.dates_written import PROSE
 
-from foretell.studies import leaks
-from foretell.studies.audit.leaks import ADDRESS, PROSE_MARK, TITLE, LeakCase, LeakOptions, leak_cases
+from foretell.studies.audit.leaks import ADDRESS, PROSE_MARK, RULES, TITLE, LeakCase, audit_filters, leak_cases
 
 ROOT = Path(__file__).parents[3]
-STORED = ROOT / "src" / "foretell" / "studies" / "leak_cases.jsonl"
+STORED = ROOT / "src" / "foretell" / "studies" / "audit" / "leak_cases.jsonl"
 PAGE = ROOT / "docs" / "fence.md"
 BEGIN, END = "<!-- generated leaks: begin -->", "<!-- generated leaks: end -->"
 
@@ -36,12 +35,7 @@ def to_lines(cases: Sequence[LeakCase], prose: str) -> Iterator[str]:
 
 def table() -> str:
     """The tables of the study as Markdown, without a model."""
-
-    class NoModels:
-        def check_models(self, names: tuple[str, ...]) -> None:
-            assert not names
-
-    result = asyncio.run(leaks.study(cast("Any", NoModels()), LeakOptions()))
+    result = asyncio.run(audit_filters(cast("Any", None), [RULES], None))
     lines = [result.text, ""]
     for one in result.tables:
         lines += [f"| {one.row_header} | " + " | ".join(each.label for each in one.columns) + " |"]

@@ -1,4 +1,4 @@
-"""The texts of `foretell study leaks`: what is stored, and what the rules make of it beside no filter at all."""
+"""The texts of `foretell audit --filter`: what is stored, and what the rules make of it beside no filter at all."""
 
 import json
 from datetime import timedelta
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.tools.adversarial.measure import BEGIN, END, PAGE, STORED, table
 
-from foretell.operations import study
+from foretell import audit
 from foretell.questions.as_of import AsOf
 from foretell.studies.audit.leaks import ADDRESS, ASKED, LeakCase, leak_cases
 from foretell.tools.rules import FenceRules
@@ -17,11 +17,11 @@ from foretell.tools.tool import Refusal, SourceItem
 def test_rules_alone_stop_nine_leaks_in_ten_and_hardly_a_clean_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two clean texts in a hundred at most; the study prints it by kind, and the docs say the same."""
+    """Two clean texts in a hundred at most; the audit prints it by kind, and the docs say the same."""
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
     mute = tmp_path / "mute.jsonl"
     mute.write_text('{"when": "", "text": "I cannot say."}\n', encoding="utf-8")
-    result = study("leaks", models=(f"scripted:{mute}",), limit=400)
+    result = audit(filter=(f"scripted:{mute}",), sample=400)
     assert "gave no clear verdict on" in result.sentences[-1]
     totals = result.table("Stopped, in all")
     judged = {name: str(value).split(" of ") for name, value in totals.column("judged").items()}

@@ -1,4 +1,4 @@
-"""The stand-in of `foretell study leaks` as a filter model: it shows that the road works, not how well one reads."""
+"""The stand-in of `foretell audit --filter` as a filter model: it shows that the road works, not how well one reads."""
 
 from datetime import date
 

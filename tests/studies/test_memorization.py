@@ -14,13 +14,13 @@ from foretell.models import ModelError, Reply, Request, UnusableReply
 from foretell.models.providers import ScriptedModel
 from foretell.questions import Question
 from foretell.report import markdown_study, study_page
-from foretell.studies.recall import (
+from foretell.studies.memorization import (
     PastEvent,
     RecallResult,
     Recollection,
+    memorization_study,
     read_recollection,
     recall_events,
-    recall_study,
 )
 
 QUICK = Resampling(draws=200)
@@ -119,7 +119,7 @@ def test_a_model_that_says_nothing_usable_is_counted(bad: Any) -> None:
     found, _ = remember(lambda request: bad, [WON])
     assert found[0].memory is None
     assert len(found[0].problems) == 3
-    study = recall_study({"scripted:x": found}, QUICK)
+    study = memorization_study({"scripted:x": found}, QUICK)
     assert study.table("Recall by model").rows[0].values[:2] == (0, None)
     assert any("came to nothing" in note for note in study.notes)
 
@@ -145,7 +145,7 @@ def test_the_report_by_model_and_category() -> None:
         made(replace(VISITS, category="Politics"), "right", 3),
         made(SNOW, "vague", 1),
     ]
-    study = recall_study({"openai:gpt-5.4": group, "scripted:other": group[:1]}, QUICK)
+    study = memorization_study({"openai:gpt-5.4": group, "scripted:other": group[:1]}, QUICK)
     first = study.table("Recall by model").rows[0].values
     assert first[0] == 13
     assert [round(cell.estimate, 4) for cell in first[1:6]] == [
@@ -178,7 +178,7 @@ def test_the_report_by_model_and_category() -> None:
 def test_the_gain_from_sources_is_paired() -> None:
     questions = [replace(CUP, id=f"c{n}", cluster=f"c{n}") for n in range(12)]
     found, _ = remember(speak, [PastEvent(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions])
-    study = recall_study({"scripted:x": found}, QUICK)
+    study = memorization_study({"scripted:x": found}, QUICK)
     row = study.table("Brier score by way of asking").rows[0].values
     without, with_sources, gain = row[2].estimate, row[3].estimate, row[4]
     assert gain.diff == pytest.approx(without - with_sources)

@@ -19,11 +19,11 @@ from foretell.studies.reasoning import (
     MarkedCase,
     Rating,
     judge_instruction,
-    judge_study,
     mark_cases,
     rating_sheet,
     read_marks,
     read_ratings,
+    reasoning_study,
 )
 
 QUICK = Resampling(draws=200)
@@ -88,7 +88,7 @@ def test_a_judge_that_gives_no_marks_is_asked_again_and_then_left_out(bad: Any) 
     assert found[0].scores == {}
     assert found[0].problem
     assert len(model.requests) <= 3
-    study = judge_study(found, resampling=QUICK)
+    study = reasoning_study(found, resampling=QUICK)
     assert study.text == "No forecast was marked."
     assert any("could not be marked" in note for note in study.notes)
 
@@ -110,7 +110,7 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
     ]
     path = tmp_path / "people.csv"
     path.write_text(sheet([*rows, "unknown,a,1,1,1,1,1"]), encoding="utf-8")
-    study = judge_study(found, read_ratings(path), QUICK)
+    study = reasoning_study(found, read_ratings(path), QUICK)
     by_name = {entry.name: entry.values for entry in study.table("Marks by forecaster").rows}
     assert list(by_name) == ["strong", "weak"]
     assert by_name["strong"][0] == 6
@@ -134,7 +134,7 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
 
 def test_hostile_names_and_notes_stay_text() -> None:
     found = [MarkedCase(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
-    study = judge_study([*found, MarkedCase(case=case(), problem="<img src=x>")], resampling=QUICK)
+    study = reasoning_study([*found, MarkedCase(case=case(), problem="<img src=x>")], resampling=QUICK)
     assert "<script>alert" not in study_page(study)
     assert "<img" not in study_page(study)
     assert "\\|x" in markdown_study(study)
