@@ -13,7 +13,6 @@ from tests.e2e.conftest import documents, questions
 from fakes.models import BackgroundModels
 from fakes.stored_run import run_id_of
 from foretell.cli import cli
-from foretell.operations import run_pilot
 from foretell.questions import InputError
 from foretell.report import StudyResult
 from foretell.runs import load_settings, prepare_run, read_spec
@@ -68,10 +67,6 @@ def study(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
 def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
     grid = next(grid for grid in found["tables"] if grid["title"] == title)
     return {entry["name"]: entry for entry in grid["rows"]}
-
-
-def pilot(count: int, file: str = "run.yaml", **options: Any) -> StudyResult:
-    return asyncio.run(run_pilot(prepare_run(read_spec(file)), count, load_settings(), **options))
 
 
 PAST = ("--questions", "past.jsonl", "-o", "outcomes.csv")

@@ -1,4 +1,4 @@
-"""Traces as tables and pictures: habits by run, pushes, exams; and cases asked side by side."""
+"""Traces as tables and pictures: trajectories by run, pushes, pilots; and cases asked side by side."""
 
 import asyncio
 from math import nan
@@ -43,7 +43,7 @@ def estimate(value: object) -> float:
     return value.estimate
 
 
-def test_habits_by_hand():
+def test_trajectories_by_hand():
     trials = [
         TracedTrial(question="a", trace=trial(0.2, 0.5, 0.4, answer=0.4)),
         TracedTrial(question="a", trace=trial(0.2, 0.3, answer=0.6)),
@@ -75,7 +75,7 @@ def test_habits_by_hand():
 
 
 def test_a_run_without_a_trial_is_refused():
-    with pytest.raises(ValueError, match="no habits"):
+    with pytest.raises(ValueError, match="without a trial"):
         trajectory_study({"mine": []})
 
 

@@ -89,6 +89,7 @@ class CalibrationReport:
 
 
 def calibration_report(
+    name: str,
     examples: Examples,
     *,
     methods: Sequence[str],
@@ -96,7 +97,7 @@ def calibration_report(
     resampling: Resampling,
     progress: StudyProgress,
 ) -> CalibrationReport:
-    """Judge every method under every protocol, and compare with the logit mean on the same resamples."""
+    """Judge every method on the trials of one forecaster under every protocol, and compare with the logit mean."""
     judged: dict[tuple[str, Protocol], ProtocolForecasts] = {}
     for method in methods:
         for protocol in protocols:
@@ -110,7 +111,7 @@ def calibration_report(
         methods=tuple(methods),
         protocols=tuple(protocols),
         judged=judged,
-        scores={one.name: one for one in rule_scores(scores, examples, RAW_LINE, resampling)},
+        scores={one.name: one for one in rule_scores(scores, examples, RAW_LINE, resampling, forecaster=name)},
     )
 
 
@@ -247,7 +248,12 @@ def gain_section(data: StudyData, methods: Sequence[str]) -> StudyResult:
         sentences.append(_sentence(honest, len(configs)))
     for name in shown_configs(configs):
         report = calibration_report(
-            configs[name], methods=methods, protocols=protocols, resampling=data.resampling, progress=data.progress
+            name,
+            configs[name],
+            methods=methods,
+            protocols=protocols,
+            resampling=data.resampling,
+            progress=data.progress,
         )
         tables.append(protocols_table(report, f"{name}: protocols side by side"))
         if len(groups_of(configs[name])) > 1:

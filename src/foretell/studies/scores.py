@@ -1,7 +1,7 @@
 """Rules scored side by side on the same targets: Brier index by kind and overall, and paired differences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 
 import numpy as np
@@ -70,12 +70,15 @@ def groups_of(examples: Examples) -> tuple[str, ...]:
     return (*present, OVERALL) if len(present) > 1 else (OVERALL,)
 
 
-def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: Resampling) -> list[RuleScore]:
+def rule_scores(
+    scores: Scores, examples: Examples, reference: str, resampling: Resampling, *, forecaster: str = ""
+) -> list[RuleScore]:
     """Score every rule, with intervals and verdicts against the reference, in the order given.
 
     Whole questions are resampled: the same market asked in two rounds, and the horizons of one series, are drawn
-    together; so are the days that questions share.
+    together; so are the days that questions share. Verdicts on rules of one `forecaster` name it as their group.
     """
+    within = {"forecaster": forecaster} if forecaster else {}
     groups = groups_of(examples)
     return [
         RuleScore(
@@ -84,7 +87,7 @@ def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: 
             completion=float(np.isfinite(score).mean()),
             index={group: found for group in groups if (found := _index(score, examples, group, resampling))},
             verdicts={
-                group: verdict
+                group: replace(verdict, group=within)
                 for group in groups
                 if name != reference
                 and (

@@ -157,7 +157,7 @@ class TrialGroup:
 def group_trials(by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling) -> dict[str, TrialGroup]:
     """Group trials by run, each summarised once."""
     if not all(by_run.values()):
-        raise ValueError("a run without a trial has no habits")
+        raise ValueError("a run without a trial has no trajectory")
     return {
         name: TrialGroup(trials=[(one.question, summarise_trace(one.trace)) for one in trials], resampling=resampling)
         for name, trials in by_run.items()

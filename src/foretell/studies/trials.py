@@ -142,7 +142,7 @@ def number_section(data: StudyData) -> StudyResult:
         counts = range(1, len(examples.rows.trials) + 1)
         curves[name] = [expected_brier(logit_mean, examples, k) for k in counts]
     overview = _overview(configs, curves, data)
-    details = {name: _all_rules(configs[name], data) for name in shown_configs(configs)}
+    details = {name: _all_rules(name, configs[name], data) for name in shown_configs(configs)}
     result = StudyResult(
         name="trials",
         title="What another trial brings",
@@ -154,7 +154,7 @@ def number_section(data: StudyData) -> StudyResult:
     return with_scope(result, data, configs)
 
 
-def _all_rules(examples: Examples, data: StudyData) -> list[RuleScore]:
+def _all_rules(name: str, examples: Examples, data: StudyData) -> list[RuleScore]:
     """Score every rule with every number of trials, against the logit mean of all trials."""
     most = len(examples.rows.trials)
     scores = {f"{rule} of {k}": expected_brier(RULES[rule], examples, k) for rule in CURVES for k in range(most, 0, -1)}
@@ -162,7 +162,7 @@ def _all_rules(examples: Examples, data: StudyData) -> list[RuleScore]:
         scores[ENDLESS] = endless_brier(examples)
     for rule in ("trimmed mean", "extremised"):
         scores[f"{rule} of {most}"] = brier_of(pooled(RULES[rule], examples.rows.trials), examples)
-    return rule_scores(scores, examples, f"logit mean of {most}", data.resampling)
+    return rule_scores(scores, examples, f"logit mean of {most}", data.resampling, forecaster=name)
 
 
 def _rules_table(name: str, scores: Sequence[RuleScore], examples: Examples) -> StudyTable:
@@ -176,7 +176,7 @@ def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Flo
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, curve in curves.items():
         scores = {str(k): score for k, score in enumerate(curve, 1)}
-        found = rule_scores(scores, configs[name], str(len(curve)), data.resampling)
+        found = rule_scores(scores, configs[name], str(len(curve)), data.resampling, forecaster=name)
         index = [*(estimate(one, OVERALL) for one in found), *[None] * (most - len(found))]
         gap = found[0].verdicts.get(OVERALL)
         rows[name] = (*index, None if gap is None else gap.swapped(), found[-1].index.get(OVERALL))
@@ -257,7 +257,7 @@ def rules_section(data: StudyData) -> StudyResult:
     details = [
         rule_score_table(
             f"{name}: rules",
-            rule_scores(scores[name], configs[name], REFERENCE, data.resampling),
+            rule_scores(scores[name], configs[name], REFERENCE, data.resampling, forecaster=name),
             groups_of(configs[name]),
             styles={REFERENCE: "reference"},
         )
