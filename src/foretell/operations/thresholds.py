@@ -154,7 +154,7 @@ def _split(table: ForecastTable, column: str | None) -> Labels:
     for name in (column,) if column else SPLIT_COLUMNS:
         if name in groups:
             return groups[name]
-    hint = "add a column split with validation and test; foretell study calibration --section threshold judges by folds instead"
+    hint = "add a column split with validation and test, or use foretell study calibration --section threshold"
     raise InputError("the outcomes do not say what is validation and what is test", column=column or "split", hint=hint)
 
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from foretell.data.files import open_duckdb, write_atomically
 from foretell.data.untrusted import rows_as_csv
@@ -220,9 +220,9 @@ def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
         if path.parent != Path():
             path.parent.mkdir(parents=True, exist_ok=True)
         if not path.suffix:
-            written += result.write_folder(path)
+            written += cast("Any", result).write_folder(path)
         elif path.suffix in CHARTS and hasattr(result, "write_charts"):
-            written += result.write_charts(path)
+            written += cast("Any", result).write_charts(path)
         else:
             WRITERS[path.suffix](result, path)
             written.append(path)

@@ -47,7 +47,7 @@ from foretell.studies.configurations import (
     study_configs,
     with_scope,
 )
-from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TableOptions
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import (
     SPREAD,
     PairedGains,
@@ -91,17 +91,15 @@ class CalibrationReport:
 def calibration_report(
     name: str,
     examples: Examples,
-    *,
     methods: Sequence[str],
     protocols: Sequence[Protocol],
-    resampling: Resampling,
-    progress: StudyProgress,
+    data: StudyData,
 ) -> CalibrationReport:
     """Judge every method on the trials of one forecaster under every protocol, and compare with the logit mean."""
     judged: dict[tuple[str, Protocol], ProtocolForecasts] = {}
     for method in methods:
         for protocol in protocols:
-            progress(len(judged), len(methods) * len(protocols))
+            data.progress(len(judged), len(methods) * len(protocols))
             judged[method, protocol] = fit_under_protocol(build_method(method), examples, protocol)
     scores = {RAW_LINE: raw_brier(examples)}
     scores |= {f"{method} · {protocol}": brier_of(one.p, examples) for (method, protocol), one in judged.items()}
@@ -111,7 +109,7 @@ def calibration_report(
         methods=tuple(methods),
         protocols=tuple(protocols),
         judged=judged,
-        scores={one.name: one for one in rule_scores(scores, examples, RAW_LINE, resampling, forecaster=name)},
+        scores={one.name: one for one in rule_scores(scores, examples, RAW_LINE, data.resampling, forecaster=name)},
     )
 
 
@@ -247,14 +245,7 @@ def gain_section(data: StudyData, methods: Sequence[str]) -> StudyResult:
         charts.append(gains_chart("gains", "Mean gain over raw trials, past only", honest, "gain in BI"))
         sentences.append(_sentence(honest, len(configs)))
     for name in shown_configs(configs):
-        report = calibration_report(
-            name,
-            configs[name],
-            methods=methods,
-            protocols=protocols,
-            resampling=data.resampling,
-            progress=data.progress,
-        )
+        report = calibration_report(name, configs[name], methods, protocols, data)
         tables.append(protocols_table(report, f"{name}: protocols side by side"))
         if len(groups_of(configs[name])) > 1:
             tables.append(kind_table(report, protocols[0], f"{name}: {protocols[0]}, by kind"))

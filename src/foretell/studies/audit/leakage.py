@@ -171,7 +171,7 @@ def estimate_leakage(
 
     Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
     """
-    how = bootstrap or BootstrapOptions()
+    how = bootstrap or BootstrapOptions.model_validate({})
     scoring = ScoringOptions(anchors=False, resampling=how.resampling, cluster=how.cluster)
     named = [replace(one, forecaster=arm) for arm, forecasts in arms.items() for one in forecasts]
     rows = forecast_rows(named, asked)
