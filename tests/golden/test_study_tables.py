@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.blf_study import AS_PUBLISHED, paper_calibrated, paper_forecasts, read_trial_tables
+from benchmarks.blf_study import AS_PUBLISHED, models_study, paper_calibrated, paper_forecasts, read_trial_tables
 
 from foretell.forecasters.combine import Examples
 from foretell.metrics import Resampling, two_way_anova
@@ -113,6 +113,15 @@ def test_table_18_pro_over_zero_shot(shared_data: Path):
     assert market.stars == "***", "by a two-sided p; the paper's stars go by its one-sided p"
     assert data.low > 0
     assert (market.says, data.says) == ("better", "better")
+
+
+def test_tables_17_and_18_are_made_side_by_side(shared_data: Path):
+    few = {name: one for name, one in tables(shared_data).items() if name.startswith("pro-high-") and "c0" in name}
+    found = models_study(few, few, Resampling(draws=100))
+    board = found.table("Brier index: paper's protocol")
+    shown = [board.numbers(f"{agent} all")["pro c=0"] for agent in ("zero-shot", "belief")]
+    assert shown == pytest.approx([63.9, 71.0], abs=0.06)
+    assert found.table("Belief minus others: logit mean").numbers("− zero-shot, mkt")["pro c=0"] > 5
 
 
 TABLE_14 = {1: (-1.8, -0.6, -1.2), 3: (-0.3, -0.1, -0.2)}

@@ -24,6 +24,15 @@ def test_an_empty_machine_is_told_how_to_begin(client: TestClient) -> None:
     assert "OPENAI_API_KEY" in told
 
 
+def test_a_home_with_studies_saved_by_an_earlier_version_opens(client: TestClient, settings: Settings) -> None:
+    folder = settings.home / "studies" / "buildup"
+    folder.mkdir(parents=True)
+    (folder / "study.json").write_text('{"schema": "foretell/study/1", "name": "buildup"}')
+    assert client.get("/").status_code == 200
+    assert client.get("/api/home").status_code == 200
+    assert client.get("/studies").status_code == 404
+
+
 def test_the_same_as_json(client: TestClient) -> None:
     found = client.get("/api/home").json()
     assert found["run_count"] == 0
