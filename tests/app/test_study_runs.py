@@ -1,5 +1,6 @@
 """foretell study trajectories, consistency and reasoning --sheet on a stored run: no model, no network."""
 
+import asyncio
 import csv
 import json
 from contextlib import closing
@@ -15,7 +16,16 @@ from foretell.arena import ARENA_PREFIX, ArenaStore
 from foretell.cli import cli
 from foretell.forecasters.prompt import ContextBuild, PredictionContext
 from foretell.questions import Forecast, InputError, Question, Target, instant
-from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore
+from foretell.runs import (
+    CellKey,
+    QuestionsSpec,
+    RunSpec,
+    RunStore,
+    execute_run,
+    load_settings,
+    prepare_run,
+    spec_from_mapping,
+)
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 CUP = Question(
@@ -108,6 +118,27 @@ BAD = [
     forecast(CUP, {"red": 0.6, "blue": 0.4}, {"red": 0.8, "blue": 0.6}),
     forecast(GAS, {"Above 3.10": 0.5, "Above 3.20": 0.7, "Above 3.30": 0.1}),
 ]
+
+
+def test_runs_and_files_are_studied_together(home: Path, tmp_path: Path):
+    ids: list[str] = []
+    for p in (0.3, 0.6):
+        questions = {"dataset": "demo", "limit": 24}
+        spec = spec_from_mapping({"questions": questions, "forecaster": "always", "options": {"p": p}})
+        prepared = prepare_run(spec)
+        asyncio.run(execute_run(prepared, load_settings()))
+        ids.append(prepared.spec.id)
+    asked = prepared.questions
+    rows = ["question,target,due,p", *(f"{q.id},{q.targets[0].id},{q.due.date()},0.4" for q in asked)]
+    mine = tmp_path / "mine.csv"
+    mine.write_text("\n".join(rows) + "\n")
+    found = data("trials", ids[0][:8], ids[1], mine, "--section", "number")
+    assert len(found["settings"]["configurations"]) == 3
+    alone = data("ablation", *ids)
+    assert list(table(alone, "One factor at a time")) == ["p: 0.3 → 0.6"]
+    costs = table(data("decisions", *ids), "Claims")
+    assert {row["Cost ×1k"] for row in costs.values()} == {0.0}
+    assert "no run" in str(run("trials", "nobody").exception)
 
 
 def test_trajectories_of_two_runs(home: Path):

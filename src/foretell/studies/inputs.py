@@ -7,7 +7,7 @@ A study is a function `study(inputs, options) -> StudyResult` (it may be a corou
 import ast
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from foretell.forecasters.forecaster import Context
     from foretell.forecasters.tree.proposition import Tree
     from foretell.runs.runtime import Runtime
-    from foretell.runs.store import RunStore
     from foretell.studies.consistency import StatedForecast
     from foretell.studies.forecaster_facts import ForecastCost
     from foretell.studies.reasoning import ReasoningCase
@@ -215,10 +214,6 @@ class StudyServices(DataInputs, Protocol):
 
     def cases(self, runs: Sequence[str], limit: int | None) -> "Sequence[ReasoningCase]":
         """Return the forecasts of runs with their reasons and what they were shown."""
-        ...
-
-    def store(self) -> AbstractContextManager["RunStore"]:
-        """Open the store of runs."""
         ...
 
     def check_models(self, names: Sequence[str]) -> None:
