@@ -116,6 +116,17 @@ def _default(value: Any) -> str:
     return repr(value).replace("'", '"') if isinstance(value, str | int | float | bool | tuple | NoneType) else "..."
 
 
+WRITTEN: dict[Any, str] = {
+    Path: "str | Path",
+    NumberRange: "str | tuple[float, float] | tuple[float, float, str]",
+    BootstrapOptions: "str | Mapping[str, Any]",
+    NoneType: "None",
+    None: "None",
+    Any: "Any",
+}
+"""Type → how users write its values."""
+
+
 def _type(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
@@ -130,15 +141,7 @@ def _type(annotation: Any) -> str:
         return f"Mapping[{', '.join(map(_type, arguments))}]"
     if origin is collections.abc.Callable:
         return "Callable[..., Any]"
-    if annotation is Path:
-        return "str | Path"
-    if annotation is NumberRange:
-        return "str | tuple[float, float] | tuple[float, float, str]"
-    if annotation is BootstrapOptions:
-        return "str | Mapping[str, Any]"
-    if annotation is NoneType or annotation is None:
-        return "None"
-    return "Any" if annotation is Any else annotation.__name__
+    return WRITTEN.get(annotation) or annotation.__name__
 
 
 if __name__ == "__main__":

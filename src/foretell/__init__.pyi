@@ -15,6 +15,7 @@ from foretell.forecasters.tree.tree_file import read_tree as read_tree
 from foretell.forecasters.tree.tree_file import write_tree as write_tree
 from foretell.inspect_tasks.logs import read_inspect_log as read_inspect_log
 from foretell.operations.ask import AskResult as AskResult
+from foretell.operations.audit import audit as audit
 from foretell.operations.grid import GridList as GridList
 from foretell.operations.grid import GridResult as GridResult
 from foretell.operations.requests.asking import AskRequest as AskRequest

@@ -9,8 +9,8 @@ from foretell.models import Reply
 from foretell.models.providers import ScriptedModel
 from foretell.questions import InputError
 from foretell.report import StudyResult
-from foretell.studies.trajectories import TracedTrial, run_trial
 from foretell.studies.pilot import judge_pilot
+from foretell.studies.trajectories import TracedTrial, run_trial
 
 
 def pilot(model, questions, context_with) -> StudyResult:

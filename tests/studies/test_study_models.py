@@ -1,6 +1,5 @@
 """Studies and pilots with models behind real sockets: every reply is paid once, and no answer at all is refused."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,6 @@ from fakes.models import BackgroundModels
 from fakes.stored_run import run_id_of
 from foretell.cli import cli
 from foretell.questions import InputError
-from foretell.report import StudyResult
-from foretell.runs import load_settings, prepare_run, read_spec
 
 EVENTS = [
     {
