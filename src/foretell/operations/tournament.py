@@ -68,7 +68,7 @@ CONCURRENCY = 4
 Row = dict[str, Any]
 
 
-# Spec, price and budget of a visit: the same on every platform.
+# Settings, price and budget of a tournament run: the same on every platform.
 
 
 def tournament_spec(request: TournamentRunRequest, questions: str) -> RunSpec:
@@ -89,7 +89,7 @@ def tournament_spec(request: TournamentRunRequest, questions: str) -> RunSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VisitPlan(Result):
+class TournamentPlan(Result):
     """What a tournament run would ask, what that costs and how long it takes."""
 
     tournament: str
@@ -128,14 +128,14 @@ def minutes_text(seconds: float) -> str:
     return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"
 
 
-def plan_of(prepared: PreparedRun, settings: Settings, tournament: str, *, most: float | None) -> VisitPlan:
+def plan_of(prepared: PreparedRun, settings: Settings, tournament: str, *, most: float | None) -> TournamentPlan:
     """Estimate price and duration of a run from similar runs on this machine, or by a rough guess."""
     spec = prepared.spec
     with closing(RunStore(settings.store)) as store:
         known = store.run(spec.id) is not None
         cells = len(prepared.questions) * spec.trials - (len(store.finished(spec.id)) if known else 0)
         cost = prepared_cell_cost(prepared, measured_costs(store))
-    return VisitPlan(
+    return TournamentPlan(
         tournament=tournament,
         questions=len(prepared.questions),
         cells=cells,
@@ -184,7 +184,7 @@ class PaidResult(Result):
     reserved: float = 0.0
     billed_in_all: float = 0.0
     """Billed in all runs of the tournament."""
-    plan: VisitPlan | None = None
+    plan: TournamentPlan | None = None
     """The plan, if only that was asked for."""
 
     @property
@@ -206,7 +206,7 @@ def most_billed_now(limit: float | None, spec: RunSpec, before: TournamentMoney)
     return min([*limits, *([] if spec.budget.run is None else [spec.budget.run])], default=None)
 
 
-# The state between visits.
+# The state between two runs of a tournament.
 
 
 def tournament_folder(settings: Settings, platform: str, name: str) -> Path:
@@ -215,11 +215,12 @@ def tournament_folder(settings: Settings, platform: str, name: str) -> Path:
 
 
 @dataclass(kw_only=True)
-class StoredVisits:
-    """The state that visits share, stored in a file."""
+class StoredState:
+    """The state that the runs of a tournament share, stored in a file."""
 
     path: Path
     visits: list[Row] = field(default_factory=list[Row])
+    """What each run did; called visits in the files of all versions."""
 
     @classmethod
     def read(cls, path: Path, **new: Any) -> Self:
@@ -261,8 +262,8 @@ class PendingQuestion:
 
 
 @dataclass(kw_only=True)
-class TournamentState(StoredVisits):
-    """The state that visits to a tournament share."""
+class TournamentState(StoredState):
+    """The state that the runs of a tournament with single questions share."""
 
     pending: dict[str, PendingQuestion] = field(default_factory=dict[str, PendingQuestion])
     """By question id."""
@@ -285,8 +286,8 @@ class TournamentState(StoredVisits):
         return {**body, "pending": pending, "outbox": outbox}
 
     def day(self, day: str) -> list[Row]:
-        """The visits of one day."""
-        return [one for one in self.visits if one["at"].startswith(day)]
+        """What the runs of one day did."""
+        return [visit for visit in self.visits if visit["at"].startswith(day)]
 
 
 # Which open questions are asked now.
@@ -360,7 +361,7 @@ def questions_to_ask(
 
     Args:
         listing: The open questions.
-        state: The state of earlier visits.
+        state: The state of earlier runs.
         policy: When a question is forecast again.
         sent: When this account sent a forecast of each question, according to the ledger.
         now: The current time.
@@ -425,10 +426,10 @@ def comment_text(forecast: Forecast, question: Question | None) -> str:
     return text if len(text) <= LONGEST_COMMENT else text[: LONGEST_COMMENT - 2].rstrip() + " …"
 
 
-# What a visit needs of a platform.
+# What a tournament run needs of a platform.
 
 
-class VisitedPlatform(Protocol):
+class TournamentPlatform(Protocol):
     """A platform that lists questions and accepts forecasts."""
 
     @property
@@ -453,7 +454,7 @@ class VisitedPlatform(Protocol):
         ...
 
 
-# The visit.
+# The tournament run.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -499,25 +500,25 @@ class TournamentResult(PaidResult):
         return "\n".join([*lines, *([f"Wrote {self.page}"] if self.page else [])])
 
 
-async def visit_alone(
-    visit: "TournamentVisit", reached: Callable[[PlatformConnection], VisitedPlatform]
+async def run_alone(
+    run: "TournamentRun", connect: Callable[[PlatformConnection], TournamentPlatform]
 ) -> TournamentResult:
-    """Run a visit unless another process is already visiting this tournament."""
+    """Take part unless another process is already working on this tournament."""
     try:
-        with locked(visit.folder / "lock", wait=False):
-            async with open_platform(visit.platform, visit.settings) as wire:
-                return await visit.take(reached(wire))
+        with locked(run.folder / "lock", wait=False):
+            async with open_platform(run.platform, run.settings) as wire:
+                return await run.take(connect(wire))
     except LockHeld:
         note = "another process is working on this tournament; nothing was done"
-        return TournamentResult(tournament=visit.slug, notes=(note,))
+        return TournamentResult(tournament=run.slug, notes=(note,))
     except SourceError as error:
-        problem = f"{visit.platform} could not be reached as it should: {error}"
+        problem = f"{run.platform} could not be reached as it should: {error}"
         raise InputError(problem, hint="nothing more was sent; the next run goes on") from None
 
 
 @dataclass(kw_only=True)
-class TournamentVisit:
-    """One visit, made while holding the tournament's lock."""
+class TournamentRun:
+    """One run of a tournament, made while holding its lock."""
 
     request: TournamentRunRequest
     own: UpdateSettings
@@ -534,7 +535,7 @@ class TournamentVisit:
     stopped: str = ""
     run: str = ""
     done: RunProgress = field(default_factory=lambda: RunProgress(total=0))
-    """Combined progress of this visit's runs so far."""
+    """Combined progress of the runs of models so far."""
     account: str = ""
     reasons: bool = True
     """Whether only forecasts with reasons are sent."""
@@ -544,8 +545,8 @@ class TournamentVisit:
         """The folder with the state of this tournament."""
         return tournament_folder(self.settings, self.platform, self.slug)
 
-    async def take(self, site: VisitedPlatform) -> TournamentResult:
-        """List the questions, send what an earlier visit left, forecast, send, and write the page."""
+    async def take(self, site: TournamentPlatform) -> TournamentResult:
+        """List the questions, send what an earlier run left, forecast, send, and write the page."""
         state = TournamentState.read(self.folder / "state.json")
         now = clock_of(self.settings)().replace(microsecond=0)
         spec, only_looks = self.spec, self.request.dry_run or self.request.plan
@@ -603,7 +604,7 @@ class TournamentVisit:
     def _planned(
         self, questions: Sequence[Question], listing: TournamentListing, before: TournamentMoney
     ) -> TournamentResult:
-        """Estimate what the visit would ask and cost."""
+        """Estimate what it would ask and cost."""
         nothing = QuestionSet(name=self.slug)
         benchmark = Benchmark(questions=nothing, history=nothing)
         prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
@@ -632,7 +633,7 @@ class TournamentVisit:
         }
 
     def money(self, state: TournamentState) -> TournamentMoney:
-        """What all visits cost."""
+        """What all runs of the tournament cost."""
         return TournamentMoney.of(self.settings, f"tournament {self.folder.name}", state.runs)
 
     def _affordable(self, money: TournamentMoney) -> bool:
@@ -658,7 +659,7 @@ class TournamentVisit:
         self.run = prepared.spec.id
         if self.run not in state.runs:
             state.runs.append(self.run)
-        state.save()  # Before anything is paid: what a killed visit spent counts.
+        state.save()  # Before anything is paid: what a killed run spent counts.
         before = self.done
         done = await execute_run(
             prepared,
@@ -681,7 +682,7 @@ class TournamentVisit:
         how: CombinationSettings,
         state: TournamentState,
     ) -> list[Forecast]:
-        """Put forecasts that can be sent into the outbox; the other questions wait for the next visit."""
+        """Put forecasts that can be sent into the outbox; the other questions wait for the next run."""
         how = replace(how, degraded=self.request.include_fallback)
         found = {one.question_id: one for one in one_forecast_per_question(answers, questions, how)}
         ready: list[Forecast] = []
@@ -702,7 +703,7 @@ class TournamentVisit:
         state.save()
         return ready
 
-    async def hand_in(self, site: VisitedPlatform, state: TournamentState) -> bool:
+    async def hand_in(self, site: TournamentPlatform, state: TournamentState) -> bool:
         """Send the outbox, one forecast with its comment at a time, and save each result at once.
 
         A question that the platform does not show just now stays in the outbox. Returns False if it shows none.
@@ -759,13 +760,13 @@ class TournamentVisit:
 
     def _noted(
         self,
-        site: VisitedPlatform,
+        site: TournamentPlatform,
         state: TournamentState,
         now: datetime,
         listing: TournamentListing,
         money: Mapping[str, float],
     ) -> Path:
-        """Record the visit, and write the page of its day."""
+        """Record what was done, and write the page of its day."""
         links = self._comment_links(site)
         self.rows = [replace(row, comment=links.get(row.question, "") if row.sent else "") for row in self.rows]
         state.visits.append(
@@ -801,7 +802,7 @@ class TournamentVisit:
                 file.write(markdown_summary(day))
         return page
 
-    def _comment_links(self, site: VisitedPlatform) -> dict[str, str]:
+    def _comment_links(self, site: TournamentPlatform) -> dict[str, str]:
         """The address of this account's newest comment on each question; the ledger knows its number."""
         return {
             entry.question: site.comment_address(entry.question, cast("Row", entry.content.get("answer") or {}))

@@ -23,11 +23,11 @@ from foretell.operations.tournament import (
     ListedPart,
     ListedQuestion,
     TournamentListing,
+    TournamentPlatform,
     TournamentResult,
-    TournamentVisit,
-    VisitedPlatform,
+    TournamentRun,
+    run_alone,
     tournament_spec,
-    visit_alone,
 )
 from foretell.operations.tournament_round import RoundResult, enter_round
 from foretell.questions.as_of import AsOf
@@ -78,18 +78,18 @@ async def enter(
     if request.platform == FORECASTBENCH:
         return await enter_round(request, settings, watch=watch, tell=tell)
     own: MetaculusSettings | ProphetArenaSettings
-    connect: Callable[[PlatformConnection], VisitedPlatform]
+    connect: Callable[[PlatformConnection], TournamentPlatform]
     if request.platform == metaculus.PLATFORM:
         own = request.section(MetaculusSettings)
         slug = TESTING_AREA if request.sandbox else Tournament.read(request.tournament).slug
         questions = f"{TOURNAMENT_PREFIX}{slug}"
-        connect = partial(MetaculusVisits, slug=slug, options=MetaculusOptions(comment=own.comment, clip=True))
+        connect = partial(MetaculusTournament, slug=slug, options=MetaculusOptions(comment=own.comment, clip=True))
     else:
         own, slug = request.section(ProphetArenaSettings), request.name or "weekly"
         questions = f"prophet_arena:{slug}"
         history = SubmissionHistory.of(open_ledger(settings).entries())
-        connect = partial(ArenaVisits, own=own, track=slug, history=history)
-    visit = TournamentVisit(
+        connect = partial(ArenaTrack, own=own, track=slug, history=history)
+    run = TournamentRun(
         request=request,
         own=own,
         settings=settings,
@@ -99,7 +99,7 @@ async def enter(
         watch=watch,
         tell=tell,
     )
-    return await visit_alone(visit, connect)
+    return await run_alone(run, connect)
 
 
 enter_tournament = operation(TournamentRunRequest)(enter)
@@ -125,7 +125,7 @@ class TournamentEvents(MetaculusEvents):
         return event
 
 
-class MetaculusVisits:
+class MetaculusTournament:
     """A tournament of Metaculus."""
 
     reasons = True
@@ -189,7 +189,7 @@ def post_address(question: str) -> str:
 # Prophet Arena: the weekly release, or the live events with a round that takes forecasts now.
 
 
-class ArenaVisits:
+class ArenaTrack:
     """A track of Prophet Arena. Reasons are sent along, and no forecast waits for them."""
 
     reasons = False

@@ -148,7 +148,7 @@ async def score_tournaments(
         if settings.network:
             tell(f"{platform}: looking for outcomes")
             notes += await _bring_outcomes(own, settings)
-        score = _score_rounds if platform == FORECASTBENCH else _score_visits
+        score = _score_rounds if platform == FORECASTBENCH else _score_questions
         counted, board = score(own, request, settings, notes)
         shown += counted
         if board is not None:
@@ -176,7 +176,7 @@ def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -
             body: Any = json.loads(path.read_text(encoding="utf-8"))
             account = f"tournament {path.parent.name}"
             own = platform == FORECASTBENCH
-            one = _round(account, body, settings) if own else _visits(account, platform, name, body, settings)
+            one = _round(account, body, settings) if own else _questions(account, platform, name, body, settings)
         except (ValueError, TypeError, KeyError, AttributeError):
             one = OwnTournament(
                 platform=platform, name=name, entry="", last="", answered=0, sent=0, state=f"damaged: {path}"
@@ -205,7 +205,7 @@ def _round(account: str, body: Row, settings: Settings) -> OwnTournament:
     )
 
 
-def _visits(account: str, platform: str, name: str, body: Row, settings: Settings) -> OwnTournament:
+def _questions(account: str, platform: str, name: str, body: Row, settings: Settings) -> OwnTournament:
     visits: list[Row] = body["visits"]
     rows = {row["question"]: row for visit in visits for row in visit["rows"]}
     sent, waiting = sum(bool(row["sent"]) for row in rows.values()), len(body["outbox"])
@@ -351,7 +351,7 @@ def _methods(request: TournamentResultsRequest, cache: DownloadCache, days: set[
     return found
 
 
-def _score_visits(
+def _score_questions(
     own: Sequence[OwnTournament], request: TournamentResultsRequest, settings: Settings, notes: list[str]
 ) -> tuple[list[OwnTournament], ScoreResult | None]:
     """Score the runs of tournaments on resolved questions; numbers and dates are not scored here."""

@@ -29,9 +29,9 @@ from foretell.operations.requests.tournaments import ForecastBenchSettings, Tour
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.tournament import (
     PaidResult,
-    StoredVisits,
+    StoredState,
     TournamentMoney,
-    VisitPlan,
+    TournamentPlan,
     budget_for,
     minutes_text,
     most_billed_now,
@@ -77,8 +77,8 @@ Row = dict[str, Any]
 
 
 @dataclass(kw_only=True)
-class RoundState(StoredVisits):
-    """The state of a round: what visits share, and what the results report."""
+class RoundState(StoredState):
+    """The state of a round: what its runs share, and what the results report."""
 
     round: str
     organization: str = ""
@@ -158,9 +158,9 @@ async def enter_round(
     tell: Callable[[str], None] = lambda _: None,
 ) -> RoundResult:
     """Take part in a round of ForecastBench, unless another process is already working on it."""
-    own, run = request.section(ForecastBenchSettings), _run_settings(request)
-    _refuse_unused(request, own, run)
-    team = _team(request, own, run)
+    own, agents = request.section(ForecastBenchSettings), _run_settings(request)
+    _refuse_unused(request, own, agents)
+    team = _team(request, own, agents)
     try:
         day, notes = await pull_rounds(request, own, settings, tell)
     except NoOpenRound as error:
@@ -173,11 +173,11 @@ async def enter_round(
     folder = tournament_folder(settings, PLATFORM, name)
     try:
         with locked(folder / "lock", wait=False):
-            visit = RoundVisit(
+            run = RoundRun(
                 request=request, own=own, settings=settings, team=team, day=day, folder=folder, watch=watch, tell=tell
             )
-            visit.notes += notes
-            return await visit.take()
+            run.notes += notes
+            return await run.take()
     except LockHeld:
         note = "another process is working on this round; nothing was done"
         return RoundResult(round=day, organization=team.organization, entry=team.model, notes=(note,))
@@ -302,12 +302,12 @@ def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]
     return notes
 
 
-# The visit.
+# The run on a round.
 
 
 @dataclass(kw_only=True)
-class RoundVisit:
-    """One visit, made while holding the round's lock."""
+class RoundRun:
+    """One run on a round, made while holding the round's lock."""
 
     request: TournamentRunRequest
     own: ForecastBenchSettings
@@ -384,7 +384,7 @@ class RoundVisit:
 
     def _plan(
         self, stack: PreparedRun, agents: PreparedRun | None, before: TournamentMoney, now: datetime
-    ) -> VisitPlan:
+    ) -> TournamentPlan:
         name, spec = f"ForecastBench {self.day}", (agents or stack).spec
         most = None if agents is None else most_billed_now(self.own.budget, spec, before)
         plan = plan_of(agents or stack, self.settings, name, most=most)
@@ -401,7 +401,7 @@ class RoundVisit:
         closes = instant(self.day) + DAY - timedelta(minutes=self.own.stop_before)
         return (closes - now).total_seconds()
 
-    def _refuse_unlimited(self, agents: PreparedRun | None, plan: VisitPlan) -> None:
+    def _refuse_unlimited(self, agents: PreparedRun | None, plan: TournamentPlan) -> None:
         """Require a budget if money may be spent."""
         if agents is None or plan.most is not None:
             return
@@ -415,7 +415,7 @@ class RoundVisit:
         )
 
     def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
-        """Save the runs before anything is paid, so that what a killed visit spent is counted."""
+        """Save the runs before anything is paid, so that what a killed run spent is counted."""
         state.organization, state.entry, state.number = self.team.organization, self.team.model, self.team.number
         state.rehearsal = self.request.sandbox
         state.runs = {STACK: stack.spec.id} | ({} if agents is None else {"agents": agents.spec.id})
@@ -555,7 +555,7 @@ class RoundVisit:
         return replace(result, coverage=item.notes, file=path, uploaded=where, next_step=left, problems=tuple(problems))
 
     def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str | None = None) -> None:
-        """Record the visit."""
+        """Record what was done."""
         state.file, state.uploaded = file or state.file, uploaded or state.uploaded
         at = clock_of(self.settings)().isoformat(timespec="seconds")
         state.visits.append(
