@@ -550,7 +550,7 @@ def grow_tree(
         shortcut: If exactly one of two outcomes comes true, analyse only the first.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated. The tree itself is stored in the home.
+        out: Also write the tree to a file that ends in .json, .html, .md, .dot, .bif or .pl; may be repeated. The tree itself is stored in the home.
     """
 
 def list_runs(

@@ -77,7 +77,6 @@ def test_every_form_is_written(form: str, tmp_path: Path):
         "problog": "% P1.1",
         "bif": "network tree {",
         "dot": "digraph tree {",
-        "mermaid": "flowchart TD",
         "markdown": "# The central bank",
         "html": "<!doctype html>",
         "json": "{",

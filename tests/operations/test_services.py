@@ -163,7 +163,7 @@ def test_the_doctor_names_what_is_there_and_what_is_missing(tmp_path: Path) -> N
     assert "--contact" in found["contact"].advice
     assert "EXA_API_KEY" in found["keys"].detail
     assert CANARY not in "".join(finding.detail for finding in found.values())
-    assert {"Python", "clock", "sandbox", "PostgreSQL", "chromium", "extra llm"} <= set(found)
+    assert {"Python", "clock", "sandbox", "PostgreSQL", "extra llm"} <= set(found)
 
 
 def test_the_doctor_keeps_a_contact_and_later_commands_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Charts as PNG and PDF: the same picture, converted from the same SVG."""
+"""Charts as PNG: the same picture, converted from the same SVG."""
 
 import sys
 import xml.etree.ElementTree as ET
@@ -65,10 +65,6 @@ def test_every_figure_can_be_painted(drawn: dict[str, Chart], name: str, tmp_pat
     root = ET.fromstring(drawn[name].svg)
     assert pixels.shape[:2] == (2 * float(root.attrib["height"]), 2 * float(root.attrib["width"]))
     assert 0.5 < pixels[..., :3].mean() < 1, "something is drawn on white"
-    pdf = drawn[name].save(tmp_path / f"{name}.pdf")
-    assert pdf.read_bytes().startswith(b"%PDF")
-    # The converter embeds fonts and lists resources of a PDF in any order, so only its size is the same each time.
-    assert len(pdf.read_bytes()) == len(drawn[name].save(tmp_path / "again.pdf").read_bytes())
     assert made.read_bytes() == drawn[name].save(tmp_path / "again.png").read_bytes()
 
 
@@ -91,8 +87,8 @@ def test_shapes_stand_where_the_svg_has_them(tmp_path: Path):
 
 
 def test_other_endings_are_refused_and_svg_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(InputError, match=r"\.svg, \.png or \.pdf"):
-        empty("x").save(tmp_path / "x.gif")
+    with pytest.raises(InputError, match=r"\.svg or \.png"):
+        empty("x").save(tmp_path / "x.pdf")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(InputError, match=r"foretell\[plots\]"):
         empty("x").save(tmp_path / "x.png")

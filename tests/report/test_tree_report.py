@@ -23,7 +23,7 @@ from foretell.forecasters.tree import (
 )
 from foretell.operations import report_tree
 from foretell.questions import Cost, InputError
-from foretell.report import MOST_DRAWN, find_chromium, picture_of, write_outputs, write_pdf
+from foretell.report import MOST_DRAWN, picture_of, write_outputs
 from foretell.report.charts import TornadoRow, tornado_plot
 from foretell.report.tree_report import tree_report
 
@@ -156,22 +156,8 @@ def test_a_large_tree_is_drawn_in_part_and_shared_claims_once():
     assert "(+" in str(chart.svg)
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is on this machine")
-def test_a_pdf_is_printed_by_chromium(tmp_path: Path):
-    found = report_tree(EXAMPLES / "nvda.json")
-    write_outputs(found, [tmp_path / "report.pdf"])
-    made = (tmp_path / "report.pdf").read_bytes()
-    assert made.startswith(b"%PDF-")
-    assert made.count(b"/Type /Page\n") >= 2 or made.count(b"/Type/Page") >= 2
-
-
-def test_without_chromium_the_message_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("FORETELL_CHROMIUM", raising=False)
-    with pytest.raises(InputError, match="none is on this machine") as none:
-        write_pdf("<p>x</p>", tmp_path / "report.pdf")
-    assert "FORETELL_CHROMIUM" in (none.value.hint or "")
-    monkeypatch.setenv("FORETELL_CHROMIUM", str(tmp_path / "nothing"))
-    with pytest.raises(InputError, match="did not print"):
-        write_pdf("<p>x</p>", tmp_path / "report.pdf")
+def test_pdf_is_refused_with_the_suffixes_that_can_be_written(tmp_path: Path):
+    with pytest.raises(InputError, match="cannot write this kind of file") as refused:
+        write_outputs(report_tree(EXAMPLES / "nvda.json"), [tmp_path / "report.pdf"])
+    assert ".html" in (refused.value.hint or "")
     assert not (tmp_path / "report.pdf").exists()

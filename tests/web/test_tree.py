@@ -442,7 +442,7 @@ def test_api(trees: Path, client: TestClient, token: str):
     assert found["scenarios"][0]["p"] == pytest.approx(
         apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.0),))).p, abs=1e-12
     )
-    for form in ("problog", "mermaid", "markdown", "html", "json"):
+    for form in ("problog", "dot", "markdown", "html", "json"):
         assert client.get(f"/api/tree/export/{form}/central_bank").status_code == 200
     shown = show_tree(TreeShowRequest(file=trees / "nvda.json", inputs=True))
     assert leaf in shown.to_svg()

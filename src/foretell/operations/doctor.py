@@ -44,7 +44,6 @@ from foretell.operations.result import Result
 from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError, storage_error
-from foretell.report.document import find_chromium
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 from foretell.runs.store import RunStore
@@ -60,7 +59,7 @@ EXTRAS = {
     "mcp": "foretell mcp",
     "cluster": "runs of many machines in PostgreSQL",
     "notebook": "agents that write Python",
-    "plots": "charts as PNG and PDF",
+    "plots": "charts as PNG",
     "stats": "further tests of statistics",
     "inspect": "tasks of Inspect",
 }
@@ -133,7 +132,6 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
         _model(settings),
         _clock(settings, skew),
         *_extras(),
-        _browser(),
         *reached,
     ]
     return DoctorResult(findings=tuple(findings))
@@ -469,9 +467,3 @@ def _installed(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
-
-
-def _browser() -> Finding:
-    found = find_chromium()
-    detail = found or "not found; it prints reports as PDF (--out report.pdf)"
-    return Finding("chromium", "ok" if found else "optional", detail)

@@ -83,7 +83,6 @@ TREE_SUFFIXES = {
     ".html": "html",
     ".md": "markdown",
     ".dot": "dot",
-    ".mmd": "mermaid",
     ".bif": "bif",
     ".pl": "problog",
 }

@@ -4,9 +4,7 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.report.arena_report": "ArenaReport",
-    "foretell.report.document": (
-        "find_chromium markdown_study print_study study_page study_parts write_outputs write_pdf"
-    ),
+    "foretell.report.document": "markdown_study print_study study_page study_parts write_outputs",
     "foretell.report.html": "HtmlBlock chart_html page render_blocks",
     "foretell.report.leaderboard": ("error_analysis_page leaderboard_page markdown_board print_board scope"),
     "foretell.report.markup": (

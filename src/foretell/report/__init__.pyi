@@ -2,13 +2,11 @@
 # ruff: noqa
 
 from foretell.report.arena_report import ArenaReport as ArenaReport
-from foretell.report.document import find_chromium as find_chromium
 from foretell.report.document import markdown_study as markdown_study
 from foretell.report.document import print_study as print_study
 from foretell.report.document import study_page as study_page
 from foretell.report.document import study_parts as study_parts
 from foretell.report.document import write_outputs as write_outputs
-from foretell.report.document import write_pdf as write_pdf
 from foretell.report.html import HtmlBlock as HtmlBlock
 from foretell.report.html import chart_html as chart_html
 from foretell.report.html import page as page

@@ -1,9 +1,5 @@
-"""Write results to a terminal, Markdown, HTML, PDF and other files."""
+"""Write results to a terminal, Markdown, HTML and other files."""
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -240,8 +236,8 @@ def can_write(result: Writable, suffix: str) -> bool:
         return hasattr(result, "write_folder")
     if suffix in CHARTS and hasattr(result, "write_charts"):
         return True
-    methods = _METHODS.get(suffix)
-    return suffix in WRITERS and (methods is None or any(hasattr(result, method) for method in methods))
+    method = _METHODS.get(suffix)
+    return suffix in WRITERS and (method is None or hasattr(result, method))
 
 
 def _text(method: str) -> Callable[[Any, Path], None]:
@@ -280,13 +276,6 @@ def _figure(result: Any, path: Path) -> None:
     export_figure(result.to_svg(), path)
 
 
-def _pdf(result: Any, path: Path) -> None:
-    if hasattr(result, "to_svg"):
-        return _figure(result, path)
-
-    write_pdf(result.to_html(), path)
-
-
 WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".json": _text("to_json"),
     ".csv": _csv,
@@ -296,17 +285,10 @@ WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".md": _text("to_markdown"),
     ".svg": _text("to_svg"),
     ".png": _figure,
-    ".pdf": _pdf,
 }
 """Maps each suffix to the function that writes such a file."""
-_METHODS: Mapping[str, tuple[str, ...]] = {
-    ".html": ("to_html",),
-    ".md": ("to_markdown",),
-    ".svg": ("to_svg",),
-    ".png": ("to_svg",),
-    ".pdf": ("to_svg", "to_html"),
-}
-"""Methods needed for the suffixes that not every result supports; a PDF is the result's chart, or else its page."""
+_METHODS: Mapping[str, str] = {".html": "to_html", ".md": "to_markdown", ".svg": "to_svg", ".png": "to_svg"}
+"""The method needed for each suffix that not every result supports."""
 
 
 # A report as one document: the same sections as a web page in one file, as Markdown, and on paper.
@@ -364,56 +346,3 @@ def _link(item: LinkItem) -> str:
 def _outline_line(item: OutlineItem) -> str:
     tags = f" *({markdown_text('; '.join(item.tags))})*" if item.tags else ""
     return f"{'  ' * item.depth}- **{markdown_text(item.name)}** {item.value} {markdown_text(item.text)}{tags}"
-
-
-# Pages on paper: a report's own HTML, printed by a Chromium that is on this machine.
-
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-SECONDS = 120.0
-"""Timeout for printing one page, in seconds."""
-
-
-def find_chromium() -> str | None:
-    """Return the path of Chromium: FORETELL_CHROMIUM, or else the first one on the PATH."""
-    named = os.environ.get("FORETELL_CHROMIUM")
-    return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
-
-
-def write_pdf(html: str, path: Path) -> Path:
-    """Print a self-contained page to a PDF file."""
-    browser = find_chromium()
-    if browser is None:
-        raise InputError(
-            "a PDF is printed by Chromium, and none is on this machine",
-            path=path,
-            hint="install chromium, name one in FORETELL_CHROMIUM, or write .html and print it from your browser",
-        )
-    with tempfile.TemporaryDirectory(prefix="foretell-pdf-") as folder:
-        page, made = Path(folder) / "report.html", Path(folder) / "report.pdf"
-        page.write_text(html, encoding="utf-8")
-        command = [
-            browser,
-            "--headless",
-            "--disable-gpu",
-            "--no-first-run",
-            "--no-pdf-header-footer",
-            f"--user-data-dir={folder}/profile",
-            # The page asks for nothing; should a text in it ever find a way to, there is nowhere to go.
-            "--proxy-server=127.0.0.1:9",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--print-to-pdf={made}",
-            page.as_uri(),
-        ]
-        if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.insert(1, "--no-sandbox")  # Chromium refuses to start for root with one.
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise InputError(f"{browser} did not print: {error}", path=path, hint="write .html instead") from None
-        if not made.is_file():
-            told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            why = told[-1][:300] if told else f"it ended with {done.returncode}"
-            raise InputError(f"{browser} did not print: {why}", path=path, hint="write .html instead")
-        write_atomically(path, made.read_bytes())
-    return path

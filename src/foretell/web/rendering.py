@@ -10,7 +10,6 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
-from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
 from foretell.report.markup import sanitise_text
 from foretell.report.provenance import Provenance
@@ -118,7 +117,6 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, made: Proven
         "sheet": partial(style_sheet, still=visitor.still),
         "icon": icon_address(),
         "nav": NAVIGATION,
-        "can_print": find_chromium() is not None,
         **more,
     }
     return environment().get_template(name).render(values, visitor=visitor)

@@ -22,7 +22,6 @@ from foretell.forecasters.tree import (
     link_in_words,
     outline,
     to_dot,
-    to_mermaid,
 )
 from foretell.report import quoted_markdown
 from foretell.report.tree_report import tree_report
@@ -115,18 +114,13 @@ def test_markdown_holds_everything_and_no_markup_of_strangers():
     assert quoted_markdown("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
 
 
-def test_dot_and_mermaid_stay_whole_with_odd_texts():
+def test_dot_quotes_odd_texts():
     tree = odd_tree()
     dot = to_dot(tree)
     assert dot.count("->") == 2
     assert r"Prices \"rise\"" in dot
     assert all(line.replace(r"\"", "").count('"') % 2 == 0 for line in dot.splitlines())
-    mermaid = to_mermaid(tree)
-    assert mermaid.count("-->") == 2
-    assert "#quot;rise#quot;" in mermaid
-    assert "<b>" not in mermaid
     link = LinearLink(weights={"P1": 0.25, "P2": 0.5})
     assert '[label="0.25"]' in to_dot(two(link))
-    assert '-- "0.5" -->' in to_mermaid(two(link))
     assert "against: 0.25" in to_dot(two(InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.25})))
     assert "dashed" in to_dot(two(link, pinned=0.1))

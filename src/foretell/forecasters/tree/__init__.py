@@ -18,7 +18,7 @@ HOMES = {
     ),
     "foretell.forecasters.tree.exports": (
         "TEXT_FORMATS bayes_net claim_marks link_in_numbers link_in_words outline stale_parts to_bif to_dot "
-        "to_mermaid to_problog tree_failures"
+        "to_problog tree_failures"
     ),
     "foretell.forecasters.tree.forecaster": "StoredTreesForecaster TreeForecaster claim_of_target relink",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",

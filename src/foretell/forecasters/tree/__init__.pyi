@@ -43,7 +43,6 @@ from foretell.forecasters.tree.exports import outline as outline
 from foretell.forecasters.tree.exports import stale_parts as stale_parts
 from foretell.forecasters.tree.exports import to_bif as to_bif
 from foretell.forecasters.tree.exports import to_dot as to_dot
-from foretell.forecasters.tree.exports import to_mermaid as to_mermaid
 from foretell.forecasters.tree.exports import to_problog as to_problog
 from foretell.forecasters.tree.exports import tree_failures as tree_failures
 from foretell.forecasters.tree.forecaster import StoredTreesForecaster as StoredTreesForecaster

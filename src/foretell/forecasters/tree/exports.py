@@ -1,4 +1,4 @@
-"""Export a tree as text or to other programs: Bayes nets, Graphviz, Mermaid, ProbLog."""
+"""Export a tree as text or to other programs: Bayes nets, Graphviz, ProbLog."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def to_bif(tree: Tree) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Drawings: Graphviz and Mermaid.
+# Drawings: Graphviz.
 
 WIDTH = 60
 """Maximum number of characters of a claim in a drawing."""
@@ -114,25 +114,6 @@ def to_dot(tree: Tree) -> str:
             edges.append(f"  {names.of(node.id)} -> {names.of(child)}{shown};")
     head = ["digraph tree {", "  rankdir=TB;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
     return "\n".join([*head, *nodes, *edges, "}"]) + "\n"
-
-
-def to_mermaid(tree: Tree) -> str:
-    """Export the tree as a Mermaid flowchart, which GitHub and many editors can draw."""
-
-    def entities(text: str) -> str:
-        for sign, entity in (("#", "#35;"), ("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
-            text = text.replace(sign, entity)
-        return text
-
-    names = ExportNames()
-    nodes: list[str] = []
-    edges: list[str] = []
-    for node in (tree.nodes[claim] for claim in reversed(post_order(tree))):
-        nodes.append(f'  n_{names.of(node.id)}["{"<br/>".join(map(entities, _label(node)))}"]')
-        for child, weight in _arrows(node):
-            arrow = f'-- "{entities(weight)}" -->' if weight else "-->"
-            edges.append(f"  n_{names.of(node.id)} {arrow} n_{names.of(child)}")
-    return "\n".join(["flowchart TD", *nodes, *edges]) + "\n"
 
 
 def _label(node: Proposition) -> tuple[str, str]:
@@ -183,7 +164,6 @@ TEXT_FORMATS: Mapping[str, Callable[[Tree], str]] = {
     "problog": to_problog,
     "bif": to_bif,
     "dot": to_dot,
-    "mermaid": to_mermaid,
 }
 """Text formats of a tree, by name. Formats that include scenarios are in `foretell.operations.tree`."""
 

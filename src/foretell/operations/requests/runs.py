@@ -100,9 +100,8 @@ RUN: Any = setting(
 class ShowRequest(OperationRequest):
     """Show the answers of RUN, or every step of one QUESTION: searches, estimates, what was held back, and the answer.
 
-    --out report.html, .md or .pdf writes a report you can send or print. For one question it has the answer next to
-    market, base rate and outcome, and the evidence with sources; for a run, its scores and every question. PDF needs
-    Chromium on this machine.
+    --out report.html or .md writes a report you can send or print. For one question it has the answer next to market,
+    base rate and outcome, and the evidence with sources; for a run, its scores and every question.
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {"question": "as_of"}

@@ -77,7 +77,7 @@ class TreeRequest(ResearchRequest):
     unsandboxed: bool = _UNSANDBOXED
     out: tuple[Path, ...] = setting(
         (),
-        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated. "
+        "Also write the tree to a file that ends in .json, .html, .md, .dot, .bif or .pl; may be repeated. "
         "The tree itself is stored in the home.",
         metavar="FILE",
     )
@@ -140,7 +140,7 @@ class TreeExportRequest(TreeFileRequest):
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {"to=problog or to=bif": "scaling"}
-    to: Literal["problog", "bif", "dot", "mermaid", "markdown", "html", "json"] = setting(help="The format.")
+    to: Literal["problog", "bif", "dot", "markdown", "html", "json"] = setting(help="The format.")
     out: Path | None = setting(None, "File to write to; without it, standard output.", flag="-o/--out", metavar="FILE")
     scaling: Scaling | None = setting(
         None, "For problog and bif: scale weights that are not probabilities, instead of refusing the tree."
@@ -148,11 +148,11 @@ class TreeExportRequest(TreeFileRequest):
 
 
 class TreeReportRequest(TreeFileRequest):
-    """Write a report on the tree in FILE, to read, print and sign: --out report.html, .md or .pdf.
+    """Write a report on the tree in FILE, to read, print and sign: --out report.html or .md.
 
     It contains the answer in one paragraph, how the question resolves, what pushes the answer up and down, its error
     bar, a picture of the tree, every claim with its formula and dated sources, what failed or is stale, models, cost,
-    and how to reproduce it. PDF needs Chromium on this machine; otherwise print the HTML from your browser.
+    and how to reproduce it.
     """
 
     systematic_error: float = _SYSTEMATIC_ERROR

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from markupsafe import escape
 
@@ -215,7 +214,7 @@ def spread_labels(wanted: Sequence[float], gap: float, low: float, high: float) 
     return found
 
 
-# Charts as PNG and PDF, converted from the same SVG that pages show.
+# Charts as PNG, converted from the same SVG that pages show.
 
 
 SCALE = 2
@@ -223,22 +222,18 @@ SCALE = 2
 
 
 def export_figure(svg: str, path: Path) -> Path:
-    """Write a chart in its light colours to a .png or .pdf file; both need the extra `plots`."""
-    path.write_bytes(figure_png(svg, SCALE) if path.suffix == ".png" else _converter().svg_to_pdf(light_svg(svg)))
+    """Write a chart in its light colours to a .png file; needs the extra `plots`."""
+    path.write_bytes(figure_png(svg, SCALE))
     return path
 
 
 def figure_png(svg: str, scale: float = 1) -> bytes:
     """Return a chart in its light colours as PNG bytes; needs the extra `plots`."""
-    return _converter().svg_to_png(light_svg(svg), scale=scale)
-
-
-def _converter() -> Any:
     try:
         import vl_convert
     except ImportError:
-        raise MissingExtra("writing a chart as PNG or PDF", "plots") from None
-    return vl_convert
+        raise MissingExtra("writing a chart as PNG", "plots") from None
+    return vl_convert.svg_to_png(light_svg(svg), scale=scale)
 
 
 def light_svg(svg: str) -> str:
@@ -311,20 +306,19 @@ class Chart:
         return figure_document(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the chart to an .svg, .png or .pdf file, or its numbers to a .csv file, and return the path.
+        """Write the chart to an .svg or .png file, or its numbers to a .csv file, and return the path.
 
-        PNG and PDF need the extra `plots`.
+        PNG needs the extra `plots`.
         """
         target = Path(path)
-        if target.suffix in (".png", ".pdf"):
+        if target.suffix == ".png":
             return export_figure(self.svg, target)
         if target.suffix == ".csv" and self.csv:
             target.write_text(self.csv, encoding="utf-8")
             return target
         if target.suffix != ".svg":
-            raise InputError(
-                "a figure cannot be written so", path=target, hint="use .svg, .png or .pdf; .csv holds its numbers"
-            )
+            hint = "use .svg or .png; .csv holds its numbers"
+            raise InputError("cannot write a figure to this kind of file", path=target, hint=hint)
         target.write_text('<?xml version="1.0" encoding="UTF-8"?>\n' + self.standalone() + "\n", encoding="utf-8")
         return target
 

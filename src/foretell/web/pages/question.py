@@ -2,9 +2,7 @@
 
 import shlex
 import tempfile
-import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,9 +26,7 @@ from foretell.web.streaming import STREAM, After, Brief, stream
 
 router = APIRouter()
 ShortId = Annotated[str, Query(max_length=2000)]
-REPORTS = {"html": "text/html", "md": "text/markdown", "pdf": "application/pdf"}
-_PRINTING = threading.Lock()
-"""Allows one Chromium process at a time, because printing a page costs as much as serving hundreds."""
+REPORTS = {"html": "text/html", "md": "text/markdown"}
 
 
 # Before the question itself: its id may hold slashes, and would swallow the last part.
@@ -117,7 +113,7 @@ def _estimate(here: WebState, view: Mapping[str, Any]) -> CellCost | None:
 def read_report(
     here: CurrentState,
     run: str,
-    form: Literal["html", "md", "pdf"],
+    form: Literal["html", "md"],
     question: Annotated[
         str | None, Query(max_length=2000, description="Of one question; of the run if left out.")
     ] = None,
@@ -130,8 +126,7 @@ def read_report(
 
 def file_response(result: Writable, form: str) -> Response:
     """Return a result as a file download in one of the formats of `REPORTS`."""
-    turn = _PRINTING if form == "pdf" else nullcontext()
-    with tempfile.TemporaryDirectory(prefix="foretell-report-") as folder, turn:
+    with tempfile.TemporaryDirectory(prefix="foretell-report-") as folder:
         (path,) = write_outputs(result, [Path(folder) / f"report.{form}"])
         body = path.read_bytes()
     headers = {"Content-Disposition": f'attachment; filename="report.{form}"'}

@@ -38,11 +38,10 @@ from foretell.operations.requests.trees import (
     TREE_FORMATS,
     TreeExportRequest,
     TreeListRequest,
-    TreeReportRequest,
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, list_trees, prepare_tree, report_facts, report_tree, stored_tree
+from foretell.operations.tree import format_tree, list_trees, prepare_tree, report_facts, stored_tree
 from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
 from foretell.report.provenance import command_text, made_by
@@ -60,7 +59,6 @@ from foretell.web.pages.ask import (
     start_run,
     usable_engines,
 )
-from foretell.web.pages.question import file_response
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -78,7 +76,7 @@ BAYES_NET = "Bayes net"
 EXPORTS = {
     "Report": {"html": "HTML", "markdown": "Markdown"},
     "Data": {"json": "JSON"},
-    "Graph": {"dot": "DOT", "mermaid": "Mermaid"},
+    "Graph": {"dot": "DOT"},
     BAYES_NET: {"problog": "ProbLog", "bif": "BIF"},
 }
 """Export formats of a tree. A Bayes net requires links that are conditional probabilities."""
@@ -224,12 +222,9 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
 def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
-    """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report printed by Chromium."""
+    """The tree as a logic program, a Bayes net, a graph or a report."""
     path = tree_path(here.settings, name)
     # A reader need not know in which folder the trees of this machine are.
-    if form == "pdf":
-        with made_by(command_text("tree report", TreeReportRequest(file=Path(path.name)))):
-            return file_response(report_tree(TreeReportRequest(file=path)), form)
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
     with made_by(command_text("tree export", TreeExportRequest.read({"file": path.name, "to": form}))):
