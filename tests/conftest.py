@@ -150,10 +150,9 @@ def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
-    # Asked without a model, public markets are looked at; tests that want that say so, and bring their own.
-    monkeypatch.setenv("FORETELL_NETWORK", "off")
-    # Models that no table knows are tried first; tests count calls to made-up ones, and those that want it say so.
-    monkeypatch.setenv("FORETELL_CHECK_MODELS", "no")
+    # Asked without a model, public markets are looked at, and models that no table knows are tried first. Tests that
+    # want that say so.
+    monkeypatch.setattr("foretell.runs.settings.DEFAULTS", {"network": False, "check_models": False})
 
 
 @pytest.hookimpl(wrapper=True)

@@ -414,7 +414,7 @@ def test_wikipedia_is_not_asked_by_nobody_and_that_is_said_once(caplog: pytest.L
     async def ask() -> None:
         async with AsyncHttpClient(limits=QUICK) as client:
             for _ in range(3):
-                with pytest.raises(SourceError, match="FORETELL_CONTACT"):
+                with pytest.raises(SourceError, match="doctor --contact"):
                     await client.get("https://en.wikipedia.org/w/api.php")
 
     asyncio.run(ask())

@@ -153,8 +153,8 @@ def test_one_of_two_workers_killed(site: Site, build_house: Build, canary: str, 
     site.provider.reset()
 
     cap = 5
-    limits = {"FORETELL_LIMITS": f"openai at_once={cap}"}
-    workers = [site.worker(**limits), site.worker(**limits)]
+    site.house.set(f"model_limits.openai.at_once = {cap}")
+    workers = [site.worker(), site.worker()]
     running = site.run()
     site.until_kept(len(once) // 3)
     workers[0].send_signal(signal.SIGKILL)
@@ -194,8 +194,8 @@ def test_a_worker_that_wakes_up_finds_its_cells_and_slots_with_others(postgres: 
         calm.run(calm.spec(trials=TRIALS))
         once = site.bill()
         provider.reset()
-        limits = {"FORETELL_LIMITS": f"openai at_once={cap}"}
-        sleeper, other = site.worker(**limits), site.worker(**limits)
+        site.house.set(f"model_limits.openai.at_once = {cap}")
+        sleeper, other = site.worker(), site.worker()
         running = site.run()
         site.until_kept(len(once) // 6)
         sleeper.send_signal(signal.SIGSTOP)
@@ -223,14 +223,15 @@ def test_a_worker_that_wakes_up_finds_its_cells_and_slots_with_others(postgres: 
 
 def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
     per_minute, everywhere = 600, 6
-    limits = {"FORETELL_LIMITS": f"openai requests={per_minute}"}
+    site.house.set(f"model_limits.openai.requests = {per_minute}")
     site.house.spec(trials=2)
     named = site.house.home / "settings.toml"
-    named.write_text(f"workers_concurrency = {everywhere}\n")
-    site.worker(**limits)
+    unlimited = named.read_text()
+    named.write_text(f"{unlimited}\nworkers_concurrency = {everywhere}\n")
+    site.worker()
     site.until_told(f"together answer at most {everywhere} cells", "worker", "--status")
-    named.unlink()
-    site.worker(here=50, **limits)  # Keeps to the limit that the other one named.
+    named.write_text(unlimited)
+    site.worker(here=50)  # Keeps to the limit that the other one named.
     site.ended(site.run())
     assert f"together answer at most {everywhere} cells" in site.tell("worker", "--status")
     stats = site.provider.stats()

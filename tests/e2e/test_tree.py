@@ -273,7 +273,7 @@ def test_a_provider_elsewhere_needs_a_way_to_the_search(house: Any):
     deep = ("--grounder", "deep", "--deep-model", "openai:gpt-6.1-sol")
     told = away.foretell("tree", CLAIM, *ASKED, *deep)
     assert told.returncode == 2
-    assert "FORETELL_MCP_URL" in told.stderr
+    assert "search_server in settings.toml" in told.stderr
 
 
 def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):

@@ -32,7 +32,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def written_pace(limits: Mapping[str, Sequence[ServiceLimit]]) -> str:
-    """Limits as FORETELL_PACE has them; those that a service usually has and that are not given are switched off."""
+    """Limits as text for `parse_pace`; those that a service usually has and that are not given are switched off."""
     parts: list[str] = []
     for name, given in limits.items():
         written = {one.what: f"{one.requests}/{one.seconds:g}s" for one in given}

@@ -13,7 +13,7 @@ from money.ways import BY_NAME, PATIENCE, ROUNDED, TOLERANCE, WORKER, Site, Way
 
 AT_ONCE = 2
 """Calls under way at a time, in all processes together."""
-LIMITS = {"FORETELL_LIMITS": "; ".join(f"{name} at_once={AT_ONCE}" for name in ("openai", "anthropic", "mistral"))}
+LIMITS = ("[model_limits]", *(f"{name} = {{at_once = {AT_ONCE}}}" for name in ("openai", "anthropic", "mistral")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def test_nothing_is_bought_twice(plan: KillPlan, open_site: Callable[..., Site])
     """With money enough for everything: what a killed process had bought is used by the next."""
     rng, way = random.Random(str(plan)), plan.way
     with open_site(way, wants=300, latency=0.08) as site:
-        site.environment |= LIMITS
+        site.set(*LIMITS)
         command = way.prepare(site, 9.0)
         killed = sum(_killed(site, plan, command, rng) for _ in range(plan.rounds))
         (done,) = way.carry_out(site, command)
@@ -119,7 +119,7 @@ def test_a_tight_budget_is_not_overspent_and_not_stranded(plan: KillPlan, open_s
     """With less money than work: killed a few times, then carried out to the end."""
     rng, way = random.Random(str(plan)), plan.way
     with open_site(way, latency=0.05) as site:
-        site.environment |= LIMITS
+        site.set(*LIMITS)
         command = way.prepare(site, TIGHT)
         for _ in range(TIGHT_ROUNDS):
             assert _killed(site, plan, command, rng) == plan.processes

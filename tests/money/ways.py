@@ -105,6 +105,7 @@ class Site:
         usual = {"wants": WANTS, "price": read_price(PRICE)}
         self.provider = self._stack.enter_context(BillingProcess(SCRIPT, **{**usual, **how}))
         (folder / "clock").write_text(NOW.isoformat())
+        self.set("check_models = false", "network = false", 'contact = "us@example.org"')
         url = self.provider.url
         self.environment = {
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
@@ -116,13 +117,17 @@ class Site:
             "FORETELL_ANTHROPIC_URL": url,
             "FORETELL_HOME": str(folder / "home"),
             "FORETELL_CLOCK": f"file:{folder / 'clock'}",
-            "FORETELL_CHECK_MODELS": "no",
-            "FORETELL_CONTACT": "us@example.org",
-            "FORETELL_NETWORK": "off",
             "COLUMNS": "200",
             **({"FORETELL_DATABASE_URL": database} if database else {}),
         }
         self._children: list[ForkedCommand] = []
+
+    def set(self, *lines: str) -> None:
+        """Add lines to settings.toml in the home."""
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        with (home / "settings.toml").open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
 
     def __enter__(self) -> Self:
         return self

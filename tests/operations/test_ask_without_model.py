@@ -91,8 +91,7 @@ def addresses() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def online(addresses: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.delenv("FORETELL_NETWORK")
-    return Settings(home=tmp_path, addresses=addresses)
+    return Settings(home=tmp_path, addresses=addresses, network=True)
 
 
 EEA = f"Will Norway leave the EEA by the end of {YEAR}?"
@@ -176,11 +175,13 @@ def test_every_door_shows_the_matches(online: Settings):
     assert "the network is switched off" in " ".join(alone["notes"])
 
 
-def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path):
+def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     services = "polymarket manifold kalshi open_meteo yahoo"
     dead: dict[str, str] = dict.fromkeys(services.split(), "http://127.0.0.1:1")
     found = ask(
-        "Will it snow in Oslo before Christmas?", model="none", settings=Settings(home=tmp_path, addresses=dead)
+        "Will it snow in Oslo before Christmas?",
+        model="none",
+        settings=Settings(home=tmp_path, addresses=dead, network=True),
     )
     assert found.basis == "wording"
     (unreached,) = (note for note in found.notes if note.startswith("No answer from "))

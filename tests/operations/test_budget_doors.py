@@ -73,7 +73,6 @@ class World:
         self.environment = {
             "FORETELL_HOME": str(home / "home"),
             "FORETELL_CLOCK": f"file:{home / 'clock'}",
-            "FORETELL_CONTACT": "us@example.org",
             "FORETELL_OPENAI_URL": f"{provider.url}/v1",
             "OPENAI_API_KEY": "k",
         }

@@ -206,7 +206,7 @@ def test_no_option_is_silently_ignored(
     (tmp_path / "run.yaml").write_text("questions: demo\n")
     (tmp_path / "clairvoyant.yaml").write_text("questions: demo\nclairvoyant: true\n")
     environment = {"FORETELL_HOME": str(tmp_path), "METACULUS_TOKEN": "canary"}
-    unset = dict.fromkeys(("FORETELL_SEARCH", "FORETELL_MODEL", "FORETELL_NETWORK"), "")
+    unset = dict.fromkeys(("FORETELL_SEARCH", "FORETELL_MODEL"), "")
     done = CliRunner().invoke(cli, words, env={**environment, **unset})
     assert isinstance(done.exception, InputError)
     assert problem in str(done.exception)

@@ -21,13 +21,12 @@ from foretell.operations import (
     AskRequest,
     ModelsCheckRequest,
     ModelsListRequest,
-    ModelsUpdate,
-    ModelsUpdateRequest,
     check_model,
     list_models,
-    update_models,
+    show_models,
 )
 from foretell.operations import models as operations
+from foretell.operations.models import ModelsResult
 from foretell.questions import InputError
 from foretell.runs import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 from models import strict_servers as strict
@@ -108,8 +107,9 @@ def test_a_server_that_is_not_there_is_told_and_nothing_is_kept(home: Path):
 def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Path):
     newer = tmp_path / "newer.toml"
     newer.write_text('date = 2027-01-01\n[[model]]\npattern = "gpt-7"\nname = "openai:gpt-7"\nprice = [1, 0.1, 4]\n')
-    result = asyncio.run(update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home)))
-    assert (result.models, result.date) == (1, "2027-01-01")
+    result = asyncio.run(show_models(ModelsListRequest(update=str(newer), find="gpt-7"), Settings(home=home)))
+    assert [row["model"] for row in result.models] == ["openai:gpt-7"]
+    assert result.warnings[0].startswith("1 entries as of 2027-01-01 installed in")
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
     assert facts_of("gpt-6-sol").price == (2, 0.2, 10)
     for text, problem in (
@@ -121,7 +121,7 @@ def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Pat
     ):
         newer.write_text(text)
         with pytest.raises(InputError, match=problem):
-            asyncio.run(update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home)))
+            asyncio.run(show_models(ModelsListRequest(update=str(newer)), Settings(home=home)))
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
 
 
@@ -133,7 +133,7 @@ def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.Mo
             raise web.HTTPFound("http://203.0.113.1/models.toml")
         return web.Response(text=table, status=404 if request.path == "/gone" else 200)
 
-    async def update(path: str) -> ModelsUpdate:
+    async def update(path: str) -> ModelsResult:
         app = web.Application()
         app.router.add_get("/{path}", answer)
         runner = web.AppRunner(app)
@@ -142,20 +142,17 @@ def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.Mo
         await site.start()
         port = runner.addresses[0][1]
         try:
-            return await update_models(
-                ModelsUpdateRequest(source=f"http://127.0.0.1:{port}{path}"), Settings(home=home)
-            )
+            return await show_models(ModelsListRequest(update=f"http://127.0.0.1:{port}{path}"), Settings(home=home))
         finally:
             await runner.cleanup()
 
-    result = asyncio.run(update("/models.toml"))
-    assert (result.models, result.date) == (1, "2027-01-01")
+    assert "2027-01-01" in asyncio.run(update("/models.toml")).dates
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
     for path, problem in (("/gone", "404"), ("/away", "only read over https")):
         with pytest.raises(InputError, match=problem):
             asyncio.run(update(path))
     with pytest.raises(InputError, match="only read over https"):
-        asyncio.run(update_models(ModelsUpdateRequest(source="http://203.0.113.1/m.toml"), Settings(home=home)))
+        asyncio.run(show_models(ModelsListRequest(update="http://203.0.113.1/m.toml"), Settings(home=home)))
     monkeypatch.setattr(operations, "LARGEST_TABLE", 20)
     with pytest.raises(InputError, match="cannot be read"):
         asyncio.run(update("/models.toml"))
@@ -187,7 +184,7 @@ def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, ca
         first = asked("Will it rain in Oslo?")
         assert without < first <= without + 4
         assert "unheard-of" in caplog.text
-        assert "FORETELL_CHECK_MODELS=no" in caplog.text
+        assert "check_models = false in settings.toml" in caplog.text
         assert facts_of("unheard-of") is not facts_of("never-named")
         assert asked("Will it hail in Oslo?") == without
     with closing(Journal(settings.journal)) as journal:
@@ -198,5 +195,5 @@ def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, ca
     assert sum(run["billed"] for run in json.loads(told)["runs"]) == pytest.approx(billed)
     known = [*unknown_models(["openai:gpt-6-sol", f"compat:else@{fake.url}/v1", "scripted:x"], PriceList())]
     assert known == []
-    assert load_settings({}).check_models
-    assert not load_settings({"FORETELL_CHECK_MODELS": "no"}).check_models
+    (home / "settings.toml").write_text("check_models = true")
+    assert load_settings({"FORETELL_HOME": str(home)}).check_models

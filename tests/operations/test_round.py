@@ -76,7 +76,6 @@ class World:
             **{f"FORETELL_{name.upper()}_URL": f"{self.site.url}/nothing" for name in others},
             "FORETELL_HOME": str(self.home),
             "FORETELL_CLOCK": f"file:{self.clock}",
-            "FORETELL_CONTACT": "us@example.org",
             "FORETELL_FORECASTBENCH_URL": f"{self.site.url}/forecastbench",
             "FORETELL_BUCKETS_URL": f"{self.site.url}/buckets",
             "FORECASTBENCH_TOKEN": TOKEN,

@@ -1,7 +1,8 @@
-"""`foretell services` and `foretell doctor`: what there is, whether it answers, what is missing, and never a key."""
+"""`foretell doctor`: what there is, whether it answers, what is missing, and never a key."""
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import foretell.runs.settings
 from fakes.faults import failing, inject
 from foretell.cli import cli
 from foretell.data import (
@@ -29,10 +31,9 @@ from foretell.operations import (
     DoctorRequest,
     DoctorResult,
     ServiceChecks,
-    ServicesCheckRequest,
-    ServicesListRequest,
     check_services,
     list_services,
+    run_doctor,
     service_names,
 )
 from foretell.operations.doctor import doctor
@@ -40,6 +41,7 @@ from foretell.plugins import PAIR
 from foretell.practice import KEY, PracticeServer, ServiceOptions, all_services, json_response
 from foretell.questions import Forecast, InputError, Question, Target
 from foretell.runs import KEYS, RunCell, RunStore, Settings, load_settings
+from foretell.runs.settings import OLD, read_settings_file
 
 CANARY = "sk-canary-77"
 
@@ -54,7 +56,7 @@ async def practised(home: Path) -> AsyncGenerator[Settings]:
 def checked(home: Path, name: str | None = None) -> ServiceChecks:
     async def run() -> ServiceChecks:
         async with practised(home) as settings:
-            return await check_services(ServicesCheckRequest(name=name), settings)
+            return await check_services(name, settings)
 
     return asyncio.run(run())
 
@@ -88,14 +90,14 @@ def test_what_fails_is_told_plainly_and_no_key_is_shown(tmp_path: Path) -> None:
             keys = {"BRAVE_API_KEY": CANARY}
             addresses = {"brave": f"{server.url}/search", "yahoo": server.url}
             settings = Settings(home=tmp_path, keys=keys, addresses=addresses)
-            brave = await check_services(ServicesCheckRequest(name="brave"), settings)
-            return brave, await check_services(ServicesCheckRequest(name="yahoo"), settings)
+            brave = await check_services("brave", settings)
+            return brave, await check_services("yahoo", settings)
 
     brave, yahoo = asyncio.run(run())
     assert (brave.ok, brave.exit_code, yahoo.ok) == (False, 1, False)
     assert "401" in brave.checks[0].detail
     assert CANARY not in brave.to_json() + brave.to_markdown()
-    listed = list_services(ServicesListRequest(), Settings(home=tmp_path, keys={"BRAVE_API_KEY": CANARY}))
+    listed = list_services(None, Settings(home=tmp_path, keys={"BRAVE_API_KEY": CANARY}))
     row = next(row for row in listed.services if row.service == "brave")
     assert (row.key, "401" in row.problem, row.last_success) == ("set", True, "")
     assert CANARY not in listed.to_json() + str(listed)
@@ -103,9 +105,7 @@ def test_what_fails_is_told_plainly_and_no_key_is_shown(tmp_path: Path) -> None:
 
 def test_offline_it_says_so(tmp_path: Path) -> None:
     addresses = {"kalshi": "http://127.0.0.1:9"}
-    found = asyncio.run(
-        check_services(ServicesCheckRequest(name="kalshi"), Settings(home=tmp_path, addresses=addresses))
-    )
+    found = asyncio.run(check_services("kalshi", Settings(home=tmp_path, addresses=addresses)))
     assert [(one.what, one.verdict) for one in found.checks] == [
         ("list", "failed"),
         ("history", "left out"),
@@ -116,37 +116,44 @@ def test_offline_it_says_so(tmp_path: Path) -> None:
 
 def test_what_cannot_be_checked_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="FRED_API_KEY"):
-        asyncio.run(check_services(ServicesCheckRequest(name="fred"), Settings(home=tmp_path)))
+        asyncio.run(check_services("fred", Settings(home=tmp_path)))
     with pytest.raises(InputError, match="no service is called"):
-        list_services(ServicesListRequest(name="fed"), Settings(home=tmp_path))
-    wikipedia = asyncio.run(check_services(ServicesCheckRequest(name="wikipedia"), Settings(home=tmp_path)))
+        list_services("fed", Settings(home=tmp_path))
+    wikipedia = asyncio.run(check_services("wikipedia", Settings(home=tmp_path)))
     assert (wikipedia.checks[0].verdict, "contact" in wikipedia.checks[0].detail) == ("left out", True)
 
 
 def test_the_list_has_key_pace_and_facts_of_every_service(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, keys={"FRED_API_KEY": CANARY})
-    listed = list_services(ServicesListRequest(), settings)
+    listed = list_services(None, settings)
     rows = {row.service: row for row in listed.services}
     assert set(rows) == set(service_names()) >= set(KNOWN_SERVICES)
     assert (rows["fred"].key, rows["metaculus"].key, rows["gdelt"].key) == ("set", "missing", "not needed")
-    assert rows["wayback"].pace == "30/min look-ups, 600/min pages, 10 at once"
+    assert rows["wayback"].rate_limit == "30/min look-ups, 600/min pages, 10 at once"
     assert all(row.facts_date and row.facts_source for row in rows.values() if row.service in KNOWN_SERVICES)
     assert "wikipedia" in listed.warnings[0]
-    assert list_services(ServicesListRequest(), replace(settings, contact="me@example.org")).warnings == ()
-    one = list_services(ServicesListRequest(name="wayback"), settings)
+    assert list_services(None, replace(settings, contact="me@example.org")).warnings == ()
+    one = list_services("wayback", settings)
     assert one.limits[0] == "look-ups: 30/min (edgi wayback, 2026-07-01)"
     unlimited = replace(settings, pace=parse_pace("wayback=none"))
-    assert list_services(ServicesListRequest(name="wayback"), unlimited).limits == ("none",)
+    assert list_services("wayback", unlimited).limits == ("none",)
 
 
-@pytest.mark.parametrize(
-    "words", [["services"], ["services", "list"], ["services", "--json"], ["services", "list", "fred"]]
-)
-def test_the_commands(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [["--services"], ["--services", "--json"], ["--services", "fred"]])
+def test_the_doctor_lists_services(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
-    result = CliRunner().invoke(cli, words)
+    result = CliRunner().invoke(cli, ["doctor", *words])
     assert result.exit_code == 0, result.output
     assert "fred" in result.stdout
+
+
+def test_the_doctor_checks_one_service_online_and_refuses_to_repair_it(tmp_path: Path) -> None:
+    offline = Settings(home=tmp_path, addresses={"kalshi": "http://127.0.0.1:9"})
+    checked = asyncio.run(run_doctor(DoctorRequest(online=True, services="kalshi"), offline))
+    assert isinstance(checked, ServiceChecks)
+    assert (checked.exit_code, {check.service for check in checked.checks}) == (1, {"kalshi"})
+    with pytest.raises(InputError, match="no effect with --services"):
+        asyncio.run(run_doctor(DoctorRequest(repair=True, services="kalshi"), offline))
 
 
 # The doctor.
@@ -168,17 +175,12 @@ def test_the_doctor_names_what_is_there_and_what_is_missing(tmp_path: Path) -> N
 
 def test_the_doctor_keeps_a_contact_and_later_commands_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
-    monkeypatch.delenv("FORETELL_CONTACT", raising=False)
-    (tmp_path / "settings.toml").write_text('contact = "old@example.org"\n[other]\nkept = 1\n')
+    (tmp_path / "settings.toml").write_text('contact = "old@example.org"\n[rate_limits]\ngdelt = "1/9s"\n')
     result = CliRunner().invoke(cli, ["doctor", "--contact", "me@example.org", "--json"])
     assert result.exit_code == 0, result.output
     assert '"me@example.org"' in result.stdout
     assert load_settings().contact == "me@example.org"
-    assert "kept = 1" in (tmp_path / "settings.toml").read_text()
-    assert (
-        load_settings({"FORETELL_HOME": str(tmp_path), "FORETELL_CONTACT": "you@example.org"}).contact
-        == "you@example.org"
-    )
+    assert str(load_settings().pace["gdelt"][0]) == "1/9 s"
     bad = CliRunner().invoke(cli, ["doctor", "--contact", "nobody\r\nX: y"])
     assert isinstance(bad.exception, InputError)
 
@@ -265,7 +267,57 @@ def test_the_doctor_reaches_every_service_with_one_call_and_compares_clocks(tmp_
     assert [one for one in found.findings if one.state in ("missing", "wrong") and not one.advice] == []
 
 
-def test_settings_of_who_asks_are_read_from_the_environment() -> None:
+def test_a_new_settings_file_explains_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
+    assert CliRunner().invoke(cli, ["doctor", "--contact", "me@example.org"]).exit_code == 0
+    text = (tmp_path / "settings.toml").read_text()
+    assert load_settings().contact == "me@example.org"
+    (tmp_path / "settings.toml").write_text(re.sub(r'(?m)^# (?=[\w"/]+ = |\[)', "", text))
+    saved = read_settings_file(tmp_path)
+    assert set(saved) == {key for key, _ in OLD.values()}
+    assert saved["corpus"] == tmp_path / "corpus.db"
+    assert str(saved["rate_limits"]["wayback"][-1]) == "100/min"
+    assert saved["model_limits"]["openai"].requests_per_minute == 500
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('contcat = "me@example.org"', "contcat: is no setting .did you mean contact"),
+        ('contact = "me"', "contact: 'me' is neither an e-mail address"),
+        ('network = "off"', "network: should be true or false"),
+        ('rate_limits = "gdelt=1/9s"', "rate_limits: should be a table"),
+        ('[rate_limits]\ngdelt = "often"', "rate_limits: cannot read the rate limit 'gdelt=often'"),
+        ("[model_limits]\nopenai = 3", "the limits of openai should be a table"),
+        ("[model_limits]\nopenai = {calls = 3}", "cannot read the limit 'calls=3'"),
+        ('[user_agents]\nyaho = "x"', "did you mean yahoo"),
+        ("contact", "settings.toml: "),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_file(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(text)
+    with pytest.raises(InputError, match=f"settings.toml.*{problem}" if text != "contact" else problem):
+        load_settings({"FORETELL_HOME": str(tmp_path)})
+
+
+def test_old_variables_count_with_one_note_that_names_the_key(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(foretell.runs.settings, "_noted", set())
+    old = {"FORETELL_HOME": str(tmp_path), "FORETELL_PACE": "gdelt=1/9s", "FORETELL_NETWORK": "off"}
+    for _ in range(2):
+        settings = load_settings(old)
+    assert (str(settings.pace["gdelt"][0]), settings.network) == ("1/9 s", False)
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "FORETELL_NETWORK is now network in settings.toml",
+        "FORETELL_PACE is now rate_limits in settings.toml",
+    ]
+    finding = healthy(settings)["settings"]
+    assert "FORETELL_PACE" in finding.detail
+    assert str(tmp_path / "settings.toml") in finding.advice
+
+
+def test_who_asks_may_still_be_set_by_old_variables() -> None:
     names = {"FORETELL_USER_AGENT": "all/1", "FORETELL_YAHOO_USER_AGENT": "yahoo/1", "FORETELL_PACE": "gdelt=1/9s"}
     settings = load_settings({"FORETELL_HOME": "/nowhere", "FORETELL_CONTACT": "https://me.example/about", **names})
     access = settings.access
@@ -300,7 +352,7 @@ def test_every_adapter_asks_its_service_under_the_limits_of_the_table(
     monkeypatch.setattr(AsyncHttpClient, "_once", uncaught)
     keys = {name: CANARY for names in KEYS.values() for name in names}
     settings = Settings(home=tmp_path, keys=keys, contact="me@example.org")
-    found = asyncio.run(check_services(ServicesCheckRequest(), settings))
+    found = asyncio.run(check_services(None, settings))
     assert not [check for check in found.checks if "no known service" in check.detail]
     asked = {check.service for check in found.checks if check.verdict != "left out"}
     assert asked <= set(seen)

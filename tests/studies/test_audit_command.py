@@ -70,7 +70,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "200")
     # The application's own loop turns the garbage collector down for the whole process: not for the one of the tests.
     monkeypatch.setattr("foretell.runs.event_loop.run", asyncio.run)
-    monkeypatch.delenv("FORETELL_CORPUS", raising=False)
     (tmp_path / "home").mkdir()
     for name, lines in SCRIPTS.items():
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

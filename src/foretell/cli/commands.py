@@ -31,9 +31,6 @@ GROUPS = {
     "models": """Language models: which ones you can use, their prices and abilities.
 
     foretell models is short for foretell models list.""",
-    "services": """Outside services: markets, search engines, series, archives.
-
-    foretell services is short for foretell services list.""",
     "runs": """Your runs: list, stop, edit, score or delete them.
 
     foretell runs is short for foretell runs list.""",

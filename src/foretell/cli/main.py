@@ -54,9 +54,8 @@ SECTIONS = {
         "demo": "See everything in a minute; no key, no network.",
         "init": "Create a settings file for a run, grid, arena or bot.",
         "practice": "Try everything with simulated models and services.",
-        "doctor": "Check your set-up and show how to fix problems.",
+        "doctor": "Check your set-up and services; show how to fix problems.",
         "models": "List models with prices and abilities.",
-        "services": "Check search engines, markets and other services you use.",
         "prompts": "Show the prompts models receive, with token counts.",
     },
 }
@@ -193,9 +192,9 @@ def main() -> None:
     """Run the command line. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
-    # Tell a waiting user about a closed service, a first check of a model, a full disk or a changed clock.
-    for waits in ("foretell.data.pace", "foretell.models.check", "foretell.models.database", "foretell.clock"):
-        logging.getLogger(waits).addHandler(NoteHandler())
+    # Tell the user about a closed service, a first check of a model, a full disk, a changed clock or an old variable.
+    for name in ("data.pace", "models.check", "models.database", "clock", "settings"):
+        logging.getLogger(f"foretell.{name}").addHandler(NoteHandler())
     try:
         cli()
     except Exception as error:

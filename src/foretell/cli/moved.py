@@ -40,6 +40,13 @@ COMMANDS: dict[str, str] = {
     "study threshold": "study calibration --section threshold",
     "study tree": "study tree-noise",
     "study tree-uncertainty": "study tree-noise --section error-bars",
+
+    # Setting up and trying.
+    "services": "doctor --services",
+    "models update": "models list --update FILE",
+    "prompts": "run SPEC --plan --prompts",
+    "site": "serve --static FOLDER",
+    "arena demo": "demo --arena",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
@@ -159,6 +166,14 @@ OPTIONS: dict[str, str] = {
             "--seed": "--bootstrap seed=N",
         }.items()
     },
+
+    # Setting up and trying.
+    "serve --example": "`foretell demo --open`",
+    "serve --home": "FORETELL_HOME",
+    "demo --folder": "--out FOLDER",
+    "demo --home": "FORETELL_HOME",
+    "demo --days": "nothing: the arena of the demo has 30 days",
+    "practice --home": "FORETELL_HOME",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

@@ -127,9 +127,7 @@ def user_agent(contact: str = "", *, browser: bool = False) -> str:
     return f"{name} (+{contact})" if contact else name
 
 
-NO_CONTACT = (
-    "{} wants to know who asks: foretell doctor --contact you@example.org, or set FORETELL_CONTACT to your address"
-)
+NO_CONTACT = "{} wants to know who asks: set your address with foretell doctor --contact you@example.org"
 
 
 def check_status(answer: IncomingAnswer, url: str, *, good: Container[int], explanation: str = "") -> None:

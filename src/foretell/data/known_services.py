@@ -134,12 +134,12 @@ def parse_pace(text: str) -> dict[str, tuple[ServiceLimit, ...]]:
         known = found.get(service, KNOWN_SERVICES[service].limits if service in KNOWN_SERVICES else ())
         if what and what not in {one.what for one in known}:
             has = ", ".join(one.what for one in known) or "none"
-            raise InputError(f"{service or 'nobody'} has no limit {what!r}", path="FORETELL_PACE", hint=f"it has {has}")
+            raise InputError(f"{service or 'nobody'} has no limit {what!r}", hint=f"it has {has}")
         named = [one for one in known if one.what == what] or [ServiceLimit(requests=1, seconds=1.0)]
         match = _WRITTEN.fullmatch(written.strip())
         if match is None and written.strip() != "none":
             hint = "write SERVICE=REQUESTS/TIME, e.g. gdelt=1/10s, wayback/pages=100/min or kalshi=none"
-            raise InputError(f"cannot read the pace {part!r}", path="FORETELL_PACE", hint=hint)
+            raise InputError(f"cannot read the rate limit {part!r}", hint=hint)
         new = ()
         if match is not None:
             span = float(match[2] or 1) * _SPANS[match[3]]

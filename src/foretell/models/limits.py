@@ -96,7 +96,7 @@ def parse_limits(text: str) -> dict[str, ModelLimits]:
                 value = 0.0
             if name not in LIMIT_FIELDS or not 1 <= value < float("inf"):
                 hint = "write openai requests=500 tokens=2000000 at_once=64; anthropic at_once=8"
-                raise InputError(f"cannot read the limit {cap!r}", path="FORETELL_LIMITS", hint=hint)
+                raise InputError(f"cannot read the limit {cap!r}", hint=hint)
             values[LIMIT_FIELDS[name]] = int(value) if name == "at_once" else value
         parsed[provider] = ModelLimits(**values)
     return parsed

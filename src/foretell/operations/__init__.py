@@ -7,11 +7,11 @@ HOMES = {
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
-    "foretell.operations.doctor": "DoctorResult look_at_databases",
+    "foretell.operations.doctor": "DoctorResult look_at_databases run_doctor",
     "foretell.operations.example": "serving_example",
     "foretell.operations.grid": "list_grids run_grid",
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
-    "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
+    "foretell.operations.models": "ModelCheck check_model list_models show_models",
     "foretell.operations.practice": (
         "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET demo_spec demo_world practice_environment shell_lines"
     ),
@@ -27,8 +27,7 @@ HOMES = {
         "CalibrateApplyRequest CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest"
     ),
     "foretell.operations.requests.setup": (
-        "DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest ModelsUpdateRequest "
-        "ServicesCheckRequest ServicesListRequest SiteRequest"
+        "DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest SiteRequest"
     ),
     "foretell.operations.requests.tournaments": (
         "ArenaDemoRequest SubmitRequest TournamentResultsRequest TournamentRunRequest"

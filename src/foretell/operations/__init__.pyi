@@ -10,6 +10,7 @@ from foretell.operations.data import check_questions as check_questions
 from foretell.operations.data import fetch as fetch
 from foretell.operations.doctor import DoctorResult as DoctorResult
 from foretell.operations.doctor import look_at_databases as look_at_databases
+from foretell.operations.doctor import run_doctor as run_doctor
 from foretell.operations.example import serving_example as serving_example
 from foretell.operations.grid import list_grids as list_grids
 from foretell.operations.grid import run_grid as run_grid
@@ -19,10 +20,9 @@ from foretell.operations.init_files import init_grid as init_grid
 from foretell.operations.init_files import packed_wheel as packed_wheel
 from foretell.operations.init_files import spec_schema as spec_schema
 from foretell.operations.models import ModelCheck as ModelCheck
-from foretell.operations.models import ModelsUpdate as ModelsUpdate
 from foretell.operations.models import check_model as check_model
 from foretell.operations.models import list_models as list_models
-from foretell.operations.models import update_models as update_models
+from foretell.operations.models import show_models as show_models
 from foretell.operations.practice import BOLD as BOLD
 from foretell.operations.practice import BOTH as BOTH
 from foretell.operations.practice import HASTY as HASTY
@@ -61,9 +61,6 @@ from foretell.operations.requests.setup import DoctorRequest as DoctorRequest
 from foretell.operations.requests.setup import InitGridRequest as InitGridRequest
 from foretell.operations.requests.setup import ModelsCheckRequest as ModelsCheckRequest
 from foretell.operations.requests.setup import ModelsListRequest as ModelsListRequest
-from foretell.operations.requests.setup import ModelsUpdateRequest as ModelsUpdateRequest
-from foretell.operations.requests.setup import ServicesCheckRequest as ServicesCheckRequest
-from foretell.operations.requests.setup import ServicesListRequest as ServicesListRequest
 from foretell.operations.requests.setup import SiteRequest as SiteRequest
 from foretell.operations.requests.tournaments import ArenaDemoRequest as ArenaDemoRequest
 from foretell.operations.requests.tournaments import SubmitRequest as SubmitRequest

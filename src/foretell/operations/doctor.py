@@ -1,16 +1,17 @@
-"""Check the set-up of this machine: what works, what is missing, what is wrong, and how to fix it."""
+"""Check the set-up of this machine and its services: what works, what is missing, what is wrong, how to fix it."""
 
 import asyncio
 import json
 import platform
 import re
+import shlex
 import shutil
 import socket
 import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
@@ -25,6 +26,7 @@ from foretell.models.journal import Journal
 from foretell.operations.repair import (
     ANSWERS,
     ENTRIES,
+    LIMITS,
     TABLE_NOUNS,
     CheckedTable,
     HomeFile,
@@ -34,18 +36,28 @@ from foretell.operations.repair import (
     in_use,
     missing_runs,
     newer_parts,
-    repair_file,
+    rebuild_accounts,
+    rebuild_file,
     set_aside,
     set_aside_rows,
     unreadable_rows,
 )
 from foretell.operations.requests.setup import DoctorRequest
 from foretell.operations.result import Result
-from foretell.operations.services import reach_services
+from foretell.operations.services import ALL, check_services, list_services, reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError, storage_error
 from foretell.runs.services import SEARCH_ENGINES
-from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
+from foretell.runs.settings import (
+    KEYS,
+    OLD,
+    SETTINGS_FILE,
+    SETTINGS_TEMPLATE,
+    Settings,
+    load_settings,
+    read_contact,
+    read_settings_file,
+)
 from foretell.runs.store import RunStore
 from foretell.submit.ledger import LEDGER_FILE, SubmissionLedger
 
@@ -105,18 +117,30 @@ class DoctorResult(Result):
     def __str__(self) -> str:
         marks = {"ok": "ok", "missing": "--", "optional": "  ", "wrong": "!!", "repaired": "ok"}
         lines: list[str] = []
-        for one in self.findings:
-            lines.append(f"{marks[one.state]:2} {one.what:16} {one.detail}")
-            lines += [f"{'':20}{line}" for line in (*one.notes, one.advice) if line]
+        for finding in self.findings:
+            lines.append(f"{marks[finding.state]:2} {finding.what:16} {finding.detail}")
+            lines += [f"{'':20}{line}" for line in (*finding.notes, finding.advice) if line]
         return "\n".join(lines)
 
 
-async def doctor(request: DoctorRequest, settings: Settings | None = None) -> DoctorResult:
-    """Check everything; a contact is saved first."""
+async def run_doctor(request: DoctorRequest, settings: Settings | None = None) -> Result:
+    """Check the set-up or, with `services`, list or check the services; a contact is saved first."""
+    settings = settings or load_settings()
     if request.contact is not None:
-        settings = settings or load_settings()
-        keep_contact(settings.home, read_contact(request.contact))
-    settings = load_settings() if request.contact is not None else settings or load_settings()
+        contact = read_contact(request.contact)
+        save_contact(settings.home, contact)
+        settings = replace(settings, contact=contact)
+    if request.services is None:
+        return await doctor(request, settings)
+    if request.repair:
+        raise InputError("has no effect with --services", column="--repair", hint="leave one of them out")
+    name = None if request.services == ALL else request.services
+    return await check_services(name, settings) if request.online else list_services(name, settings)
+
+
+async def doctor(request: DoctorRequest, settings: Settings | None = None) -> DoctorResult:
+    """Check everything but the services one by one."""
+    settings = settings or load_settings()
     skew: float | None = None
     reached: list[Finding] = []
     if request.online:
@@ -125,6 +149,7 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
         _python(),
         *_home(settings),
         *await asyncio.to_thread(lambda: list(look_at_databases(settings, repair=request.repair))),
+        _settings_file(settings),
         _contact(settings),
         *look_at_setup(settings),
         await look_at_sandbox(),
@@ -137,14 +162,14 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
     return DoctorResult(findings=tuple(findings))
 
 
-def keep_contact(home: Path, contact: str) -> None:
-    """Save the contact in the settings file of the home, and leave the rest of the file as it is."""
+def save_contact(home: Path, contact: str) -> None:
+    """Save the contact in settings.toml, and leave the rest of the file as it is; a new file explains every key."""
     path = home / SETTINGS_FILE
-    line = f"contact = {json.dumps(contact)}"
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    line = f"contact = {json.dumps(contact)}\n"
+    before = path.read_text(encoding="utf-8") if path.is_file() else SETTINGS_TEMPLATE
+    text, replaced = re.subn(r"(?m)^(# )?contact\s*=.*\n?", lambda _: line, before, count=1)
     # At the top: below a heading it would belong to that.
-    rest = re.sub(r"(?m)^contact\s*=.*\n?", "", before)
-    write_atomically(path, f"{line}\n{rest}".encode(), private=True)
+    write_atomically(path, (text if replaced else line + before).encode(), private=True)
 
 
 def _python() -> Finding:
@@ -175,8 +200,26 @@ def _home(settings: Settings) -> Iterator[Finding]:
         closed = [name for name, state in store.states().items() if state.closed > now]
     if closed:
         yield Finding(
-            "services", "missing", f"not asked for now: {', '.join(closed)}", "foretell services says until when"
+            "services", "missing", f"not asked for now: {', '.join(closed)}", "foretell doctor --services says why"
         )
+
+
+def _settings_file(settings: Settings) -> Finding:
+    """Where the file of settings is, what it sets, and which old variables count instead of it."""
+    path = settings.home / SETTINGS_FILE
+    old = [name for name in OLD if settings.keys.get(name)]
+    if old:
+        keys = dict.fromkeys(OLD[name][0] for name in old)
+        advice = f"set {', '.join(keys)} in {path} instead: later versions do not read these variables"
+        return Finding("settings", "missing", f"variables of an earlier version: {', '.join(old)}", advice)
+    if not path.is_file():
+        advice = "foretell doctor --contact you@example.org creates it, with every setting explained"
+        return Finding("settings", "optional", f"no {path}", advice)
+    try:
+        saved = read_settings_file(settings.home)
+    except InputError as error:
+        return Finding("settings", "wrong", str(error), f"edit {path}")
+    return Finding("settings", "ok", f"{path}: {', '.join(saved) or 'sets nothing'}")
 
 
 def _disk(home: Path) -> Finding:
@@ -213,22 +256,23 @@ def look_at_databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
         check = ledger.verify()
         advice = "" if check.whole else "nothing is submitted on it: keep the file elsewhere, and a new one is begun"
         yield Finding(LEDGER_FILE, "ok" if check.whole else "wrong", str(check), advice)
-    aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith(("-wal", "-shm")))
+    damaged = (path.name for path in settings.home.glob("*.db.damaged-*"))
+    aside = sorted(name for name in damaged if not name.endswith(("-wal", "-shm")))
     if aside:
-        detail = f"damaged files are still kept: {', '.join(aside[-3:])}"
-        yield Finding("", "optional", detail, "delete them when nothing is missed")
+        detail = f"damaged files were set aside: {', '.join(aside[-3:])}"
+        yield Finding("", "optional", detail, "delete them if you do not need them")
 
 
 def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
     name = file.path.name
     if faults := file_faults(file):
         detail = f"damaged: {'; '.join(faults)}"[:300]
-        if not repair:
-            return Finding(name, "wrong", detail, REPAIR)
-        if in_use(file.path):
+        if repair and in_use(file.path):
             advice = f"end the processes that use it, then {REPAIR}"
             return Finding(name, "wrong", f"{detail}; a process has it open", advice)
-        return Finding(name, "repaired", f"was {detail}", notes=tuple(repair_file(file, settings)))
+        if repair and (done := rebuild_file(file)):
+            return Finding(name, "repaired", f"was {detail}", notes=done)
+        return Finding(name, "wrong", detail, restore_advice(file))
     if newer := newer_parts(file):
         advice = "pip install --upgrade foretell, or export FORETELL_HOME=FOLDER with another folder"
         return Finding(name, "wrong", f"a newer foretell wrote it: {newer[0]}", advice)
@@ -245,7 +289,23 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
     detail += f"; {check.unverified:,} of before there were checksums are taken as they are" if check.unverified else ""
     unreadable = _unreadable(file, settings, repair=repair) if table is ANSWERS else None
     edited = unreadable or _edited(table, check, settings, repair=repair)
+    if repair and table is ENTRIES and not edited and not in_use(file.path) and (done := rebuild_accounts(file.path)):
+        return Finding(name, "repaired", detail, notes=done)
     return edited or Finding(name, "ok", detail)
+
+
+def restore_advice(file: HomeFile) -> str:
+    """How to get a damaged file back: rebuilding what is safe, a backup, SQLite's own recovery, or going without."""
+    if file.what == LIMITS:
+        return REPAIR
+    folder, name = shlex.quote(str(file.path.parent)), file.path.name
+    recover = f"sqlite3 {name} .recover | sqlite3 recovered.db"
+    exchange = f"mkdir damaged && mv {name}* damaged && mv recovered.db {name}"
+    return (
+        f"{REPAIR} rebuilds indexes. Otherwise restore the file from a backup, or recover what SQLite can read (its "
+        f"command sqlite3 is at sqlite.org): cd {folder} && {recover} && {exchange} && {REPAIR}. Or move it away: "
+        f"{file.lost}."
+    )
 
 
 def _edited(table: CheckedTable, check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
@@ -282,12 +342,12 @@ async def _reach(settings: Settings) -> tuple[list[Finding], float | None]:
     states: dict[str, FindingState] = {"ok": "ok", "failed": "wrong", "left out": "optional"}
     findings = [
         Finding(
-            one.service,
-            states[one.verdict],
-            f"{one.what}: {one.detail}" if one.what else one.detail,
-            f"foretell services check {one.service}" if one.verdict == "failed" else "",
+            check.service,
+            states[check.verdict],
+            f"{check.what}: {check.detail}" if check.what else check.detail,
+            f"foretell doctor --online --services {check.service}" if check.verdict == "failed" else "",
         )
-        for one in checks
+        for check in checks
     ]
     return findings, skew
 
@@ -300,7 +360,7 @@ def _contact(settings: Settings) -> Finding:
         "contact",
         "missing",
         f"none: {wanted} cannot be asked, others do not know whom to tell of a problem",
-        "foretell doctor --contact you@example.org, or set FORETELL_CONTACT",
+        "foretell doctor --contact you@example.org",
     )
 
 

@@ -1,8 +1,8 @@
-"""List models with prices, capabilities and their record here, test a model, and install newer tables of models."""
+"""List models with prices, capabilities and their record here, install newer tables of models, and test a model."""
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
 from foretell.models.providers.client import HttpModel
 from foretell.models.router import open_provider
-from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
+from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.report.numbers import dollars
@@ -45,13 +45,16 @@ class ModelsResult(Result):
     """Dates of the tables they come from."""
     missing_keys: Mapping[str, str] = field(default_factory=dict[str, str])
     """Provider → the variable that would hold its key."""
+    installed: str = ""
+    """What was installed before the list was made."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """How old the list is, and which keys are missing."""
         keys = [f"{provider}: set {variable}" for provider, variable in self.missing_keys.items()]
-        notes = [f"facts and prices as of {', '.join(self.dates)}; foretell models update brings newer ones"]
-        return (*notes, *([f"no key for {'; '.join(keys)}"] if keys else []))
+        notes = [f"facts and prices as of {', '.join(self.dates)}; foretell models list --update installs newer ones"]
+        installed = [self.installed] if self.installed else []
+        return (*installed, *notes, *([f"no key for {'; '.join(keys)}"] if keys else []))
 
     def print(self, console: "Console") -> None:
         """Print a table, with the reasoning efforts of each model from least to most, and what it cost here."""
@@ -79,6 +82,13 @@ class ModelsResult(Result):
         used = any(row["calls"] for row in self.models)
         shown = columns if used else columns[:-1]
         show_text(console, f"{text_table(shown, [row[: len(shown)] for row in rows], console.width)}\n")
+
+
+async def show_models(request: ModelsListRequest, settings: Settings | None = None) -> ModelsResult:
+    """List the known models, after installing a newer table of them if the request names one."""
+    settings = settings or load_settings()
+    installed = "" if request.update is None else await install_models(request.update, settings)
+    return replace(list_models(request, settings), installed=installed)
 
 
 def list_models(
@@ -197,7 +207,7 @@ class ModelCheck(Result):
     def __str__(self) -> str:
         lines = [f"{check:28} {result}" for check, result in self.checks.items()]
         cost = "of unknown price" if self.dollars is None else f"${self.dollars:.4f}"
-        lines.append(f"Cost: {cost}" + (f". Kept in {self.file}" if self.file else ""))
+        lines.append(f"Cost: {cost}" + (f". Stored in {self.file}" if self.file else ""))
         return "\n".join(lines)
 
 
@@ -219,43 +229,41 @@ async def check_model(request: ModelsCheckRequest, settings: Settings | None = N
     return ModelCheck(
         model=request.model,
         checks=dict(checks),
-        dollars=None if None in dollars else sum(one for one in dollars if one is not None),
+        dollars=None if None in dollars else sum(cost for cost in dollars if cost is not None),
         file=path if trial.sure else None,
     )
 
 
-# The update.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelsUpdate(Result):
-    """A newer table of models."""
-
-    file: Path
-    models: int
-    date: str
-
-    def __str__(self) -> str:
-        return f"{self.models} entries as of {self.date}, kept in {self.file}"
+# Newer tables of models.
 
 
 LARGEST_TABLE = 2_000_000
 """Maximum size in bytes."""
 
 
-async def update_models(request: ModelsUpdateRequest, settings: Settings | None = None) -> ModelsUpdate:
-    """Check a table of models and install it in the home, where it takes precedence over the package's own."""
+async def install_models(source: str, settings: Settings) -> str:
+    """Check a table of models and install it in the home, where it takes precedence over the package's own.
+
+    Args:
+        source: A file or an https address.
+        settings: The home.
+
+    Returns:
+        What was installed, for people.
+
+    Raises:
+        InputError: If the source cannot be read or holds no model.
+    """
     from foretell.data.files import write_atomically
 
-    settings = settings or load_settings()
-    written = await _downloaded(request.source, settings) if "://" in request.source else _read(Path(request.source))
-    table: FactTable = parse_facts(written, request.source)
+    written = await _downloaded(source, settings) if "://" in source else _read(Path(source))
+    table: FactTable = parse_facts(written, source)
     if not table.models:
-        raise InputError("there is no model in it", path=request.source, hint="entries begin with [[model]]")
+        raise InputError("there is no model in it", path=source, hint="entries begin with [[model]]")
     path = settings.home / KNOWN_MODELS
     write_atomically(path, written)
     forget_facts()
-    return ModelsUpdate(file=path, models=len(table.models), date=table.date.isoformat())
+    return f"{len(table.models)} entries as of {table.date.isoformat()} installed in {path}"
 
 
 def _read(path: Path) -> bytes:

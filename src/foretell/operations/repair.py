@@ -1,4 +1,4 @@
-"""Check the databases of the home, and rebuild what can be rebuilt of damaged ones."""
+"""Check the databases of the home, set aside rows that are not what was stored, and compute lost answers again."""
 
 import json
 import sqlite3
@@ -12,18 +12,18 @@ from typing import Any
 
 from foretell.arena.store import MIGRATIONS as ARENA_TABLES
 from foretell.arena.store import SCHEMA_NAME
-from foretell.data.corpus import Corpus
 from foretell.data.pace import PRACTICE_TABLES, STATE_FILE
+from foretell.models.database.integrity import (
+    file_problems,
+    only_indexes,
+    rebuild_indexes,
+    renamed_columns,
+    schema_versions,
+    text_or_bytes,
+    unreadable_values,
+)
 from foretell.models.database.interface import SqlRow
 from foretell.models.database.liveness import FileLiveness
-from foretell.models.database.salvage import (
-    copy_readable_rows,
-    file_problems,
-    renamed_columns,
-    rows_on_pages,
-    schema_versions,
-    unreadable_texts,
-)
 from foretell.models.database.sqlite import open_read_only
 from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
 from foretell.models.ledger import ACCOUNTS_OF_RUNS
@@ -44,9 +44,9 @@ PARTS = {
 }
 KNOWN_PARTS = {part: len(scripts) for part, scripts in PARTS.items()}
 """How many migrations of each part this version knows."""
-KEY_BYTES = 32
-ENTRY_COLUMNS = (9, 10)
-"""Number of columns without and with a checksum."""
+LIMITS = "rate limits of services"
+CHECKSUMMED = ("cell", "kept")
+"""Tables of which every row has a checksum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +65,17 @@ def home_files(settings: Settings) -> list[HomeFile]:
     """The databases that exist."""
     home = settings.home
     files = [
-        HomeFile(path=home / STATE_FILE, what="pace of services", lost="paces and pauses of services begin anew"),
-        HomeFile(path=settings.corpus, what="corpus", lost="foretell corpus import brings the documents in again"),
+        HomeFile(path=home / STATE_FILE, what=LIMITS, lost="the rate limits of services start anew"),
+        HomeFile(path=settings.corpus, what="corpus", lost="add its documents again"),
     ]
     if settings.database is None:
-        journal = "replies that cannot be read are asked, and paid, again"
-        runs = "the same spec run again gets every reply out of the journal, free of charge"
+        journal = "replies are requested, and paid for, again when they are needed"
+        runs = "run the same specs again: every reply comes from the journal, free of charge"
         files[:0] = [
             HomeFile(path=home / "journal.db", what="journal", part="journal", lost=journal),
             HomeFile(path=home / "runs.db", what="runs", part="store", lost=runs),
         ]
-    return [one for one in files if one.path.is_file()]
+    return [file for file in files if file.path.is_file()]
 
 
 def newer_parts(file: HomeFile) -> list[str]:
@@ -93,7 +93,9 @@ def file_faults(file: HomeFile) -> tuple[str, ...]:
     if not file.path.stat().st_size:
         return ()
     return (
-        file_problems(file.path) or renamed_columns(file.path, PARTS.get(file.part, ())) or unreadable_texts(file.path)
+        file_problems(file.path)
+        or renamed_columns(file.path, PARTS.get(file.part, ()))
+        or unreadable_values(file.path, (*ROW_READERS, *CHECKSUMMED), CHECKSUMMED)
     )
 
 
@@ -155,6 +157,7 @@ class CheckedTable:
     def check_file(self, path: Path) -> StoredCheck:
         """Check all rows of a sound file, which may be older than checksums."""
         with closing(open_read_only(path)) as con:
+            con.text_factory = text_or_bytes
             known = [row[1] for row in con.execute(f"PRAGMA table_info({self.name})")]
             if "checksum" in known:
                 return self.check(con.execute(self.query))
@@ -183,82 +186,49 @@ ANSWERS = CheckedTable(
 def in_use(path: Path) -> bool:
     """Whether a process has a database open."""
     life = FileLiveness(str(path), read_only=True)
-    ids = (one.name.rpartition("-")[2] for one in path.parent.glob(f"{path.name}-alive-*"))
+    ids = (lock.name.rpartition("-")[2] for lock in path.parent.glob(f"{path.name}-alive-*"))
     return any(life.alive(int(id, 16)) for id in ids)
 
 
 # Repairing.
 
 
-def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
-    """Rebuild a damaged file and keep the damaged one beside it. Yields what was done and what was lost."""
-    kept = _put_aside(file.path)
-    yield f"the damaged file is kept as {kept.name}"
-    if file.what == "journal":
-        yield from _rebuild_journal(file, kept)
-    elif file.what == "runs":
-        yield from _rebuild_runs(file, kept, settings)
-    elif file.what == "corpus":
-        yield from _rebuild_corpus(file, kept)
-    else:
-        yield file.lost
-    Path(f"{kept}-shm").unlink(missing_ok=True)  # Made anew by whoever reads it.
+def rebuild_file(file: HomeFile) -> tuple[str, ...]:
+    """Repair a damaged file that no process has open, if that is safe; return what was done, or nothing.
+
+    Indexes are rebuilt from their tables, and the rate limits of services start anew. Everything else can only be
+    restored from a backup or with SQLite's own tools.
+    """
+    if file.what == LIMITS:
+        aside = file.path.with_name(f"{file.path.name}.damaged-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}")
+        for end in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                Path(f"{file.path}{end}").rename(f"{aside}{end}")
+        Path(f"{file.path}-shm").unlink(missing_ok=True)
+        return f"the damaged file is saved as {aside.name}", file.lost
+    problems = file_problems(file.path)
+    if not problems or not only_indexes(problems):
+        return ()
+    rebuild_indexes(file.path)
+    return () if file_faults(file) else ("its indexes were rebuilt",)
 
 
-def _put_aside(path: Path) -> Path:
-    """Rename a file, and the write-ahead log beside it."""
-    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    kept = path.with_name(f"{path.name}.damaged-{stamp}")
-    for number in range(2, 1000):
-        if not kept.exists():
-            break
-        kept = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
-    for end in ("", "-wal"):
-        with suppress(FileNotFoundError):
-            Path(f"{path}{end}").rename(f"{kept}{end}")
-    Path(f"{path}-shm").unlink(missing_ok=True)
-    return kept
+def rebuild_accounts(journal: Path) -> tuple[str, ...]:
+    """Add what is missing in a journal that no process has open, as in one that SQLite recovered.
 
-
-def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
-    Journal(file.path).close()
-    with closing(sqlite3.connect(file.path)) as con:
-        found = copy_readable_rows(kept, con)
-        if "kept" in found.damaged or "kept" not in found.rows:
-            rows = [(*row, None) if len(row) == ENTRY_COLUMNS[0] else row for row in rows_on_pages(kept, _is_entry)]
-            con.executemany(f"INSERT OR IGNORE INTO kept VALUES ({', '.join('?' * ENTRY_COLUMNS[1])})", rows)
-        wrong = [row for row in con.execute("SELECT * FROM kept") if entry_fault(row)]
-        con.executemany("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
-        # A saved reply was requested, even if the request can no longer be read.
-        con.execute("INSERT OR IGNORE INTO sent (key, sends) SELECT key, 1 FROM kept")
-        con.execute("UPDATE sent SET owner = NULL")
-        con.commit()
-        # What a run has paid counts against its budget, even if its account can no longer be read.
-        con.executescript(ACCOUNTS_OF_RUNS)
-        total = con.execute("SELECT count(*) FROM kept").fetchone()[0]
-        unanswered = con.execute("SELECT count(*) FROM sent WHERE key NOT IN (SELECT key FROM kept)").fetchone()[0]
-    yield f"{total:,} replies and tool results were saved"
-    if wrong:
-        yield f"{len(wrong):,} were damaged themselves and left out"
-    if unanswered:
-        yield f"{unanswered:,} that were asked for have no answer any more: they are asked, and paid, again when needed"
-
-
-def _is_entry(row: SqlRow) -> bool:
-    """Whether a row found on a page is a complete and unchanged entry of the journal."""
-    if len(row) not in ENTRY_COLUMNS or not isinstance(row[0], bytes) or len(row[0]) != KEY_BYTES:
-        return False
-    if not all(isinstance(part, str) for part in row[1:4]) or not all(isinstance(part, int) for part in row[4:7]):
-        return False
-    if not isinstance(row[8], bytes) or not isinstance(row[7], float | int | None):
-        return False
-    if len(row) == ENTRY_COLUMNS[1] and row[9] is not None:
-        return not entry_fault(row)
-    try:
-        json.loads(row[8])
-    except ValueError:
-        return False
-    return True
+    A saved reply was requested, even if the request is lost. What a run has paid counts against its budget, even if its
+    account is lost. Returns what was done.
+    """
+    with closing(Journal(journal)) as opened:
+        place = opened.database
+        accounts = "SELECT count(*) FROM account"
+        before = place.read(accounts)[0][0]
+        sent = place.write("INSERT OR IGNORE INTO sent (key, sends) SELECT key, 1 FROM kept")
+        for statement in filter(str.strip, ACCOUNTS_OF_RUNS.split(";")):
+            place.write(statement)
+        added = place.read(accounts)[0][0] - before
+    notes = [f"{sent:,} replies have their request again"] if sent else []
+    return (*notes, *([f"the accounts of {added} runs were rebuilt"] if added else []))
 
 
 def set_aside(table: CheckedTable, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
@@ -287,38 +257,21 @@ def _aside(name: str, columns: Sequence[str], rows: Sequence[SqlRow], home: Path
     return aside
 
 
-def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[str]:
-    RunStore(file.path).close()
-    with closing(sqlite3.connect(file.path)) as con:
-        found = copy_readable_rows(kept, con)
-        broken, lacking = _drop_unreadable(con)
-        con.commit()
-    rows = found.rows
-    counts = [rows.get(name, 0) for name in ("run", "cell", "event")]
-    yield "{} runs with {:,} answers and {:,} steps were saved".format(*counts)
-    if broken:
-        yield f"{broken:,} damaged rows were left out"
-    if not rows.get("run"):
-        yield file.lost
-    with closing(RunStore(file.path)) as store:
-        for run, _ in store.specs():
-            if run in lacking or "question" in found.damaged:
-                yield from _questions_again(store, run)
-            yield from _rebuild_run(store, run, settings)
-
-
 def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
     """Runs, questions and steps that cannot be read although the file is sound, by table."""
     if not con.execute("SELECT 1 FROM pragma_table_info('cell') WHERE name = 'checksum'").fetchone():
         return {}  # Of an older version, whose tables are still to be brought up to date.
-    found: dict[str, list[SqlRow]] = {}
+    con.text_factory = text_or_bytes
+    unreadable: dict[str, list[SqlRow]] = {}
     for table, (columns, read) in ROW_READERS.items():
         for row in con.execute(f"SELECT {columns} FROM {table}"):
             try:
+                if any(isinstance(value, bytes) for value in row):
+                    raise ValueError("text that cannot be decoded")
                 read(row)
             except UNREADABLE:
-                found.setdefault(table, []).append(row)
-    return found
+                unreadable.setdefault(table, []).append(row)
+    return unreadable
 
 
 def set_aside_rows(store: RunStore, wrong: Mapping[str, Sequence[SqlRow]], settings: Settings) -> Iterator[str]:
@@ -370,17 +323,6 @@ def _questions_again(store: RunStore, run: str) -> Iterator[str]:
     yield f"run {run}: {len(store.questions(run)) - before} questions were read again"
 
 
-def _drop_unreadable(con: sqlite3.Connection) -> tuple[int, set[str]]:
-    """Remove damaged rows and changed answers; return how many, and which runs lost questions."""
-    wrong = unreadable_rows(con)
-    for table, rows in wrong.items():
-        for row in rows:
-            con.execute(*_mending(table, row))
-    changed = [row[:4] for row in con.execute(ANSWERS.query) if answer_fault(row)]
-    con.executemany("DELETE FROM cell WHERE run = ? AND question = ? AND due = ? AND trial = ?", changed)
-    return sum(map(len, wrong.values())) + len(changed), {row[0] for row in wrong.get("question", ())}
-
-
 def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]:
     """Recompute lost answers of a run from the journal, without asking anybody."""
     try:
@@ -417,13 +359,3 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
         yield f"run {run}: {again} of {len(missing)} missing answers were computed again from the journal"
     if len(missing) > again:
         yield f"run {run}: {len(missing) - again} of {len(cells)} answers are open; foretell run SPEC goes on with them"
-
-
-def _rebuild_corpus(file: HomeFile, kept: Path) -> Iterator[str]:
-    Corpus(file.path).close()
-    with closing(sqlite3.connect(file.path)) as con:
-        found = copy_readable_rows(kept, con)
-        con.commit()
-    yield f"{found.rows.get('documents', 0):,} documents were saved"
-    if found.damaged or not found.rows:
-        yield file.lost

@@ -1,4 +1,4 @@
-"""Outside services: list them with key, pace and last answer, and check that they answer as expected."""
+"""Outside services: list them with key, rate limit and last answer, and check that they answer as expected."""
 
 import asyncio
 import platform
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.pace import ServiceAddresses, ServiceStore
-from foretell.operations.requests.setup import ServicesCheckRequest, ServicesListRequest
 from foretell.operations.result import Result, show_table
 from foretell.outgoing.limiter import PlaceState
 from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import Question, SeriesRef
 from foretell.report.markup import markdown_text
 from foretell.report.terminal import TextColumn, show_text
@@ -27,6 +26,8 @@ from foretell.runs.settings import KEYS, Settings, load_settings
 if TYPE_CHECKING:
     from rich.console import Console
 
+ALL = "all"
+"""Stands for every service."""
 KINDS = ("markets", "search_engines", "series", "tools")
 """Kinds of plug-ins that use outside services."""
 
@@ -52,7 +53,7 @@ class ServiceRow:
     title: str
     key: Literal["set", "missing", "not needed", "optional"]
     key_variables: tuple[str, ...]
-    pace: str
+    rate_limit: str
     address: str
     """Its address, if it is not the public one."""
     last_success: str
@@ -94,7 +95,7 @@ class ServicesResult(Result):
         columns: dict[TextColumn, str | Callable[[Any], object]] = {
             TextColumn(head="service"): "service",
             TextColumn(head="key"): "key",
-            TextColumn(head="pace"): lambda row: row["pace"].split(", ")[0],
+            TextColumn(head="rate limit"): lambda row: row["rate_limit"].split(", ")[0],
             TextColumn(head="last success"): "last_success",
             TextColumn(head="last error", shrink=11): lambda row: f"{row['last_error']} {row['problem']}".strip(),
             TextColumn(head="facts", drop=1): "facts_date",
@@ -102,19 +103,23 @@ class ServicesResult(Result):
         show_table(console, self.rows(), columns)
 
 
-def list_services(request: ServicesListRequest, settings: Settings | None = None) -> ServicesResult:
-    """List the outside services: whether the key is set, how fast they are asked, and how they last answered."""
+def list_services(name: str | None = None, settings: Settings | None = None) -> ServicesResult:
+    """List the outside services: whether the key is set, how fast they are asked, and how they last answered.
+
+    Args:
+        name: Only this service, with its limits and where they come from.
+        settings: Keys and home.
+    """
     settings = settings or load_settings()
-    wanted = service_names() if request.name is None else [_known_name(request.name)]
+    wanted = service_names() if name is None else [_known_name(name)]
     with closing(ServiceStore(settings.access.state)) as store:
         states = store.states()
     rows = [_row(name, settings, states.get(name, PlaceState())) for name in wanted]
     limits: tuple[str, ...] = ()
-    if request.name is not None:
-        known = ServiceAddresses(settings.access).by_name(wanted[0])
-        told = (
-            [f"{one.what}: {one}" + (f" ({one.source})" if one.source else "") for one in known.limits] if known else []
-        )
+    if name is not None:
+        known = ServiceAddresses(settings.access).by_name(name)
+        written = known.limits if known else ()
+        told = (f"{limit.what}: {limit}" + (f" ({limit.source})" if limit.source else "") for limit in written)
         limits = tuple(told) or ("none",)
     return ServicesResult(services=tuple(rows), contact=settings.contact, limits=limits)
 
@@ -122,7 +127,7 @@ def list_services(request: ServicesListRequest, settings: Settings | None = None
 def _known_name(name: str) -> str:
     known = service_names()
     if name not in known:
-        raise InputError(f"no service is called {name!r}", hint=f"there are {', '.join(known)}")
+        raise InputError(f"no service is called {name!r}", column="--services", hint=known_names(name, known))
     return name
 
 
@@ -136,7 +141,7 @@ def _row(name: str, settings: Settings, state: PlaceState) -> ServiceRow:
         title=facts.title,
         key=_key(name, settings),
         key_variables=KEYS.get(name, ()),
-        pace=limits or "no limit",
+        rate_limit=limits or "no limit",
         address=settings.addresses.get(name, ""),
         last_success=_moment(state.success),
         last_error=_moment(state.error),
@@ -174,6 +179,8 @@ ONCE_MORE = HttpLimits(attempts=2, total_seconds=30.0, max_bytes=20_000_000)
 QUERY = "central bank rate decision"
 ARTICLE = "Norges Bank"
 PAGE = "https://example.com/"
+CHECK_SECONDS = 60.0
+"""Longest time for one check, including waiting for the rate limit."""
 TRIES = 3
 """How many listed markets to try until one has prices."""
 STORED_BY = "2026-07-01"
@@ -234,13 +241,17 @@ class NothingToCheck(Exception):
     """A service answered, but there was nothing to check."""
 
 
-async def check_services(request: ServicesCheckRequest, settings: Settings | None = None) -> ServiceChecks:
-    """Send a few cheap requests to each service, all services in parallel."""
+async def check_services(name: str | None = None, settings: Settings | None = None) -> ServiceChecks:
+    """Send a few cheap requests to each service, or only to one, all services in parallel.
+
+    Raises:
+        InputError: If the service is not known, or needs a key that is not set.
+    """
     settings = settings or load_settings()
-    wanted = service_names() if request.name is None else [_known_name(request.name)]
-    if request.name is not None and _key(request.name, settings) == "missing":
-        raise InputError(f"{request.name} needs a key", hint=f"set {variables_in_words(KEYS[request.name])}")
-    found, _ = await _checked(settings, wanted, request.seconds)
+    wanted = service_names() if name is None else [_known_name(name)]
+    if name is not None and _key(name, settings) == "missing":
+        raise InputError(f"{name} needs a key", hint=f"set {variables_in_words(KEYS[name])}")
+    found, _ = await _checked(settings, wanted, CHECK_SECONDS)
     facts = {
         "foretell": version("foretell"),
         "Python": platform.python_version(),

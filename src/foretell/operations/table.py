@@ -79,12 +79,9 @@ OPERATIONS = {
     "prompts": Operation(data.PromptsRequest, "prompts:show_prompts"),
     "show": Operation(runs.ShowRequest, "run:show", PAGES),
     "replay": Operation(runs.ReplayRequest, "run:replay"),
-    "models list": Operation(setup.ModelsListRequest, "models:list_models", ROWS),
+    "models list": Operation(setup.ModelsListRequest, "models:show_models", ROWS),
     "models check": Operation(setup.ModelsCheckRequest, "models:check_model", (".json",)),
-    "models update": Operation(setup.ModelsUpdateRequest, "models:update_models"),
-    "services list": Operation(setup.ServicesListRequest, "services:list_services", ROWS),
-    "services check": Operation(setup.ServicesCheckRequest, "services:check_services", (*ROWS, ".md")),
-    "doctor": Operation(setup.DoctorRequest, "doctor:doctor", (".json",)),
+    "doctor": Operation(setup.DoctorRequest, "doctor:run_doctor", ROWS),
     "calibrate fit": Operation(scoring.CalibrateFitRequest, "calibrate:fit", (".json",)),
     "calibrate apply": Operation(
         scoring.CalibrateApplyRequest, "calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")

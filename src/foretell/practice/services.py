@@ -208,7 +208,7 @@ EXAMPLE_PAGE = SampleWebPage(
     text="This domain is for use in examples.",
     versions=(PageVersion(at=instant("2026-01-02"), text="This domain is for use in documentation examples."),),
 )
-"""A page for testing an archive; `foretell services check` requests it."""
+"""A page for testing an archive; `foretell doctor --online --services` requests it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -198,7 +198,7 @@ def known_names(given: str, known: Sequence[str]) -> str:
 
 FULL_HINT = "free some space; foretell doctor shows how much there is"
 READ_ONLY_HINT = "what is stored can still be read; set FORETELL_HOME to a folder that can be written to"
-DAMAGED_HINT = "foretell doctor --repair rebuilds what can be rebuilt and keeps the damaged file beside it"
+DAMAGED_HINT = "foretell doctor says how to restore it"
 
 
 class StorageError(InputError):

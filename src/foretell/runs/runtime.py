@@ -402,7 +402,7 @@ async def open_runtime(
 FIRST_REPLY_SECONDS = 120.0
 TRIED_FIRST = (
     "{} is in no table of models: a few short requests, paid from the budget of the run, find out first how it can be "
-    "asked (FORETELL_CHECK_MODELS=no starts without)"
+    "asked (check_models = false in settings.toml starts without)"
 )
 log = logging.getLogger("foretell.models.check")
 

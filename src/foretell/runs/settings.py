@@ -1,10 +1,12 @@
-"""Where things are stored and which keys exist: from the environment, never printed."""
+"""The settings of this machine: where things are stored, which keys exist, and what settings.toml in the home says."""
 
+import logging
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_limits
 from foretell.plugins import KeyVariables, key_in
 from foretell.questions.as_of import Clock
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 
 if TYPE_CHECKING:
     from foretell.models.budget import Budget
@@ -26,9 +28,8 @@ KNOWN_MODELS = "known_models.toml"
 """In the home: a newer table of models than the one shipped with the package."""
 CHECKED_MODELS = "checked_models.toml"
 """In the home: capabilities found by probing models."""
-SWITCHED_OFF = ("0", "no", "off", "false")
 SETTINGS_FILE = "settings.toml"
-"""In the home: who runs this program, instead of an environment variable."""
+"""In the home: the settings that `SETTINGS_TEMPLATE` explains."""
 EXAMPLE_FILE = "example.json"
 """Marks a home that holds an example instead of the user's own runs."""
 KEYS = KeyVariables()
@@ -63,10 +64,10 @@ class Settings:
         default_factory=dict[str, tuple[ServiceLimit, ...]], repr=False
     )
     """Rate by service, if it differs from the table of services."""
+    network: bool = field(default_factory=lambda: DEFAULTS["network"], repr=False)
+    """Whether public markets and series may be read to answer a question without a model."""
     check_models: bool = field(default=False, repr=False)
     """Whether unknown models are probed with a few short requests before a run pays for them."""
-    network: bool = field(default=True, repr=False)
-    """Whether a question without a model looks up public markets and series."""
     workers_concurrency: int | None = field(default=None, repr=False)
     """How many trials all workers of the shared database together run at the same time; None for no limit."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
@@ -115,82 +116,212 @@ class Settings:
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Settings from environment variables: keys by their usual names, FORETELL_HOME, FORETELL_<SERVICE>_URL and others.
+    """Return the settings from environment variables and from settings.toml in the home.
 
-    FORETELL_CORPUS names the local corpus and FORETELL_SERIES CSV files with the user's own series.
-    FORETELL_DATABASE_URL puts runs and journal into PostgreSQL. FORETELL_LIMITS sets what providers allow.
-    FORETELL_CHECK_MODELS=no starts runs without probing unknown models. FORETELL_NETWORK=off answers questions without
-    a model from this machine alone. FORETELL_CONTACT, FORETELL_PACE,
-    FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT set who asks external services and how fast. The file
-    settings.toml in the home may hold the contact, `network` and `workers_concurrency`.
+    The variables are FORETELL_HOME, FORETELL_DATABASE_URL, FORETELL_<SERVICE>_URL and the keys of services by their
+    usual names. A variable of an earlier version that is now a key of settings.toml still counts, with a note.
+
+    Raises:
+        InputError: If settings.toml or an old variable cannot be used.
 
     >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
     """
     values = os.environ if environment is None else environment
     home = home_folder(values)
-    saved = _file_settings(home)
     use_facts_from(home / CHECKED_MODELS, home / KNOWN_MODELS)
-    addresses = {
+    saved = {**DEFAULTS, **read_settings_file(home), **_old_variables(values)}
+    addresses = {"mcp": saved["search_server"]} if saved.get("search_server") else {}
+    addresses |= {
         name.removeprefix("FORETELL_").removesuffix("_URL").lower(): value
         for name, value in values.items()
-        if name.startswith("FORETELL_") and name.endswith("_URL") and name != "FORETELL_DATABASE_URL"
-    }
-    agents = {
-        service: values[variable]
-        for service in ("", *KNOWN_SERVICES)
-        if values.get(variable := "_".join(filter(None, ("FORETELL", service.upper(), "USER_AGENT"))))
+        if name.startswith("FORETELL_") and name.endswith("_URL") and name not in ("FORETELL_DATABASE_URL", *OLD)
     }
     return Settings(
         home=home,
         keys={name: value for name, value in values.items() if value},
         addresses=addresses,
-        corpus_file=Path(values["FORETELL_CORPUS"]) if values.get("FORETELL_CORPUS") else None,
-        series_file=Path(values["FORETELL_SERIES"]) if values.get("FORETELL_SERIES") else None,
+        corpus_file=saved.get("corpus"),
+        series_file=saved.get("series"),
         database=values.get("FORETELL_DATABASE_URL") or None,
-        limits=parse_limits(values.get("FORETELL_LIMITS", "")),
+        limits=saved.get("model_limits", {}),
         clock=values.get(CLOCK_VARIABLE, ""),
-        contact=read_contact(values.get("FORETELL_CONTACT") or saved.get("contact", "")),
-        user_agents={service: _header(name) for service, name in agents.items()},
-        pace=parse_pace(values.get("FORETELL_PACE", "")),
-        check_models=values.get("FORETELL_CHECK_MODELS", "").lower() not in SWITCHED_OFF,
-        network=values.get("FORETELL_NETWORK", "").lower() not in SWITCHED_OFF and bool(saved.get("network", True)),
-        workers_concurrency=_read_concurrency(saved.get("workers_concurrency"), home / SETTINGS_FILE),
+        contact=saved.get("contact", ""),
+        user_agents=saved.get("user_agents", {}),
+        pace=saved.get("rate_limits", {}),
+        network=saved["network"],
+        check_models=saved["check_models"],
+        workers_concurrency=saved.get("workers_concurrency"),
     )
 
 
-# Who asks.
+# The file of settings, and the environment variables of earlier versions.
+
+DEFAULTS: dict[str, Any] = {"network": True, "check_models": True}
+"""What holds if nothing else is set."""
+SETTINGS_TEMPLATE = """\
+# Settings of foretell on this machine. Remove the # before a line to use it.
+
+# Your e-mail or web address, sent to services that want to know who is asking, such as Wikipedia.
+# contact = "you@example.org"
+
+# false: answer questions without a model from what is on this machine; read no public markets and series.
+# network = true
+
+# false: do not try an unknown model with a few short requests before a run pays for it.
+# check_models = true
+
+# A file with your own dated documents, and a CSV file or a folder of them with your own series. By default, corpus.db
+# and series in this folder.
+# corpus = "corpus.db"
+# series = "series"
+
+# The public address of a tunnel to this machine, through which a deep-research model of OpenAI can search.
+# search_server = "https://example.org/mcp"
+
+# How often a service may be asked, instead of the built-in limit. foretell doctor --services shows names and limits.
+# [rate_limits]
+# gdelt = "1/10s"
+# "wayback/pages" = "100/min"
+# kalshi = "none"
+
+# What a provider of models allows all processes together: requests and tokens per minute, and calls at the same time.
+# [model_limits]
+# openai = {requests = 500, tokens = 2000000, at_once = 64}
+
+# The user agent that services see, for all of them and for one.
+# [user_agents]
+# all = "my-bot/1.0"
+# yahoo = "my-bot/1.0"
+"""
+"""A settings.toml in which every key is explained and none is set."""
+
+
+def read_settings_file(home: Path) -> dict[str, Any]:
+    """Return the values of settings.toml in a home, each as `Settings` needs it; empty if there is no such file.
+
+    Raises:
+        InputError: If the file cannot be read, or a key in it is unknown or has a value that cannot be used.
+    """
+    path = home / SETTINGS_FILE
+    if not path.is_file():
+        return {}
+    try:
+        written = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(str(error), path=path, hint='write contact = "you@example.org"') from None
+    saved: dict[str, Any] = {}
+    for key, value in written.items():
+        if key not in _READERS:
+            raise InputError("is no setting", path=path, column=key, hint=known_names(key, list(_READERS)))
+        kind, read = _READERS[key]
+        if not isinstance(value, kind):
+            names = {str: "text in quotes", bool: "true or false", int: "a whole number", dict: "a table"}
+            raise InputError(f"should be {names[kind]}", path=path, column=key)
+        try:
+            saved[key] = read(value)
+        except InputError as error:
+            raise error.at(path=path, column=key) from None
+    return saved | {key: home / saved[key] for key in ("corpus", "series") if key in saved}
+
+
+def _rate_limits(table: Mapping[str, Any]) -> dict[str, tuple[ServiceLimit, ...]]:
+    return parse_pace(",".join(f"{service}={limit}" for service, limit in table.items()))
+
+
+def _model_limits(table: Mapping[str, Any]) -> dict[str, ModelLimits]:
+    for provider, limits in table.items():
+        if not isinstance(limits, dict):
+            hint = "write openai = {requests = 500, tokens = 2000000, at_once = 64}"
+            raise InputError(f"the limits of {provider} should be a table", hint=hint)
+    words = (
+        " ".join([provider, *(f"{name}={number}" for name, number in limits.items())])
+        for provider, limits in table.items()
+    )
+    return parse_limits("; ".join(words))
+
+
+def _user_agents(table: Mapping[str, Any]) -> dict[str, str]:
+    services = ("all", *KNOWN_SERVICES)
+    for service, text in table.items():
+        if service not in services:
+            raise InputError(f"there is no service {service!r}", hint=known_names(service, services))
+        if not isinstance(text, str) or not text.isascii() or not text.isprintable():
+            raise InputError("a user agent is one line of plain characters")
+    return {"" if service == "all" else service: text for service, text in table.items()}
+
 
 _CONTACT = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+|https?://[\w-]+(\.[\w-]+)+[^\s()<>]*", re.ASCII)
 
 
 def read_contact(text: str) -> str:
-    """An e-mail or web address, or nothing; anything else raises an `InputError`."""
+    """Return an e-mail or web address, or nothing. Raises an `InputError` for anything else."""
     if text and not _CONTACT.fullmatch(text):
         raise InputError(f"{text!r} is neither an e-mail address nor a web address", hint="e.g. you@example.org")
     return text
 
 
-def _header(text: str) -> str:
-    if not text.isascii() or not text.isprintable():
-        raise InputError("a user agent is one line of plain characters", path="FORETELL_USER_AGENT")
-    return text
+def _positive(number: int) -> int:
+    if number < 1:
+        raise InputError("must be a whole number above 0")
+    return number
 
 
-def _file_settings(home: Path) -> dict[str, Any]:
-    path = home / SETTINGS_FILE
-    if not path.is_file():
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(str(error), path=path, hint='write contact = "you@example.org"') from None
+_READERS: Mapping[str, tuple[type, Callable[[Any], Any]]] = {
+    "contact": (str, read_contact),
+    "network": (bool, bool),
+    "check_models": (bool, bool),
+    "workers_concurrency": (int, _positive),
+    "corpus": (str, lambda text: Path(text).expanduser()),
+    "series": (str, lambda text: Path(text).expanduser()),
+    "search_server": (str, str),
+    "rate_limits": (dict, _rate_limits),
+    "model_limits": (dict, _model_limits),
+    "user_agents": (dict, _user_agents),
+}
+"""Key of settings.toml → its TOML type, and how its value is read."""
+log = logging.getLogger("foretell.settings")
 
 
-def _read_concurrency(value: Any, path: Path) -> int | None:
-    if value is not None and (not isinstance(value, int) or value < 1):
-        raise InputError("must be a whole number above 0", path=path, column="workers_concurrency")
-    return value
+def _old_agent(service: str, text: str) -> dict[str, str]:
+    return _user_agents({service: text})
+
+
+_OFF = ("0", "no", "off", "false")
+OLD: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "FORETELL_CONTACT": ("contact", read_contact),
+    "FORETELL_NETWORK": ("network", lambda text: text.lower() not in _OFF),
+    "FORETELL_CHECK_MODELS": ("check_models", lambda text: text.lower() not in _OFF),
+    "FORETELL_CORPUS": ("corpus", Path),
+    "FORETELL_SERIES": ("series", Path),
+    "FORETELL_MCP_URL": ("search_server", str),
+    "FORETELL_PACE": ("rate_limits", parse_pace),
+    "FORETELL_LIMITS": ("model_limits", parse_limits),
+    "FORETELL_USER_AGENT": ("user_agents", partial(_old_agent, "all")),
+    **{
+        f"FORETELL_{service.upper()}_USER_AGENT": ("user_agents", partial(_old_agent, service))
+        for service in KNOWN_SERVICES
+    },
+}
+"""Environment variable of version 0.2 → the key of settings.toml that replaces it, and how its text is read."""
+_noted: set[str] = set()
+
+
+def _old_variables(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return what variables of earlier versions set, by key; they take precedence over the file, as they did."""
+    saved: dict[str, Any] = {}
+    for name, (key, read) in OLD.items():
+        if not values.get(name):
+            continue
+        try:
+            value = read(values[name])
+        except InputError as error:
+            raise error.at(path=name) from None
+        saved[key] = {**saved.get(key, {}), **value} if key == "user_agents" else value
+        if name not in _noted:
+            _noted.add(name)
+            log.warning("%s is now %s in settings.toml; the variable still counts in this version", name, key)
+    return saved
 
 
 def clock_of(settings: Settings) -> Clock:

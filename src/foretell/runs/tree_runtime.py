@@ -186,7 +186,8 @@ async def _deep_research(
     if public is None and not is_loopback(settings.addresses.get("openai", "")):
         raise InputError(
             f"{model} has to reach the search on this machine",
-            hint=f"set FORETELL_MCP_URL to the address of a tunnel to port {SEARCH_SERVER_PORT}, or use another model",
+            hint=f"set search_server in settings.toml to the address of a tunnel to port {SEARCH_SERVER_PORT}, or use "
+            "another model",
         )
     served = open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)
     server = await stack.enter_async_context(served)

@@ -80,7 +80,7 @@ class OwnSeries:
 
     @classmethod
     def open(cls, config: ServiceConfig) -> "OwnSeries":
-        """Open for the registry: the path in FORETELL_SERIES, else the folder `series` in the home directory."""
+        """Open for the registry: the path in the settings, else the folder `series` in the home directory."""
         return cls(config.series or config.home / OWN_SERIES)
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
@@ -88,7 +88,7 @@ class OwnSeries:
         try:
             known = await self._files.fetch(ref, as_of)
         except InputError as problem:
-            raise SeriesUnavailable(f"{problem} (FORETELL_SERIES names a file or folder of CSV files)") from None
+            raise SeriesUnavailable(f"{problem} (series in settings.toml names CSV files)") from None
         if not len(known):
             raise SeriesUnavailable(f"nothing of csv/{ref.id} was known at {as_of}")
         return known

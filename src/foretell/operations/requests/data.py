@@ -246,7 +246,7 @@ class InspectLogRequest(OperationRequest):
 
 
 _CORPUS: Any = setting(
-    None, "File of the corpus (default: corpus.db in FORETELL_HOME).", env="FORETELL_CORPUS", metavar="FILE"
+    None, "File of the corpus (default: the corpus in settings.toml, or corpus.db in FORETELL_HOME).", metavar="FILE"
 )
 
 

@@ -187,6 +187,10 @@ class ModelsListRequest(OperationRequest):
     provider: str | None = setting(None, "Only models of this provider.", metavar="NAME", max_length=40)
     usable: bool = setting(False, "Only models that need no key or whose key is set.")
     find: str = setting("", "Only models whose name contains this text.", metavar="TEXT", max_length=100)
+    update: str | None = setting(
+        None, "First install a newer table of models from a file or https address, in the format of known_models.toml; "
+        "its entries take precedence over those in the package.", metavar="FILE|URL", min_length=1, max_length=2000,
+    )  # fmt: skip
 
 
 class ModelsCheckRequest(OperationRequest):
@@ -201,50 +205,35 @@ class ModelsCheckRequest(OperationRequest):
     seconds: float = setting(120.0, "Longest wait for one reply.", gt=0)
 
 
-class ModelsUpdateRequest(OperationRequest):
-    """Install a newer table of models from SOURCE, a file or https address, in the format of known_models.toml.
-
-    Its entries take precedence over those in the package: newer prices and models without a new version.
-    """
-
-    source: str = setting(help="A file or an https address.", argument=True, min_length=1, metavar="FILE|URL")
-
-
-class ServicesListRequest(OperationRequest):
-    """List the outside services: key, rate limit, last success, last error, and the date of the facts.
-
-    For model providers, see foretell models. All processes with the same FORETELL_HOME share the rate limits;
-    FORETELL_PACE changes them, e.g. gdelt=1/10s,wayback/pages=100/min.
-    """
-
-    name: str | None = setting(None, "Only this service, with its limits and where they come from.", argument=True)
-
-
-class ServicesCheckRequest(OperationRequest):
-    """Send one to three cheap requests to every service, or only to NAME, with the adapters that a run uses.
-
-    You can paste the table into an issue: it contains no keys. Services without a key are skipped. The exit code is 1
-    if a check fails.
-    """
-
-    name: str | None = setting(None, "Only this service.", argument=True)
-    seconds: float = setting(60.0, "Longest time for one check, including waiting for the rate limit.", gt=0)
-
-
 class DoctorRequest(OperationRequest):
     """Check your set-up: what works, what is missing, what is wrong, and how to fix it.
 
-    Checks installed extras, API keys (never printed), sandbox, databases, clock, disk and versions. Uses no network
-    unless you ask for it. The exit code is 1 if something is wrong.
+    Checks installed extras, API keys (never printed), sandbox, databases, settings, clock, disk and versions. Uses no
+    network unless you ask for it. The exit code is 1 if something is wrong. A damaged database is named, with how to
+    restore it.
 
       foretell doctor --contact you@example.org
+
+    --services lists the outside services with key, rate limit, last success and last error; with a name, one of them
+    with its limits and their source. With --online, it sends one to three cheap requests to each, with the adapters
+    that a run uses. You can paste that table into an issue: it contains no keys.
+
+      foretell doctor --online --services fred
     """
 
     online: bool = setting(False, "Also send one cheap request to every service you set up, and compare clocks.")
-    repair: bool = setting(False, "Rebuild damaged databases from what is readable; the damaged files are kept.")
+    repair: bool = setting(
+        False,
+        "Repair what is safe to repair: move edited replies and answers to a separate file, compute answers again from "
+        "stored replies, rebuild indexes and accounts.",
+    )
     contact: str | None = setting(
         None,
         "Your e-mail or web address; stored, and sent to services that want to know who is asking.",
         metavar="ADDRESS",
         max_length=200,
     )
+    services: str | None = setting(
+        None, "List the outside services, or only this one; with --online, check them.",
+        alone="all", metavar="[NAME]", max_length=40,
+    )  # fmt: skip

@@ -216,7 +216,6 @@ _WHO: Any = setting(
     None,
     "Who makes the change, for the history (default: the user of this machine).",
     metavar="NAME",
-    env="FORETELL_USER",
     max_length=200,
 )
 _WHY: Any = setting("", "Why, for the history.", metavar="TEXT", max_length=500)

@@ -17,6 +17,7 @@ from foretell.models.names import ModelName
 from foretell.operations.doctor import doctor
 from foretell.operations.models import ModelsResult, list_models, model_records
 from foretell.operations.requests.setup import DoctorRequest, ModelsListRequest
+from foretell.questions.errors import InputError
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import TokenHeld, TokenRequired, access_of, has_token, require_token
 from foretell.web.state import CurrentState
@@ -38,6 +39,8 @@ def read_models(request: Request, here: CurrentState, wanted: ModelsQuery) -> di
     held = has_token(request, access_of(request))
     if wanted.usable and not held:
         require_token(request)
+    if wanted.update is not None:
+        raise InputError("a table of models is only installed with `foretell models list --update`", column="update")
     records = here.kept(
         ("model records",), (time.monotonic() // RECORDS_SECONDS,), lambda: model_records(here.settings)
     )
