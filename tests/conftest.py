@@ -102,7 +102,7 @@ def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
     pytest.importorskip("statsmodels")
     base = tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "example"
-    made = MadeExample(home=root / "home", stdout="", page=root / "demo.html", tables=root / "tables")
+    made = MadeExample(home=root / "home" / "example", stdout="", page=root / "demo.html", tables=root / "tables")
     said = root / "stdout.txt"
     with locked(root / "lock"):
         if not said.exists():
@@ -114,11 +114,14 @@ def _make_example(made: MadeExample) -> str:
     from click.testing import CliRunner
 
     from foretell.cli import cli
+    from foretell.operations import ArenaSeason
 
-    small = ("--questions", "40", "--days", "4")
-    words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--folder", str(made.tables)]
-    with ThreadPoolExecutor(1) as aside:  # A browser of another fixture may have a loop in this thread.
-        result = aside.submit(CliRunner().invoke, cli, words, catch_exceptions=False).result()
+    words = ["demo", "--questions", "40", "--out", str(made.page), "--out", str(made.tables)]
+    with ThreadPoolExecutor(1) as aside, pytest.MonkeyPatch.context() as patch:
+        # A browser of another fixture may have a loop in this thread.
+        patch.setattr("foretell.operations.example.SEASON", ArenaSeason(days=4))
+        runner = CliRunner(env={"FORETELL_HOME": str(made.home.parent)})
+        result = aside.submit(runner.invoke, cli, words, catch_exceptions=False).result()
     assert result.exit_code == 0, result.output
     return result.stdout
 

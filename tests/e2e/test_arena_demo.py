@@ -1,5 +1,6 @@
 """A small demo from end to end: real sockets, simulated time, and a board that makes sense."""
 
+import asyncio
 import json
 import struct
 from collections import Counter
@@ -10,20 +11,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from foretell.arena import ArenaStore, read_arena_table
 from foretell.arena.select import next_moment
-from foretell.cli import operation_command
-from foretell.operations import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, ArenaDemoRequest, demo_spec, demo_world
+from foretell.operations import (
+    BOLD,
+    BOTH,
+    HASTY,
+    NEWS,
+    ORACLE,
+    OUTSIDE_ENTRY,
+    ArenaSeason,
+    DemoRequest,
+    demo,
+    demo_spec,
+    demo_world,
+)
 from foretell.practice.exchange import SimulatedWorld
-from foretell.questions import InputError, instant
-from foretell.runs import RunStore
+from foretell.questions import instant
+from foretell.report import write_outputs
+from foretell.runs import RunStore, Settings
 from foretell.scoring import ALWAYS_HALF, CROWD, ArenaTable
 
-demo = operation_command("arena demo")
-
-SEASON = ArenaDemoRequest(days=4, events_per_day=3, seed=3)
+SEASON = ArenaSeason(days=4, events_per_day=3, seed=3)
 ENTRIES = {ORACLE, CROWD, ALWAYS_HALF, OUTSIDE_ENTRY, BOTH, NEWS, HASTY, BOLD}
 
 
@@ -43,15 +53,15 @@ class Played:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory):
-    out = tmp_path_factory.mktemp("demo") / "out"
-    asked = {"--days": SEASON.days, "--events-per-day": SEASON.events_per_day, "--seed": SEASON.seed, "--folder": out}
-    words = [str(word) for pair in asked.items() for word in pair]
-    result = CliRunner().invoke(demo, [*words, "--keep"], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    store = RunStore(out / "home" / "runs.db")
-    yield Played(
-        out=out, told=result.output, world=demo_world(SEASON), store=store, book=ArenaStore(store.database, "demo")
-    )
+    home, lines = tmp_path_factory.mktemp("demo"), list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("foretell.operations.example.SEASON", SEASON)
+        result = asyncio.run(demo(DemoRequest(arena=True), Settings(home=home), tell=lines.append))
+    out = home / "arena-demo"
+    write_outputs(result, [out / "leaderboard.html", out / "leaderboard.md", out / "leaderboard.csv", out / "tables"])
+    told = "\n".join([*lines, str(result)])
+    store = RunStore(out / "runs.db")
+    yield Played(out=out, told=told, world=demo_world(SEASON), store=store, book=ArenaStore(store.database, "demo"))
     store.close()
 
 
@@ -186,9 +196,12 @@ def test_forecasts_of_exclusive_events_add_up(played: Played):
     assert max(sums) <= 1 + 1e-9
 
 
-def test_a_kept_demo_is_not_overwritten(played: Played):
-    with pytest.raises(InputError, match="an earlier demo is kept here"):
-        CliRunner().invoke(demo, ["--folder", str(played.out)], catch_exceptions=False)
+def test_the_demo_is_marked_as_an_example_and_written_in_every_form(played: Played):
+    assert Settings(home=played.out).is_example
+    assert "foretell demo --arena --open" in played.told
+    assert ORACLE in (played.out / "leaderboard.md").read_text(encoding="utf-8")
+    assert ORACLE in (played.out / "leaderboard.csv").read_text(encoding="utf-8")
+    assert (played.out / "tables" / "standings.html").is_file()
 
 
 def test_the_arena_file_can_be_read_again(played: Played):

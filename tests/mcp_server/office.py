@@ -80,7 +80,7 @@ class Office:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        environment = {**self.whole_environment, **({"FORETELL_MCP_TOKEN": token} if token else {})}
+        environment = {**self.whole_environment, **({"FORETELL_TOKEN": token} if token else {})}
         process = self.start("mcp", "--http", "--port", str(port), *options, env=environment)
         try:
             await asyncio.to_thread(_until_open, port, process)

@@ -78,7 +78,7 @@ def test_a_token_is_made_up_and_told_once(office: Office):
 
 
 def test_a_short_token_is_refused(office: Office):
-    told = Office(folder=office.folder, environment={"FORETELL_MCP_TOKEN": "short"}).foretell("mcp", "--http")
+    told = Office(folder=office.folder, environment={"FORETELL_TOKEN": "short"}).foretell("mcp", "--http")
     assert told.returncode == 2
     assert "shorter than" in told.stderr
 

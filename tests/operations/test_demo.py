@@ -29,7 +29,7 @@ def test_demo_shows_all_of_it_on_one_screen_and_its_tables_score(made_example: A
     assert [line[:1] for line in lines if line[:1].isdigit()] == ["1", "2", "3", "4"]
     assert "auto is better than" in made_example.stdout
     assert sum("example:" in line for line in lines) == 3  # All but the backtest are made up, and say so.
-    assert "foretell serve --example" in lines[-1]
+    assert "foretell demo --open" in lines[-1]
     assert "<html" in made_example.page.read_text(encoding="utf-8")
     board = foretell.score(made_example.tables / "forecasts.csv", made_example.tables / "outcomes.csv")
     overall = {s.forecaster: s.metrics["bi"] for s in board.scores if dict(s.group) == {"kind": "overall"}}
@@ -71,27 +71,34 @@ def test_the_example_holds_a_scored_backtest_a_trace_a_failure_a_tree_and_an_are
 
 
 def test_a_folder_with_something_else_is_never_replaced(tmp_path: Path):
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    result = CliRunner().invoke(cli, ["demo", "--home", str(tmp_path)])
+    mine = tmp_path / "example" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine", encoding="utf-8")
+    result = CliRunner(env={"FORETELL_HOME": str(tmp_path)}).invoke(cli, ["demo"])
     assert isinstance(result.exception, InputError)
     assert "something other" in str(result.exception)
-    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
+    assert mine.read_text(encoding="utf-8") == "mine"
 
 
-def test_serve_example_shows_it_and_asks_there_but_never_in_the_own_home(made_example: Any, tmp_path: Path):
+def test_questions_have_no_effect_on_the_arena():
+    result = CliRunner().invoke(cli, ["demo", "--arena", "--questions", "3"])
+    assert "--questions: has no effect with --arena" in str(result.exception)
+
+
+def test_demo_open_serves_it_and_asks_there_but_never_in_the_own_home(made_example: Any, tmp_path: Path):
     pytest.importorskip("fastapi")
-    home, own, token = tmp_path / "copy", tmp_path / "own", "t" * 20
-    shutil.copytree(made_example.home, home)
-    words = ["serve", "--example", "--home", str(home), "--port", "0", "--token", token]
+    own = tmp_path / "own"
+    shutil.copytree(made_example.home, own / "example")
     environment = os.environ | {
         "FORETELL_HOME": str(own),
         "OPENAI_API_KEY": "sk-mine",
         "FORETELL_MODEL": "openai:mine",
+        "BROWSER": "true",
     }
-    process = ForkedCommand(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
+    process = ForkedCommand(["demo", "--open"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
-        address = process.stdout.readline().split("at ")[1].partition("/login")[0]
+        address, _, token = process.stdout.readline().split("at ")[1].strip().partition("/login?token=")
         assert json.loads(_get(f"{address}/api/home"))["run_count"] == 8
         asking = json.loads(_get(f"{address}/api/ask"))
         assert asking["model"] == "openai:practice"
@@ -104,7 +111,7 @@ def test_serve_example_shows_it_and_asks_there_but_never_in_the_own_home(made_ex
     finally:
         process.terminate()
         process.communicate()
-    assert not own.exists() or not any(own.rglob("*.db"))
+    assert not any(own.glob("*.db"))
 
 
 def _get(address: str, body: bytes | None = None, token: str = "") -> str:
@@ -126,8 +133,8 @@ def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_folder_that_cannot_be_an_example_is_told_in_a_line(tmp_path: Path):
     taken = tmp_path / "notes.txt"
     taken.write_text("mine", encoding="utf-8")
-    for place in (taken, taken / "below", tmp_path):
-        told = CliRunner().invoke(cli, ["demo", "--home", str(place)])
+    for home in (taken, taken / "below"):
+        told = CliRunner(env={"FORETELL_HOME": str(home)}).invoke(cli, ["demo"])
         assert isinstance(told.exception, InputError)
-        assert str(place) in str(told.exception)
+        assert str(home / "example") in str(told.exception)
     assert taken.read_text(encoding="utf-8") == "mine"

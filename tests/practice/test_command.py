@@ -39,9 +39,9 @@ def foretell(*arguments: str, env: Path | None = None, **more: str) -> subproces
 def world(tmp_path: Path) -> Iterator[Path]:
     """The file of shell lines, there once everything listens."""
     env = tmp_path / "practice.env"
-    command = ["practice", "--env-file", str(env), "--home", str(tmp_path / "home of practice")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = ForkedCommand(command, cwd=tmp_path, env=os.environ, **pipes)
+    environment = {**os.environ, "FORETELL_HOME": str(tmp_path / "it's home")}
+    process = ForkedCommand(["practice", "--env-file", str(env)], cwd=tmp_path, env=environment, **pipes)
     until = time.monotonic() + PATIENCE
     while not env.exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
@@ -64,7 +64,7 @@ def test_a_question_is_answered_from_what_the_world_serves(world: Path, tmp_path
     assert 0.05 <= forecast["p"]["yes"] <= 0.95
     assert "http://localhost:" in forecast["rationale"]
     assert forecast["usage"]["calls"] > 1
-    assert (tmp_path / "home of practice" / "journal.db").exists()
+    assert (tmp_path / "it's home" / "practice" / "journal.db").exists()
     past = foretell("ask", QUESTION, "--as-of", "2026-07-01", "--trials", "2", "--json", env=world)
     assert past.returncode == 0, past.stderr
     assert "rates-held" in json.loads(past.stdout)["rationale"]
@@ -72,14 +72,37 @@ def test_a_question_is_answered_from_what_the_world_serves(world: Path, tmp_path
 
 def test_one_command_runs_inside_and_its_exit_code_comes_out(tmp_path: Path):
     script = "import os, sys; print(os.environ['FORETELL_HOME'], 'FORETELL_CLOCK' in os.environ); sys.exit(7)"
-    command = ("practice", "--home", str(tmp_path), "--", sys.executable, "-c", script)
-    done = foretell(*command, FORETELL_CLOCK="file:nowhere")
-    assert (done.returncode, done.stdout, done.stderr) == (7, f"{tmp_path} False\n", "")
-    missing = foretell("practice", "--home", str(tmp_path), "--", "no-such-program")
+    command = ("practice", "--", sys.executable, "-c", script)
+    done = foretell(*command, FORETELL_CLOCK="file:nowhere", FORETELL_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (7, f"{tmp_path / 'practice'} False\n", "")
+    missing = foretell("practice", "--", "no-such-program", FORETELL_HOME=str(tmp_path))
     assert (missing.returncode, missing.stderr) == (
         2,
         "foretell: cannot run no-such-program: No such file or directory\n",
     )
+
+
+def test_what_a_command_sends_to_a_tournament_is_counted_and_saved(tmp_path: Path):
+    sending = """
+import json, os, urllib.request
+def post(service, path, scheme, body):
+    head = {"Authorization": scheme + " practice", "Content-Type": "application/json"}
+    url = os.environ[f"FORETELL_{service}_URL"] + path
+    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), head)).read()
+post("METACULUS", "/questions/forecast/", "Token", [{"question": 9101, "probability_yes": 0.3}])
+post("BUCKETS", "/upload/storage/v1/b/forecasts/o?name=us/a.json", "Bearer", {"forecasts": []})
+assert os.environ["FORECASTBENCH_TOKEN"] == "practice"
+"""
+    done = foretell("practice", "--", sys.executable, "-c", sending, FORETELL_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    inbox = tmp_path / "practice" / "inbox.jsonl"
+    assert done.stderr == (
+        f"Sent to Metaculus: 1 forecast; ForecastBench: 1 file. Read it in {inbox}, one line for each, as it arrived.\n"
+    )
+    rows = [json.loads(line) for line in inbox.read_text().splitlines()]
+    assert [(row["platform"], row["kind"]) for row in rows] == [("Metaculus", "forecast"), ("ForecastBench", "file")]
+    assert rows[0]["probability_yes"] == 0.3
+    assert rows[1]["name"] == "gs://forecasts/us/a.json"
 
 
 def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
@@ -101,24 +124,9 @@ def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
 def test_a_taken_port_is_one_line(tmp_path: Path):
     with socket.socket() as taken:
         port = _bound(taken)
-        result = foretell("practice", "--port", str(port), "--home", str(tmp_path))
+        result = foretell("practice", "--port", str(port), FORETELL_HOME=str(tmp_path))
     assert result.returncode == 2
     assert result.stderr == "foretell: --port: a port is taken (name another, or none for free ones)\n"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (("dev", "fakes"), "`foretell dev` is now"),
-        (("practice", "--port-base", "8100"), "the new spelling is --port PORT"),
-        (("practice", "--env"), "the new spelling is foretell practice -- bash"),
-        (("fetch", "metaculus", "--tournament", "cup"), "the new spelling is metaculus:TOURNAMENT"),
-    ],
-)
-def test_old_spellings_are_answered_with_the_new_ones(old: tuple[str, ...], new: str):
-    result = foretell(*old)
-    assert result.returncode == 2
-    assert new in result.stderr
 
 
 def _bound(sock: socket.socket) -> int:

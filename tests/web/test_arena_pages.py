@@ -19,7 +19,6 @@ from playwright.sync_api import expect
 from tests.web.made_arena import START, fill
 
 from foretell.arena import ArenaStore
-from foretell.operations import SiteRequest
 from foretell.runs import RunStore, Settings
 from foretell.web import boards, write_site
 from foretell.web.arena_board import BoardChoice
@@ -229,7 +228,7 @@ def test_the_files_have_the_same_pages_and_name_no_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     out = tmp_path / "site"
     with ThreadPoolExecutor(1) as aside:
-        told = aside.submit(lambda: asyncio.run(write_site(SiteRequest(folder=out), settings))).result()
+        told = aside.submit(lambda: asyncio.run(write_site(out, settings))).result()
     assert told.broken == ()
     pages = {path.relative_to(out).as_posix(): path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
     assert any(name.startswith("arena/made/entry/sharp") for name in pages)

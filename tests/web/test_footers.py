@@ -35,13 +35,14 @@ def test_a_live_page_names_the_version_and_how_its_numbers_were_resampled(client
 
 def test_written_pages_name_the_command(made_example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FORETELL_HOME", str(made_example.home))
-    words = ["site", str(tmp_path / "site"), "--max-pages", "60"]
+    monkeypatch.setattr("foretell.web.site.MAX_PAGES", 60)
+    words = ["serve", "--static", str(tmp_path / "site")]
     with ThreadPoolExecutor(1) as aside:  # A browser may have a loop in this thread.
         result = aside.submit(CliRunner().invoke, cli, words, catch_exceptions=False).result()
     assert result.exit_code == 0, result.output
     told = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
     pages = {name: footer_of(text) for name, text in told.items() if "/export/" not in name}
-    begin = re.compile(rf"Made by {re.escape(PROGRAM)} on [-0-9 :]+ UTC with foretell site ")
+    begin = re.compile(rf"Made by {re.escape(PROGRAM)} on [-0-9 :]+ UTC with foretell serve ")
     assert [(name, text) for name, text in pages.items() if not begin.match(text)] == []
     drawn = {name for name, text in pages.items() if "draws" in text}
     assert any(name.startswith("arena/") for name in drawn)

@@ -121,4 +121,4 @@ def test_a_file_that_is_damaged_meanwhile_is_named_and_no_fault_of_the_request(
     answer = client.get(f"/api/runs/{run}")
     assert answer.status_code == 503
     assert answer.json()["detail"].startswith(f"{path}: the file is damaged")
-    assert "doctor --repair" in answer.json()["detail"]
+    assert "foretell doctor says how to restore it" in answer.json()["detail"]

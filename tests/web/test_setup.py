@@ -14,13 +14,12 @@ from fastapi.testclient import TestClient
 
 from foretell.cli import cli
 from foretell.models import Journal, JournalEntry, JournalRequest
-from foretell.operations import SiteRequest
 from foretell.runs import QuestionsSpec, RunSpec, RunStore, Settings, load_settings
 from foretell.web import create_app, write_site
 
 OWN = "compat:mine@http://10.9.8.7:11434/v1"
 FILE = "local:/secret/folder/small.gguf"
-KEYS = {"ANTHROPIC_API_KEY": "sk-canary", "FORETELL_CONTACT": "jane@secret.example"}
+KEYS = {"ANTHROPIC_API_KEY": "sk-canary"}
 SECRETS = ("canary", "10.9.8.7", "/secret/folder", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "jane", "Ask with it")
 
 
@@ -28,6 +27,8 @@ SECRETS = ("canary", "10.9.8.7", "/secret/folder", "ANTHROPIC_API_KEY", "OPENAI_
 def environment(tmp_path: Path) -> dict[str, str]:
     """A home in which a model on another server was paid for, and one in a file was used."""
     home = tmp_path / "home"
+    home.mkdir()
+    (home / "settings.toml").write_text('contact = "jane@secret.example"')
     settings = Settings(home=home)
     with closing(RunStore(settings.store)) as store:
         for number, model in enumerate((OWN, FILE)):
@@ -117,7 +118,7 @@ def test_strangers_learn_nothing_of_what_is_set_up(client: TestClient) -> None:
 
 
 def test_a_site_of_files_has_neither(settings: Settings, tmp_path: Path) -> None:
-    asyncio.run(write_site(SiteRequest(folder=tmp_path / "site"), settings))
+    asyncio.run(write_site(tmp_path / "site", settings))
     pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html")}
     assert not {"models.html", "doctor.html"} & pages.keys()
     assert not re.search(r"\w+_API_KEY|canary|jane@", "".join(pages.values()))

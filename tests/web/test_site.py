@@ -12,7 +12,6 @@ import pytest
 from playwright.sync_api import expect
 
 from foretell.forecasters.tree import Scenario, SetP, apply_scenario, read_tree_file
-from foretell.operations import SiteRequest
 from foretell.questions import Forecast, Question, Target
 from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore, Settings
 from foretell.web import WrittenSite, write_site
@@ -48,10 +47,10 @@ def written(settings: Settings) -> tuple[Path, WrittenSite]:
     return out, _write(out, settings)
 
 
-def _write(out: Path, settings: Settings, trees: tuple[str, ...] = ()) -> WrittenSite:
+def _write(out: Path, settings: Settings, *only: str) -> WrittenSite:
     """In a thread of its own: while a browser lives, this one has an event loop."""
     with ThreadPoolExecutor(1) as aside:
-        return aside.submit(lambda: asyncio.run(write_site(SiteRequest(folder=out, trees=trees), settings))).result()
+        return aside.submit(lambda: asyncio.run(write_site(out, settings, only=only))).result()
 
 
 def test_every_link_leads_to_a_file(written: tuple[Path, WrittenSite]):
@@ -90,7 +89,7 @@ def test_what_if_works_from_disk(written: tuple[Path, WrittenSite], page: Any, s
 
 def test_only_what_was_chosen(written: tuple[Path, WrittenSite], settings: Settings, tmp_path: Path):
     out = tmp_path / "chosen"
-    _write(out, settings, trees=("nvda",))
+    _write(out, settings, "tree:nvda")
     names = {path.relative_to(out).as_posix() for path in out.rglob("*.html")}
     assert "trees/view/nvda.html" in names
     assert not any("central_bank" in name for name in names)

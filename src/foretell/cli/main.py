@@ -46,8 +46,7 @@ SECTIONS = {
         "ledger": "Show what was submitted and verify the record.",
     },
     "Browser and assistants": {
-        "serve": "Open foretell in your browser.",
-        "site": "Write the same pages as static files.",
+        "serve": "Open foretell in your browser, or write its pages as files.",
         "mcp": "Give AI assistants access to foretell (MCP).",
     },
     "Set up and try": {
@@ -56,7 +55,6 @@ SECTIONS = {
         "practice": "Try everything with simulated models and services.",
         "doctor": "Check your set-up and services; show how to fix problems.",
         "models": "List models with prices and abilities.",
-        "prompts": "Show the prompts models receive, with token counts.",
     },
 }
 """Heading → command → one line of help. Kept here so that --help imports no command."""
@@ -65,7 +63,7 @@ PLACES = {
     "worker": "foretell.cli.serve:worker",
     "study": "foretell.cli.study:study",
     "serve": "foretell.cli.serve:serve",
-    "site": "foretell.cli.serve:site",
+    "demo": "foretell.cli.serve:demo",
     "mcp": "foretell.cli.serve:mcp",
     "practice": "foretell.cli.serve:practice",
 }

@@ -172,7 +172,7 @@ OPTIONS: dict[str, str] = {
     "serve --home": "FORETELL_HOME",
     "demo --folder": "--out FOLDER",
     "demo --home": "FORETELL_HOME",
-    "demo --days": "nothing: the arena of the demo has 30 days",
+    "demo --days": "`foretell demo` alone: its arena has 30 days",
     "practice --home": "FORETELL_HOME",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""

@@ -296,7 +296,6 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "demo": _lines,
     "arena context": run_progress,
     "arena forecast": run_progress,
-    "arena demo": _lines,
     "data pull": _downloads,
     "submit": _confirmation,
     "tournament run": _run_with_lines,

@@ -7,19 +7,21 @@ import secrets
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from foretell.cli.commands import request_command
+import click
+
+from foretell.cli.commands import RequestCommand, operation_command, request_command
 from foretell.cli.progress import progress_bar
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.runs import WorkerRequest
-from foretell.operations.requests.setup import McpRequest, PracticeRequest, ServeRequest, SiteRequest
+from foretell.operations.requests.setup import McpRequest, PracticeRequest, ServeRequest
 from foretell.operations.requests.tournaments import ArenaRunRequest
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.report.provenance import command_text, made_by
 from foretell.report.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from types import FrameType
 
     from fastapi import FastAPI
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from foretell.mcp.permissions import ServerPermissions
     from foretell.runs.settings import Settings
 
-MCP_TOKEN_VARIABLE = "FORETELL_MCP_TOKEN"
+HOST = "127.0.0.1"
+OLD_TOKEN_VARIABLE = "FORETELL_MCP_TOKEN"
+"""Of version 0.2; FORETELL_TOKEN replaces it."""
 SHORTEST_TOKEN = 16
+LOOK_SECONDS = 2.0
+"""How often a practice world looks for what bots have sent."""
 WEB_PACKAGES = ("fastapi", "jinja2", "markupsafe", "starlette", "uvicorn")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -52,60 +58,45 @@ def _web_extra(what: str) -> Any:
         raise MissingExtra(what, "web") from None
 
 
-# foretell serve and site.
+# foretell serve and demo.
 
 
-def _serve(request: ServeRequest) -> None:
+def _serve(request: ServeRequest) -> Any:
     from foretell.runs.settings import load_settings
 
     with _web_extra("foretell serve"):
         import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it there?
 
         from foretell.web.app import create_app
+        from foretell.web.site import write_site
+    settings = load_settings()
+    if request.static is not None:
+        # Pages name the command that wrote them, but not a token from the environment.
+        command = command_text("serve", request.model_copy(update={"token": None}))
+        with made_by(command), progress_bar("pages") as reporting:
+            return asyncio.run(write_site(request.static, settings, only=request.only, **reporting))
     if request.token is not None and len(request.token) < SHORTEST_TOKEN:
         raise InputError("the token is short enough to be guessed", column="--token", hint="16 characters or more")
-    if request.home is not None and not request.example:
-        raise InputError("a home is named only with --example", column="--home", hint="yours is FORETELL_HOME")
     token = request.token or secrets.token_urlsafe(24)
-    with contextlib.ExitStack() as stack:
-        settings = stack.enter_context(_example(request)) if request.example else load_settings()
-        _run_app(create_app(settings, token=token, host=request.host), request, token)
+    app = create_app(settings, token=token, host=request.host)
+    told = "Whoever has this link can spend what your keys allow."
+    _run_app(app, (request.host, request.port), token, told, open=request.open)
+    return None
 
 
-@contextlib.contextmanager
-def _example(request: ServeRequest) -> "Generator[Settings]":
-    """Yield the settings of the example, creating it first if needed; none of the user's own data is visible in it."""
-    from foretell.operations.example import example_home, is_complete, make_example, serving_example
-    from foretell.operations.practice import practice_environment
-    from foretell.runs.settings import load_settings
-
-    home = example_home(load_settings()) if request.home is None else request.home.absolute()
-    if not is_complete(home):
-        echo(f"making the example in {home}, about a minute", err=True)
-        asyncio.run(make_example(home, tell=lambda line: echo(line, err=True)))
-    with serving_example(home) as settings:
-        for name, value in practice_environment(settings.addresses, home).items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-        yield load_settings()
-
-
-def _run_app(app: "FastAPI", request: ServeRequest, token: str) -> None:
+def _run_app(app: "FastAPI", place: tuple[str, int], token: str, told: str, *, open: bool) -> None:
+    """Serve an application at a host and port until Ctrl-C, after printing its link and what else to tell."""
     import uvicorn
 
     from foretell.data.connections import server_config
     from foretell.mcp.server import listen
 
-    listening = listen(request.host, request.port)
+    listening = listen(*place)
     listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
-    name = f"[{request.host}]" if ":" in request.host else request.host
-    link = f"http://{name}:{listening.getsockname()[1]}/login?token={token}"
-    spends = (
-        "Nothing in it costs anything." if request.example else "Whoever has this link can spend what your keys allow."
-    )
-    echo(f"foretell serves {'an example ' if request.example else ''}at {link}\nCtrl-C ends it. {spends}")
-    if request.open:
+    host = f"[{place[0]}]" if ":" in place[0] else place[0]
+    link = f"http://{host}:{listening.getsockname()[1]}/login?token={token}"
+    echo(f"foretell serves at {link}\nCtrl-C ends it. {told}")
+    if open:
         import webbrowser
 
         webbrowser.open(link)
@@ -122,18 +113,32 @@ def _run_app(app: "FastAPI", request: ServeRequest, token: str) -> None:
         Leaving(server_config(app, app.state.serving.connections)).run(sockets=[listening])
 
 
-def _site(request: SiteRequest) -> Any:
-    from foretell.runs.settings import load_settings
+def _then_open(create: Callable[..., None]) -> Callable[..., None]:
+    """Extend the command `demo`: with --open, serve the example, which is only created if there is none."""
 
-    with _web_extra("foretell site"):
-        from foretell.web import app  # noqa: F401  # pyright: ignore[reportUnusedImport] - is the extra there?
-        from foretell.web.site import write_site
-    with progress_bar("pages") as reporting:
-        return asyncio.run(write_site(request, load_settings(), **reporting))
+    def called(*, open: bool, arena: bool, **others: Any) -> None:
+        from foretell.operations.example import example_home, is_complete, opened_demo
+        from foretell.runs.settings import load_settings
+
+        if not open:
+            create(open=open, arena=arena, **others)
+            return
+        with _web_extra("foretell demo --open"):
+            from foretell.web.app import create_app
+        home = example_home(load_settings(), arena=bool(arena))
+        if any(others.values()) or not is_complete(home):
+            create(open=open, arena=arena, **others)
+        token = secrets.token_urlsafe(24)
+        with opened_demo(home, arena=bool(arena)) as settings:
+            app = create_app(settings, token=token, host=HOST)
+            _run_app(app, (HOST, 0), token, "Nothing in it costs anything.", open=True)
+
+    return called
 
 
 serve = request_command(ServeRequest, _serve, name="serve", service=True)
-site = request_command(SiteRequest, _site, name="site")
+demo = operation_command("demo")
+demo.callback = _then_open(cast("Callable[..., None]", demo.callback))
 
 
 # foretell mcp.
@@ -150,11 +155,13 @@ async def _mcp(request: McpRequest) -> None:
 
         await serve_stdio(permissions)
         return
-    from foretell.mcp.server import HOST, PATH, listen, serve_http
+    from foretell.mcp.server import PATH, listen, serve_http
 
-    given = os.environ.get(MCP_TOKEN_VARIABLE, "")
+    given = os.environ.get("FORETELL_TOKEN", "")
+    if not given and (given := os.environ.get(OLD_TOKEN_VARIABLE, "")):
+        echo(f"note: {OLD_TOKEN_VARIABLE} is now FORETELL_TOKEN", err=True)
     if given and len(given) < SHORTEST_TOKEN:
-        problem = f"{MCP_TOKEN_VARIABLE} is shorter than {SHORTEST_TOKEN} characters"
+        problem = f"FORETELL_TOKEN is shorter than {SHORTEST_TOKEN} characters"
         raise InputError(problem, hint="take a long random one")
     token = given or secrets.token_urlsafe(32)
     listening = listen(HOST, request.port)
@@ -193,7 +200,19 @@ def _permissions(request: McpRequest) -> "ServerPermissions":
     )
 
 
-mcp = request_command(McpRequest, _mcp, name="mcp", service=True)
+class McpCommand(RequestCommand):
+    """The command `mcp`, whose help names the tools that the server offers."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names of the tools."""
+        from foretell.mcp.tools import TOOLS
+
+        with formatter.section("Tools"):
+            formatter.write_text(", ".join(tool.name for tool in TOOLS))
+
+
+_made = request_command(McpRequest, _mcp, name="mcp", service=True)
+mcp = McpCommand(_made.name, params=_made.params, callback=_made.callback, help=_made.help)
 
 
 # foretell worker and foretell arena run.
@@ -251,26 +270,33 @@ async def _practice(request: PracticeRequest) -> None:
 
     settings = load_settings()
     if request.command:
-        sys.exit(await run_in_practice(request, settings))
+        sys.exit(await run_in_practice(request, settings, lambda line: echo(line, err=True)))
     await _serve_practice(request, settings)
 
 
 async def _serve_practice(request: PracticeRequest, settings: "Settings") -> None:
     from foretell.data.files import write_atomically
-    from foretell.operations.practice import TRY_NEXT, open_practice, shell_lines
+    from foretell.operations.practice import TRY_NEXT, open_practice, save_received, shell_lines
+    from foretell.practice.services import PracticeInboxes
 
-    stopped = asyncio.Event()
+    stopped, inboxes = asyncio.Event(), PracticeInboxes()
     on_signals(stopped.set)
     if request.env_file is not None:
         # Do not leave an old file for a process that waits for the new one.
         request.env_file.unlink(missing_ok=True)
-    async with open_practice(request, settings) as environment:
+    async with open_practice(request, settings, inboxes) as environment:
         lines = shell_lines(environment)
         echo(lines, nl=False)
         if request.env_file is not None:
             write_atomically(request.env_file, lines.encode(), private=True)
         echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
-        await stopped.wait()
+        told = ""
+        while not stopped.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), LOOK_SECONDS)
+            if (received := save_received(inboxes, settings)) != told:
+                told = received
+                echo(told, err=True)
 
 
 practice = request_command(PracticeRequest, _practice, name="practice", service=True)

@@ -8,14 +8,16 @@ HOMES = {
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
     "foretell.operations.doctor": "DoctorResult look_at_databases run_doctor",
-    "foretell.operations.example": "serving_example",
+    "foretell.operations.example": "demo serving_example",
     "foretell.operations.grid": "list_grids run_grid",
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck check_model list_models show_models",
     "foretell.operations.practice": (
-        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET demo_spec demo_world practice_environment shell_lines"
+        "ArenaSeason BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET arena_demo demo_spec demo_world "
+        "practice_environment shell_lines"
     ),
-    "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
+    "foretell.operations.prompts": "prompts_of",
+    "foretell.operations.run_plan": "SpecPrompt",
     "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests.asking": "AskRequest",
     "foretell.operations.requests.data": (
@@ -27,10 +29,10 @@ HOMES = {
         "CalibrateApplyRequest CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest"
     ),
     "foretell.operations.requests.setup": (
-        "DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest SiteRequest"
+        "DemoRequest DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest"
     ),
     "foretell.operations.requests.tournaments": (
-        "ArenaDemoRequest SubmitRequest TournamentResultsRequest TournamentRunRequest"
+        "SubmitRequest TournamentResultsRequest TournamentRunRequest"
     ),
     "foretell.operations.requests.trees": (
         "TREE_FORMATS TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "

@@ -11,6 +11,7 @@ from foretell.operations.data import fetch as fetch
 from foretell.operations.doctor import DoctorResult as DoctorResult
 from foretell.operations.doctor import look_at_databases as look_at_databases
 from foretell.operations.doctor import run_doctor as run_doctor
+from foretell.operations.example import demo as demo
 from foretell.operations.example import serving_example as serving_example
 from foretell.operations.grid import list_grids as list_grids
 from foretell.operations.grid import run_grid as run_grid
@@ -23,6 +24,7 @@ from foretell.operations.models import ModelCheck as ModelCheck
 from foretell.operations.models import check_model as check_model
 from foretell.operations.models import list_models as list_models
 from foretell.operations.models import show_models as show_models
+from foretell.operations.practice import ArenaSeason as ArenaSeason
 from foretell.operations.practice import BOLD as BOLD
 from foretell.operations.practice import BOTH as BOTH
 from foretell.operations.practice import HASTY as HASTY
@@ -30,13 +32,13 @@ from foretell.operations.practice import NEWS as NEWS
 from foretell.operations.practice import ORACLE as ORACLE
 from foretell.operations.practice import OUTSIDE_ENTRY as OUTSIDE_ENTRY
 from foretell.operations.practice import UNSET as UNSET
+from foretell.operations.practice import arena_demo as arena_demo
 from foretell.operations.practice import demo_spec as demo_spec
 from foretell.operations.practice import demo_world as demo_world
 from foretell.operations.practice import practice_environment as practice_environment
 from foretell.operations.practice import shell_lines as shell_lines
-from foretell.operations.prompts import ExamplePrompt as ExamplePrompt
-from foretell.operations.prompts import example_prompts as example_prompts
-from foretell.operations.prompts import example_questions as example_questions
+from foretell.operations.prompts import SpecPrompt as SpecPrompt
+from foretell.operations.prompts import prompts_of as prompts_of
 from foretell.operations.question_view import combination_of as combination_of
 from foretell.operations.question_view import what_moved as what_moved
 from foretell.operations.requests.asking import AskRequest as AskRequest
@@ -57,6 +59,7 @@ from foretell.operations.requests.scoring import ErrorsRequest as ErrorsRequest
 from foretell.operations.requests.scoring import PlanRequest as PlanRequest
 from foretell.operations.requests.scoring import ScoreRequest as ScoreRequest
 from foretell.operations.requests.scoring import ThresholdRequest as ThresholdRequest
+from foretell.operations.requests.setup import DemoRequest as DemoRequest
 from foretell.operations.requests.setup import DoctorRequest as DoctorRequest
 from foretell.operations.requests.setup import InitGridRequest as InitGridRequest
 from foretell.operations.requests.setup import ModelsCheckRequest as ModelsCheckRequest

@@ -1,7 +1,8 @@
-"""The example home that `foretell demo` creates and `foretell serve --example` shows, apart from your own data."""
+"""The example homes that `foretell demo` creates and opens, apart from your own data."""
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -27,10 +28,19 @@ from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.metrics.bootstrap import Interval
 from foretell.operations.ask import AskResult, stored_answer
 from foretell.operations.grid import run_grid
-from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, open_simulation, practice_environment
+from foretell.operations.practice import (
+    CLOCK,
+    CONTACT,
+    ENGINE,
+    ArenaDemoResult,
+    ArenaSeason,
+    arena_demo,
+    open_simulation,
+    practice_environment,
+    prepare_home,
+)
 from foretell.operations.requests.runs import GridRequest, RunsResolveRequest
 from foretell.operations.requests.setup import DemoRequest
-from foretell.operations.requests.tournaments import ArenaDemoRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
 from foretell.practice.example import (
@@ -58,7 +68,7 @@ from foretell.report.tree_report import picture_of
 from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runner import execute_run, prepare_run
-from foretell.runs.settings import EXAMPLE_FILE, KNOWN_MODELS, Settings, load_settings
+from foretell.runs.settings import EXAMPLE_FILE, Settings, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
@@ -88,9 +98,9 @@ AGENT_RUN, HASTY_RUN = "example: an agent's research", "example: one search and 
 Tell = Callable[[str], None]
 
 
-def example_home(settings: Settings) -> Path:
-    """The folder of the example, inside the user's home."""
-    return (settings.home / "example").absolute()
+def example_home(settings: Settings, *, arena: bool = False) -> Path:
+    """Return the folder of the example, or of the simulated arena, inside the user's home."""
+    return (settings.home / ("arena-demo" if arena else "example")).absolute()
 
 
 def is_complete(home: Path) -> bool:
@@ -188,12 +198,23 @@ def serving_example(home: Path) -> Generator[Settings]:
 
 def _clear(home: Path) -> None:
     """Prepare an empty folder, replacing an earlier example."""
-    if home.exists() and any(home.iterdir()):
-        if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
-            raise InputError("this folder contains something other than an example", path=home, hint="name another one")
-        shutil.rmtree(home)
-    home.mkdir(parents=True, exist_ok=True)
-    (home / f"{MARKER}.part").touch()
+    try:
+        if home.exists() and any(home.iterdir()):
+            if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
+                raise InputError("this folder contains something other than an example", path=home, hint="move it away")
+            shutil.rmtree(home)
+        home.mkdir(parents=True, exist_ok=True)
+        (home / f"{MARKER}.part").touch()
+    except OSError as error:
+        problem = error.strerror or "cannot be written"
+        raise InputError(problem, path=home, hint="set FORETELL_HOME to a folder of yours") from None
+
+
+def _complete(home: Path, note: str) -> None:
+    """Mark an example as complete."""
+    made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": note}
+    write_atomically(home / MARKER, json.dumps(made).encode())
+    (home / f"{MARKER}.part").unlink()
 
 
 async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell = lambda _: None) -> Example:
@@ -205,11 +226,8 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tell: Called with a line before each part.
     """
     size = size or ExampleSize()
-    try:
-        _clear(home)
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be written", path=home, hint="name a folder of yours") from None
-    write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
+    _clear(home)
+    prepare_home(home)
     async with example_settings(home, script_with_refusal) as settings:
         tell("1 of 4: a backtest on real series …")
         benchmark = open_benchmark("demo", wanted=SetFilter(limit=size.questions))
@@ -223,9 +241,7 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         arena = await _arena(home, size)
         with closing(RunStore(settings.store)) as store:
             StoredScores(store).of(store.runs())  # So that the first page need not make them.
-    made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": SCRIPTED_NOTE}
-    write_atomically(home / MARKER, json.dumps(made).encode())
-    (home / f"{MARKER}.part").unlink()
+    _complete(home, SCRIPTED_NOTE)
     return Example(
         home=home,
         benchmark=benchmark,
@@ -322,8 +338,8 @@ def _tree(home: Path) -> tuple[Tree, float, str]:
 
 
 async def _arena(home: Path, size: ExampleSize) -> ArenaReport:
-    request = ArenaDemoRequest(days=size.days, events_per_day=size.events_per_day)
-    async with open_simulation(request, home, ARENA, oracle=False) as run:
+    season = ArenaSeason(days=size.days, events_per_day=size.events_per_day)
+    async with open_simulation(season, home, ARENA, oracle=False) as run:
         async for _ in run.days():
             pass
         for entry, spec in run.arena.entries():
@@ -343,8 +359,6 @@ class DemoResult(ScoreResult):
     example: Example
     days: int
     """Days of the arena."""
-    tables: tuple[Path, ...] = ()
-    open_with: str = "foretell serve --example --open"
 
     def to_dict(self) -> Any:
         """The leaderboard's data, the answers of the other parts, and where everything is."""
@@ -354,7 +368,7 @@ class DemoResult(ScoreResult):
             "agent": {"p": dict(made.agent.answer.p), "price": made.agent.price, "outcome": made.agent.outcome},
             "tree": {"p": made.tree.nodes[made.tree.root].p, made.scenario: made.slow},
             "arena": made.arena.to_dict(),
-            "open": self.open_with,
+            "open": OPEN_WITH,
         }
 
     def print(self, console: Console) -> None:
@@ -364,7 +378,7 @@ class DemoResult(ScoreResult):
             for sentence in part.sentences:
                 show_text(console, fill(sentence, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT) + "\n")
             show_text(console, "".join(f"{INDENT}{line}\n" for line in part.score_lines()) + "\n")
-        show_text(console, f"Open all of it:  {self.open_with}\n")
+        show_text(console, f"Open all of it:  {OPEN_WITH}\n")
 
     def to_html(self) -> str:
         """The four parts as a page, and the backtest in detail."""
@@ -382,11 +396,16 @@ class DemoResult(ScoreResult):
         ]
         lead = (
             "A backtest on real series, and three examples with made-up data: an agent's research, a tree of claims, "
-            f"and an arena. Open all of it: {self.open_with}"
+            f"and an arena. Open all of it: {OPEN_WITH}"
         )
         return ReportDocument(
             title="What foretell does", lead=lead, sections=[*parts, *details], settings=self.board.settings
         )
+
+    def write_folder(self, path: Path) -> list[Path]:
+        """Write the forecasts and outcomes of the backtest as tables into a folder."""
+        made = self.example
+        return list(write_backtest(made.backtest, made.benchmark.questions.resolutions, path).values())
 
     def parts(self, *, charts: bool = False) -> tuple["DemoPart", ...]:
         """The four parts, for every form of the result; charts are drawn only if asked for."""
@@ -442,6 +461,7 @@ class DemoResult(ScoreResult):
 
 
 WIDTH, INDENT = 80, "   "
+OPEN_WITH = "foretell demo --open"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -490,25 +510,39 @@ def _path_chart(agent: ExampleAnswer, combined: float) -> Chart:
     return trajectory_plot([trial], "Belief after each step", combined=combined, price=agent.price)
 
 
-async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: Tell = lambda _: None) -> DemoResult:
-    """Create the example home, and summarise it."""
+async def demo(
+    request: DemoRequest, settings: Settings | None = None, *, tell: Tell = lambda _: None
+) -> DemoResult | ArenaDemoResult:
+    """Create an example home, replacing an earlier one, and summarise it."""
     settings = settings or load_settings()
-    home = example_home(settings) if request.home is None else request.home.absolute()
-    size = ExampleSize(questions=request.questions, days=request.days)
-    made = await make_example(home, size, tell)
+    home = example_home(settings, arena=request.arena)
+    if request.arena:
+        _clear(home)
+        played = await arena_demo(SEASON, home, tell)
+        _complete(home, SIMULATED_NOTE)
+        return played
+    made = await make_example(home, ExampleSize(questions=request.questions, days=SEASON.days), tell)
     resolutions = made.benchmark.questions.resolutions
     result = made.backtest
     scored = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
-    written = {} if request.folder is None else write_backtest(result, resolutions, request.folder)
     scoring = ScoringOptions(by=("source",))
-    return DemoResult(
-        board=score_table(scored, scoring),
-        table=scored,
-        scoring=scoring,
-        example=made,
-        days=size.days,
-        tables=tuple(written.values()),
-        open_with="foretell serve --example --open"
-        if request.home is None
-        else f"foretell serve --example --home {request.home} --open",
-    )
+    return DemoResult(board=score_table(scored, scoring), table=scored, scoring=scoring, example=made, days=SEASON.days)
+
+
+SEASON = ArenaSeason()
+"""The size of the simulated arenas."""
+
+
+@contextmanager
+def opened_demo(home: Path, *, arena: bool) -> Generator[Settings]:
+    """Yield the settings to serve an example with, while its services run; none of the user's own data is visible."""
+    if arena:
+        yield Settings(home=home, clock=f"file:{home / CLOCK}")
+        return
+    with serving_example(home) as settings:
+        environment = practice_environment(settings.addresses, home)
+        for name, value in environment.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        yield load_settings()

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import os
-import shutil
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +13,7 @@ from errno import EADDRINUSE
 from pathlib import Path
 from shlex import quote
 from time import monotonic
+from typing import Any
 
 import yaml
 from rich.console import Console
@@ -30,8 +31,7 @@ from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.forecasters.forecaster import Context
 from foretell.operations.arena import ArenaParts, open_arena
 from foretell.operations.requests.setup import PracticeRequest
-from foretell.operations.requests.tournaments import ArenaDemoRequest
-from foretell.operations.result import ReportResult
+from foretell.operations.result import ReportResult, Result
 from foretell.plugins import PAIR
 from foretell.practice.exchange.events import SimulationSettings
 from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
@@ -39,32 +39,28 @@ from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchan
 from foretell.practice.exchange.server import KEY as EXCHANGE_KEY
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.server import PracticeModels
-from foretell.practice.services import KEY, ServiceOptions, all_services
+from foretell.practice.services import KEY, PracticeInboxes, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import EmitEvent
 from foretell.report.arena_report import arena_report
-from foretell.report.document import print_study
+from foretell.report.document import markdown_study, print_study, write_study
 from foretell.report.terminal import show_text
 from foretell.runs.executor import AnswerCell
-from foretell.runs.settings import KEYS, KNOWN_MODELS, Settings
+from foretell.runs.settings import KEYS, KNOWN_MODELS, OLD, SETTINGS_FILE, Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell
 from foretell.scoring.table import ALWAYS_HALF, CROWD
+from foretell.submit.forecastbench import TOKEN_VARIABLE
 
 TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
-UNSET = (
-    "FORETELL_DATABASE_URL",
-    "FORETELL_CLOCK",
-    "FORETELL_CORPUS",
-    "FORETELL_LIMITS",
-    "FORETELL_PACE",
-    "FORETELL_SERIES",
-)
+UNSET = ("FORETELL_DATABASE_URL", "FORETELL_CLOCK", *OLD)
 """Variables that would lead out of the practice world: its replies must never get into a real journal."""
 CONTACT = "practice@example.org"
 """Wikipedia asks for a contact, here too."""
+INBOX = "inbox.jsonl"
+"""In the home of the practice world: what bots sent to its tournaments."""
 FREE_MODELS = """date = 2026-11-16
 source = "the practice world: its models run on this machine"
 
@@ -76,17 +72,25 @@ price = [0, 0, 0]
 """What the home of a practice world or an example knows of its models: they cost nothing."""
 
 
-def practice_home(request: PracticeRequest, settings: Settings) -> Path:
-    """The home of the practice world, apart from real runs and journals."""
-    return (request.home or settings.home / "practice").absolute()
+def practice_home(settings: Settings) -> Path:
+    """Return the home of the practice world, apart from real runs and journals."""
+    return (settings.home / "practice").absolute()
+
+
+def prepare_home(home: Path) -> None:
+    """Write what the home of a practice world or an example says of its models and its user, if it says nothing."""
+    for name, text in ((KNOWN_MODELS, FREE_MODELS), (SETTINGS_FILE, f'contact = "{CONTACT}"\n')):
+        if not (home / name).exists():
+            write_atomically(home / name, text.encode())
 
 
 def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, str | None]:
     """Environment variables of the practice world; None for variables to unset."""
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
-    values |= {"FORETELL_CONTACT": CONTACT} | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+    values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     values |= {f"FORETELL_{service.upper()}_URL": url for service, url in addresses.items()}
+    values[TOKEN_VARIABLE] = KEY if "buckets" in addresses else None
     for service, names in KEYS.items():
         values |= dict.fromkeys(part for name in names for part in name.split(PAIR))
         values |= dict.fromkeys(names[0].split(PAIR), KEY if service in addresses else None)
@@ -107,13 +111,20 @@ def shell_lines(environment: Mapping[str, str | None]) -> str:
 
 
 @asynccontextmanager
-async def open_practice(request: PracticeRequest, settings: Settings) -> AsyncGenerator[dict[str, str | None]]:
-    """Start a practice world, yield its environment variables, and stop it at the end."""
-    options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency)
-    home = practice_home(request, settings)
-    if not (home / KNOWN_MODELS).exists():
-        home.mkdir(parents=True, exist_ok=True)
-        write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
+async def open_practice(
+    request: PracticeRequest, settings: Settings, inboxes: PracticeInboxes | None = None
+) -> AsyncGenerator[dict[str, str | None]]:
+    """Start a practice world, yield its environment variables, and stop it at the end.
+
+    Args:
+        request: Ports and latency.
+        settings: The user's own home; the world has a home inside it.
+        inboxes: Filled with what bots send.
+    """
+    inboxes = inboxes or PracticeInboxes()
+    options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency, inboxes=inboxes)
+    home = practice_home(settings)
+    prepare_home(home)
     try:
         async with all_services(options) as addresses:
             yield practice_environment(addresses, home)
@@ -123,11 +134,33 @@ async def open_practice(request: PracticeRequest, settings: Settings) -> AsyncGe
         raise InputError("a port is taken", column="--port", hint="name another, or none for free ones") from None
 
 
-async def run_in_practice(request: PracticeRequest, settings: Settings) -> int:
-    """Run the command of a request inside a practice world, and return its exit code."""
-    command = request.command
+def save_received(inboxes: PracticeInboxes, settings: Settings) -> str:
+    """Write what bots sent to a file in the home of the practice world; return what it was and where, or nothing."""
+    rows = inboxes.received()
+    if not rows:
+        return ""
+    path = practice_home(settings) / INBOX
+    write_atomically(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
+    counts: dict[str, list[str]] = {}
+    for (platform, kind), number in Counter((row["platform"], row["kind"]) for row in rows).items():
+        counts.setdefault(platform, []).append(f"{number} {kind}{'s' if number > 1 else ''}")
+    sent = "; ".join(f"{platform}: {' and '.join(kinds)}" for platform, kinds in counts.items())
+    return f"Sent to {sent}. Read it in {path}, one line for each, as it arrived."
+
+
+async def run_in_practice(
+    request: PracticeRequest, settings: Settings, tell: Callable[[str], None] = lambda _: None
+) -> int:
+    """Run the command of a request inside a practice world, and return its exit code.
+
+    Args:
+        request: The command, ports and latency.
+        settings: The user's own home.
+        tell: Called at the end with what the command sent to tournaments, if it sent anything.
+    """
+    command, inboxes = request.command, PracticeInboxes()
     program = [sys.executable, "-m", "foretell.cli.main"] if command[0] == "foretell" else [command[0]]
-    async with open_practice(request, settings) as environment:
+    async with open_practice(request, settings, inboxes) as environment:
         values = {name: value for name, value in (os.environ | environment).items() if value is not None}
         try:
             process = await asyncio.create_subprocess_exec(*program, *command[1:], env=values)
@@ -138,6 +171,8 @@ async def run_in_practice(request: PracticeRequest, settings: Settings) -> int:
         finally:
             if process.returncode is None:
                 process.terminate()
+    if received := save_received(inboxes, settings):
+        tell(received)
     return code if code >= 0 else 128 - code
 
 
@@ -155,21 +190,33 @@ GRACE = timedelta(days=6)
 """Time after the last event closes until every result is known."""
 PROVIDER, DEMO_ENGINE = "openai", "tavily"
 """The provider and engine that the scripted models and the news imitate."""
-PAGE, HOME = "leaderboard.html", "home"
+CLOCK = "clock.txt"
+"""In the home of a simulation: what time it is there."""
 COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
 """The most important columns, for 80 characters and for wide terminals."""
 WIDE = 110
 
 
-def demo_world(request: ArenaDemoRequest) -> SimulatedWorld:
-    """The simulated world; more events open per day than are selected."""
-    opening = 1.6 * request.events_per_day
-    return SimulatedWorld(SimulationSettings(seed=request.seed, days=request.days, events_per_day=opening))
+@dataclass(frozen=True, kw_only=True)
+class ArenaSeason:
+    """The size of a simulated season."""
+
+    days: int = 30
+    """Days on which new events are selected."""
+    events_per_day: int = 8
+    seed: int = 0
+    """Another seed makes another world."""
 
 
-def demo_spec(request: ArenaDemoRequest, name: str = "demo") -> ArenaSpec:
-    """The arena as its file describes it, without the oracle."""
-    per_day = request.events_per_day
+def demo_world(season: ArenaSeason) -> SimulatedWorld:
+    """Return the simulated world; more events open per day than are selected."""
+    opening = 1.6 * season.events_per_day
+    return SimulatedWorld(SimulationSettings(seed=season.seed, days=season.days, events_per_day=opening))
+
+
+def demo_spec(season: ArenaSeason, name: str = "demo") -> ArenaSpec:
+    """Return the arena as its file describes it, without the oracle."""
+    per_day = season.events_per_day
     readers = {BOTH: ("reader", "both"), NEWS: ("reader", "sources"), HASTY: ("hasty", "both"), BOLD: ("bold", "both")}
     return ArenaSpec(
         name=name,
@@ -273,18 +320,18 @@ class SimulatedArena:
 
 @asynccontextmanager
 async def open_simulation(
-    request: ArenaDemoRequest, home: Path, name: str = "demo", *, oracle: bool = True
+    season: ArenaSeason, home: Path, name: str = "demo", *, oracle: bool = True
 ) -> AsyncGenerator[SimulatedArena]:
     """Open the exchange, the model provider and the arena, all on this machine.
 
     Args:
-        request: Number of days and events per day.
+        season: Number of days and events per day.
         home: The folder for runs and journal.
         name: The name of the arena.
         oracle: Whether the forecaster that knows the truth takes part.
     """
     home.mkdir(parents=True, exist_ok=True)
-    world, clock = demo_world(request), FileClock(home / "clock.txt")
+    world, clock = demo_world(season), FileClock(home / CLOCK)
     clock.set(world.settings.start)
     opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
     async with (
@@ -301,7 +348,7 @@ async def open_simulation(
         client = KalshiClient(http=http, host=addresses["kalshi"])
         keys = {KEYS[service][0]: EXCHANGE_KEY for service in (PROVIDER, DEMO_ENGINE)}
         settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
-        async with open_arena(demo_spec(request, name), settings, opening) as plain:
+        async with open_arena(demo_spec(season, name), settings, opening) as plain:
 
             async def truth(cell: RunCell, emit: EmitEvent) -> Forecast:
                 context = Context(as_of=cell.question.as_of_in("live"))
@@ -328,57 +375,57 @@ async def open_simulation(
             yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
-# The command `foretell arena demo`.
+# The command `foretell demo --arena`.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaDemoResult(ReportResult):
     """The leaderboard of a simulated season."""
 
-    page: Path
-    hints: str = ""
-    """How to explore what was kept."""
+    home: Path
+
+    def __str__(self) -> str:
+        return Result.__str__(self)
 
     def print(self, console: Console) -> None:
-        """The leaderboard, with as many columns as fit."""
+        """Print the leaderboard, with as many columns as fit, and how to open it."""
         study, shown = self.report.study(), WIDE_COLUMNS if console.width >= WIDE else COLUMNS
         board = study.tables[0]
         places = [place for place, column in enumerate(board.columns) if column.label in shown]
         rows = tuple(replace(row, values=tuple(row.values[place] for place in places)) for row in board.rows)
         narrow = replace(board, columns=tuple(board.columns[place] for place in places), rows=rows)
         print_study(replace(study, tables=(narrow,)), console)
-        show_text(console, f"Wrote {self.page}\n{self.hints}")
+        show_text(console, f"Its runs and {FILE_NAME} are in {self.home}\nOpen it:  foretell demo --arena --open\n")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per cell of every table."""
+        return self.report.study().rows()
+
+    def to_html(self) -> str:
+        """Return the leaderboard as a page, with charts."""
+        return self.report.page()
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown."""
+        return markdown_study(self.report.study())
+
+    def write_folder(self, path: Path) -> list[Path]:
+        """Write the leaderboard into a folder in every text format."""
+        return write_study(self.report.study(pictures=True), path)
 
 
-async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
-    """Play a season of an arena on a simulated exchange, and score it."""
-    home, page, began = (request.folder / HOME).absolute(), request.folder / PAGE, monotonic()
-    if home.exists():
-        raise InputError("an earlier demo is kept here", path=home, hint="name another folder with --folder")
-    try:
-        async with open_simulation(request, home) as run:
-            events, entries = request.events_per_day, len(run.arena.spec.entries)
-            tell(f"{request.days} days of a made-up exchange, {events} events a day, {entries} entries")
-            asked = calls = 0
-            async for day in run.days():
-                asked, calls = asked + day.asked, calls + day.calls
-                tell(str(day))
-            tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
-            report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
-        write_atomically(page, report.page().encode())
-        hints = _keep(request, home) if request.keep else ""
-        return ArenaDemoResult(report=report, page=page, hints=hints)
-    finally:
-        if not request.keep:
-            shutil.rmtree(home, ignore_errors=True)
-
-
-def _keep(request: ArenaDemoRequest, home: Path) -> str:
-    """Write the arena's file, and say how to explore it."""
-    spec = json.loads(demo_spec(request).to_json())
-    file = request.folder / FILE_NAME
-    write_atomically(file, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
-    return (
-        f"\nTo look into it:\n  export FORETELL_HOME={home} FORETELL_CLOCK=file:{home / 'clock.txt'}\n"
-        f"  foretell serve --open\n  foretell arena status {request.folder}\n"
-    )
+async def arena_demo(season: ArenaSeason, home: Path, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
+    """Play a season of an arena on a simulated exchange in an empty folder, and score it."""
+    began = monotonic()
+    async with open_simulation(season, home) as run:
+        entries = len(run.arena.spec.entries)
+        tell(f"{season.days} days of a made-up exchange, {season.events_per_day} events a day, {entries} entries")
+        asked = calls = 0
+        async for day in run.days():
+            asked, calls = asked + day.asked, calls + day.calls
+            tell(str(day))
+        tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
+        report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
+    spec = json.loads(demo_spec(season).to_json())
+    write_atomically(home / FILE_NAME, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
+    return ArenaDemoResult(report=report, home=home)

@@ -224,10 +224,12 @@ async def run_spec(
     """
     settings = settings or load_settings()
     prepared = prepare(request, settings)
+    spec = prepared.spec
     if request.plan:
-        from foretell.operations.prompts import spec_prompts
+        from foretell.operations.prompts import prompts_of
 
-        return plan_run(prepared, settings, await spec_prompts(prepared, settings) if request.prompts else ())
+        asked = prepared.questions[:1] if request.prompts else ()
+        return plan_run(prepared, settings, [one for first in asked for one in await prompts_of(spec, first, settings)])
     if request.stored is not None and request.pilot is None:
         with closing(RunStore(settings.store)) as store:
             begin_stored(store, find_run(store, request.stored), prepared, settings, again=request.again)

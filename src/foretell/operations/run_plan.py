@@ -16,14 +16,16 @@ from foretell.runs.store import RunStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownPrompt:
-    """A request as a model would receive it."""
+class SpecPrompt:
+    """A request as it would be sent, with its approximate length."""
 
-    name: str
-    """Who is asked about what."""
+    role: str
+    model: str
     tokens: int
-    """Estimated from its length."""
     text: str
+
+    def __str__(self) -> str:
+        return f"===== {self.role} ({self.model}), about {self.tokens:,} tokens =====\n\n{self.text}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class RunPlan(Result):
     """Usual duration."""
     basis: str
     """Where the figures come from."""
-    prompts: tuple[ShownPrompt, ...] = ()
+    prompts: tuple[SpecPrompt, ...] = ()
     cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -79,9 +81,7 @@ class RunPlan(Result):
             lines.append(f"model {self.models.get('agent', '–')}{others}{search}")
         calls = f"about {self.calls:,.0f} model calls, " if self.calls else ""
         lines.append(f"{calls}{self.money}, about {duration(self.seconds)} ({self.basis})")
-        for prompt in self.prompts:
-            lines += [f"\n===== {prompt.name}, about {prompt.tokens:,} tokens =====\n", prompt.text]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"\n{prompt}" for prompt in self.prompts)])
 
 
 def prepared_cell_cost(prepared: PreparedRun, measured: CellCosts) -> CellCost:
@@ -90,7 +90,7 @@ def prepared_cell_cost(prepared: PreparedRun, measured: CellCosts) -> CellCost:
     return cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
 
 
-def plan_run(prepared: PreparedRun, settings: Settings, prompts: Sequence[ShownPrompt] = ()) -> RunPlan:
+def plan_run(prepared: PreparedRun, settings: Settings, prompts: Sequence[SpecPrompt] = ()) -> RunPlan:
     """Return what a run would do and cost, by similar runs on this machine or a rough guess."""
     spec = prepared.spec
     with closing(RunStore(settings.store)) as store:

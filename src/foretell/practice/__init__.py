@@ -14,7 +14,7 @@ HOMES = {
     ),
     "foretell.practice.services": (
         "DBNOMICS_ID FRED_ID KALSHI_ID KEY MANIFOLD_ID METACULUS_ID POLYMARKET_ID PORTS ServiceOptions TICKER "
-        "all_services data_services"
+        "PracticeInboxes all_services data_services"
     ),
     "foretell.practice.web": (
         "PageVersion SampleWebPage SampleWorld redirect sample_world search_server small_world wayback_server "

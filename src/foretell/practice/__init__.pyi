@@ -31,6 +31,7 @@ from foretell.practice.services import MANIFOLD_ID as MANIFOLD_ID
 from foretell.practice.services import METACULUS_ID as METACULUS_ID
 from foretell.practice.services import POLYMARKET_ID as POLYMARKET_ID
 from foretell.practice.services import PORTS as PORTS
+from foretell.practice.services import PracticeInboxes as PracticeInboxes
 from foretell.practice.services import ServiceOptions as ServiceOptions
 from foretell.practice.services import TICKER as TICKER
 from foretell.practice.services import all_services as all_services

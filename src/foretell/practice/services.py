@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
 from itertools import count, repeat
@@ -211,6 +211,31 @@ EXAMPLE_PAGE = SampleWebPage(
 """A page for testing an archive; `foretell doctor --online --services` requests it."""
 
 
+@dataclass(kw_only=True)
+class PracticeInboxes:
+    """What bots sent to the tournaments of a practice world."""
+
+    metaculus: MetaculusInbox | None = None
+    prophet_arena: PracticeProphetArena | None = None
+    buckets: PracticeBucket | None = None
+
+    def received(self) -> list[dict[str, Any]]:
+        """Return one row for each forecast, comment and file, as it arrived."""
+        rows: list[dict[str, Any]] = []
+        if self.metaculus is not None:
+            rows += [{"platform": "Metaculus", "kind": "forecast", **sent} for sent in self.metaculus.forecasts]
+            rows += [{"platform": "Metaculus", "kind": "comment", **sent} for sent in self.metaculus.comments]
+        if self.prophet_arena is not None:
+            rows += [{"platform": "Prophet Arena", "kind": "forecast", **sent} for sent in self.prophet_arena.forecasts]
+        if self.buckets is not None:
+            files = {name: content.decode("utf-8", "replace") for name, content in self.buckets.files.items()}
+            rows += [
+                {"platform": "ForecastBench", "kind": "file", "name": f"gs://{name}", "content": content}
+                for name, content in files.items()
+            ]
+        return rows
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServiceOptions:
     """How the services are started."""
@@ -225,6 +250,8 @@ class ServiceOptions:
     """What the models reply."""
     pages: tuple[SampleWebPage, ...] = ()
     """Additional pages for the search engines; they keep their addresses, so a trace can be kept."""
+    inboxes: PracticeInboxes = field(default_factory=PracticeInboxes)
+    """Where to look up what bots have sent; filled when the services start."""
 
 
 @asynccontextmanager
@@ -241,13 +268,18 @@ async def all_services(options: ServiceOptions) -> AsyncGenerator[dict[str, str]
         # Pages are named, not numbered: the fence refuses hosts that are only a number.
         web = web_server(sample_world(options.now))
         serve_rounds(web, BENCHMARK, options.now)
-        PracticeBucket(KEY).serve(web, BUCKETS)
+        buckets = PracticeBucket(KEY)
+        buckets.serve(web, BUCKETS)
         pages = (await start(web)).replace("127.0.0.1", "localhost")
         world = sample_world(options.now, pages, options.pages)
         search = await start(search_server(world, KEY))
         archive = replace(world, pages=[*world.pages, EXAMPLE_PAGE])
         others = {"wikipedia": wikipedia_server(world), "wayback": wayback_server(archive)}
-        others |= {name: service.server() for name, service in data_services(options.now, KEY).items()}
+        data = data_services(options.now, KEY)
+        others |= {name: service.server() for name, service in data.items()}
+        options.inboxes.buckets = buckets
+        options.inboxes.metaculus = cast("PracticeMetaculus", data["metaculus"]).inbox
+        options.inboxes.prophet_arena = cast("PracticeProphetArena", data["prophet_arena"])
         yield {
             "openai": f"{models}/v1",
             "openrouter": f"{models}/api/v1",

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from html import escape, unescape
 from pathlib import Path
@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp, Message, Scope
 
 from foretell.data.files import write_atomically
-from foretell.operations.requests.setup import SiteRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -77,6 +76,7 @@ def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
 
 
 START_PAGES = "/"
+MAX_PAGES = 20_000
 SKIPPED_PATHS = ("/ask", "/models", "/doctor", "/login", "/logout", "/api", "/openapi.json")
 """Paths that only work on a server, or that describe this machine."""
 EXTRA_FILES = ("/api/tree/export/",)
@@ -86,17 +86,21 @@ LOCAL_HOST = "127.0.0.1"
 SiteProgress = Callable[[int, int], None]
 
 
-def is_chosen(path: str, request: SiteRequest) -> bool:
-    """Whether a page is to be written; if nothing was selected, all pages are."""
+def is_chosen(path: str, only: Collection[str]) -> bool:
+    """Whether a page is to be written; if nothing was selected, all pages are.
+
+    >>> is_chosen("/runs/3f2a", ["run:3f2a"]), is_chosen("/runs/3f2a", ["tree:nvda"]), is_chosen("/", ["tree:nvda"])
+    (True, False, True)
+    """
     if path.startswith(SKIPPED_PATHS) and not path.startswith(EXTRA_FILES):
         return False
-    if not (request.runs or request.trees or request.arenas):
+    if not only:
         return True
-    for prefix, names in (("/runs/", request.runs), ("/arena/", request.arenas)):
+    for prefix, kind in (("/runs/", "run"), ("/arena/", "arena")):
         if path.startswith(prefix):
-            return path[len(prefix) :].partition("/")[0] in names
+            return f"{kind}:{path[len(prefix) :].partition('/')[0]}" in only
     if path.startswith(("/trees/", *EXTRA_FILES)):
-        return any(path.endswith(f"/{name}") for name in request.trees)
+        return any(path.endswith(f"/{name.removeprefix('tree:')}") for name in only if name.startswith("tree:"))
     return True
 
 
@@ -169,7 +173,7 @@ async def _visit(app: ASGIApp, address: str) -> _Visit:
 @dataclass(kw_only=True)
 class _Crawl:
     app: ASGIApp
-    request: SiteRequest
+    only: Collection[str]
     progress: SiteProgress
     files: dict[str, str] = field(default_factory=dict[str, str])
     """Maps each address to its file."""
@@ -180,12 +184,12 @@ class _Crawl:
     async def run(self) -> None:
         waiting = [START_PAGES]
         seen = {START_PAGES}
-        while waiting and len(self.bodies) < self.request.max_pages:
+        while waiting and len(self.bodies) < MAX_PAGES:
             address = waiting.pop(0)
             found = await self._get(address)
             for link in links_in(found) if found else ():
                 if link not in seen and (
-                    link.startswith("/static/") or is_chosen(unquote(urlsplit(link).path), self.request)
+                    link.startswith("/static/") or is_chosen(unquote(urlsplit(link).path), self.only)
                 ):
                     seen.add(link)
                     waiting.append(link)
@@ -218,16 +222,31 @@ class _Crawl:
 
 
 async def write_site(
-    request: SiteRequest, settings: Settings, *, progress: SiteProgress = lambda done, all: None
+    out: Path,
+    settings: Settings,
+    *,
+    only: Iterable[str] = (),
+    progress: SiteProgress = lambda done, all: None,
 ) -> WrittenSite:
-    """Write the pages into a folder. Existing files are replaced one by one; other files are left alone."""
-    out = request.folder
+    """Write the pages into a folder. Existing files are replaced one by one; other files are left alone.
+
+    Args:
+        out: The folder.
+        settings: The home whose pages are written.
+        only: Write only these, as `run:NAME`, `tree:NAME` or `arena:NAME`; everything if empty.
+        progress: Called with the number of pages written and known.
+
+    Raises:
+        InputError: If the folder is a file, or there is no such run.
+    """
     if out.exists() and not out.is_dir():
         raise InputError("is a file, not a folder", path=out)
     # Somebody who looks at the application without a network and may change nothing.
     app = create_app(settings, still=True)
     try:
-        walk = _Crawl(app=app, request=request, progress=progress)
+        state = app.state.serving
+        chosen = [f"run:{state.run(one[4:]).id}" if one.startswith("run:") else one for one in only]
+        walk = _Crawl(app=app, only=chosen, progress=progress)
         await walk.run()
     finally:
         app.state.serving.close()

@@ -1,19 +1,19 @@
 """Every prompt as it is sent, in files that a person can read.
 
 After a change of wording, write them anew with `FORETELL_WRITE_SNAPSHOTS=1 pytest` on this file, and read what changed.
-`foretell prompts KIND` prints the same texts with their tokens.
 """
 
 import asyncio
 import os
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from foretell.cli import cli
-from foretell.operations import ExamplePrompt, example_prompts, example_questions
+from fakes.prompts import ExamplePrompt, example_prompts, example_questions
+from foretell.operations import prompts_of
+from foretell.runs import QuestionsSpec, RunSpec, Settings
 
 FOLDER = Path(__file__).with_name("snapshots")
 MOST_TOKENS = 2_000
@@ -76,10 +76,22 @@ def test_the_reason_comes_before_the_number(prompts: tuple[ExamplePrompt, ...]) 
             assert first < min(shape.find(f'"{word}"') for word in fields if f'"{word}"' in shape), one.name
 
 
-def test_the_command_lists_them_and_prints_those_of_a_kind() -> None:
-    listed = CliRunner().invoke(cli, ["prompts"])
-    assert listed.exit_code == 0
-    assert "own_agent_full " in listed.output
-    shown = CliRunner().invoke(cli, ["prompts", "number", "--role", "agent"])
-    assert "State quantiles" in shown.output
-    assert "number_context" not in shown.output
+def shown(tmp_path: Path, **fields: Any) -> dict[str, str]:
+    """The prompts of a spec about a question of one's own, by role."""
+    spec = RunSpec(questions=QuestionsSpec(dataset="own.jsonl"), models={"agent": "openai:x"}, **fields)
+    made = asyncio.run(prompts_of(spec, example_questions()["own"], Settings(home=tmp_path)))
+    assert all(prompt.tokens and prompt.model == "openai:x" for prompt in made)
+    return {prompt.role: prompt.text for prompt in made}
+
+
+def test_the_prompts_of_a_spec_are_those_of_its_roles_and_tools(tmp_path: Path) -> None:
+    live = shown(tmp_path, mode="live", search=("brave",))
+    assert list(live) == ["agent", "summariser"]
+    assert "----- tool web_search -----" in live["agent"]
+    past = shown(tmp_path, mode="backtest", trials=3, combine="judged")
+    assert list(past) == ["agent", "filter", "judge"]
+    assert "web_search" not in past["agent"]
+    grown = shown(tmp_path, mode="live", forecaster="tree", options={"grounder": "plain"})
+    assert list(grown) == ["analyzer", "grounder", "synthesizer"]
+    assert shown(tmp_path, forecaster="always") == {}
+    assert not list(tmp_path.iterdir())

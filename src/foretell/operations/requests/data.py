@@ -158,23 +158,6 @@ class DataPullRequest(OperationRequest):
     folder: Path | None = ROUNDS_FOLDER
 
 
-class PromptsRequest(OperationRequest):
-    """Show the prompts for every kind of question, agent variant and role, with estimated tokens.
-
-    Without KIND, a list; with it, the full texts. No model is used.
-
-    foretell prompts number --role agent
-    """
-
-    kind: (
-        Literal["own", "market", "dates", "wikipedia", "options", "at-most-one", "many", "separate", "number"] | None
-    ) = setting(None, "Kind of question.", argument=True, metavar="[KIND]")
-    role: (
-        Literal["agent", "context", "filter", "summariser", "judge", "analyzer", "grounder", "synthesizer", "auditor"]
-        | None
-    ) = setting(None, "Only this role.")
-
-
 class DataListRequest(OperationRequest):
     """List the downloaded rounds, with the number of resolved targets."""
 

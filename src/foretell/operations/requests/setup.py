@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
+from pydantic import model_validator
+
+from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, setting
 
 
@@ -13,16 +16,22 @@ class DemoRequest(OperationRequest):
     Needs no key and no network. The backtest is real: 400+ questions about series that ship with statsmodels (El Niño
     sea temperature, CO₂, the US economy, sunspots, …), answered as of their dates. The other parts are marked as
     examples: scripted replies, made-up news, a simulated market. The results are saved apart from your own data;
-    `foretell serve --example` opens them.
+    --open shows them in your browser. With a folder, --out writes the tables of the backtest.
+
+    --arena plays a larger month of an arena instead. A simulated exchange lists made-up events with the prices of
+    imperfect traders; scripted models and forecasters without a model take part. The true probabilities of a simulated
+    world are known: one row of the leaderboard shows them.
     """
 
-    folder: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
-    home: Path | None = setting(
-        None, "Folder for the example (default: where foretell serve --example looks for it).",
-        metavar="FOLDER",
-    )  # fmt: skip
+    open: bool = setting(False, "Open it in a browser, until Ctrl-C; created only if it does not exist yet.")
+    arena: bool = setting(False, "Only a month of an arena, with more events.")
     questions: int | None = setting(None, "Only the first N questions of the backtest, for a quick look.", ge=2)
-    days: int = setting(30, "Number of days of the arena.", ge=1, le=366)
+
+    @model_validator(mode="after")
+    def _arena_has_no_backtest(self) -> Self:
+        if self.arena and self.questions is not None:
+            raise InputError("has no effect with --arena", column="--questions", hint="leave one of them out")
+        return self
 
 
 class ServeRequest(OperationRequest):
@@ -30,9 +39,14 @@ class ServeRequest(OperationRequest):
 
     Only this machine can reach it unless you set --host. To spend money or save changes, open the printed link: it
     contains the access token. Everything is also available as JSON, see /openapi.json.
+
+    --static writes the pages into a folder instead. Open them from disk or put them on any web server; what-if on trees
+    still works.
+
+      foretell serve --static public --only run:autumn --only arena:main
     """
 
-    ONLY_WITH: ClassVar[Mapping[str, str]] = {"example": "home"}
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"static": "only"}
     host: str = setting("127.0.0.1", "Address to listen on. With any other address, every request needs the token.")
     port: int = setting(8400, "Port to listen on; 0 picks a free one.", ge=0, le=65535)
     token: str | None = setting(
@@ -41,35 +55,33 @@ class ServeRequest(OperationRequest):
         env="FORETELL_TOKEN",
     )
     open: bool = setting(False, "Open a browser.")
-    example: bool = setting(
-        False, "Show example data instead of your own; created on first use. Nothing costs money there."
+    static: Path | None = setting(None, "Write the pages into this folder and end.", metavar="FOLDER")
+    only: tuple[str, ...] = setting(
+        (), "With --static: only this run, tree or arena; may be repeated.", metavar="KIND:NAME"
     )
-    home: Path | None = setting(None, "With --example: the folder given to foretell demo --home.", metavar="FOLDER")
 
-
-class SiteRequest(OperationRequest):
-    """Write the pages of `foretell serve` into FOLDER as static files.
-
-    Open them from disk or put them on any web server. What-if on trees still works.
-    """
-
-    folder: Path = setting(help="Folder for the pages.", argument=True)
-    runs: tuple[str, ...] = setting((), "Only this run; may be repeated.", flag="--run")
-    trees: tuple[str, ...] = setting((), "Only this tree; may be repeated.", flag="--tree")
-    arenas: tuple[str, ...] = setting((), "Only this arena; may be repeated.", flag="--arena")
-    max_pages: int = setting(20_000, "Maximum number of pages.", ge=1)
+    @model_validator(mode="after")
+    def _static_listens_nowhere(self) -> Self:
+        ignored = [name for name in ("host", "port", "token", "open") if self._is_set(name)]
+        if self.static is not None and ignored:
+            raise InputError("has no effect with --static", column=f"--{ignored[0]}", hint="leave one of them out")
+        for chosen in self.only:
+            kind, colon, name = chosen.partition(":")
+            if kind not in ("run", "tree", "arena") or not colon or not name:
+                hint = "write run:NAME, tree:NAME or arena:NAME"
+                raise InputError(f"{chosen!r} names no run, tree or arena", column="--only", hint=hint)
+        return self
 
 
 class McpRequest(OperationRequest):
     """Make foretell available to AI assistants over the Model Context Protocol.
 
-    Tools: ask, grow_tree, run, what_if, edit_tree, ground_leaves, expand_leaf, resynthesize_tree, diff_trees,
-    tree_history, score, search_as_of, list_runs, list_grids, show_run, replay_run. Spends nothing unless you allow it:
+    Spends nothing unless you allow it:
 
       foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
 
-    The limit is for all calls of this process together. With --http, every request needs the token in
-    FORETELL_MCP_TOKEN; without one, a token is generated and printed.
+    The limit is for all calls of this process together. With --http, every request needs the token in FORETELL_TOKEN;
+    without one, a token is generated and printed.
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {"http": "port"}
@@ -156,7 +168,7 @@ class PracticeRequest(OperationRequest):
     """Start a practice world on this machine: no key, no network, no cost.
 
     It has models, search engines, web pages, Wikipedia, series, markets, deep research, and inboxes that act like
-    Metaculus and Prophet Arena. Run one command in it:
+    Metaculus, Prophet Arena and ForecastBench. Run one command in it, also a bot:
 
       foretell practice -- foretell ask "Will Norges Bank cut its rate before 2027?"
 
@@ -164,15 +176,15 @@ class PracticeRequest(OperationRequest):
 
       foretell practice -- bash
 
+    What was sent to a tournament is counted at the end and saved in practice/inbox.jsonl in FORETELL_HOME, one line for
+    each forecast, comment and file. Runs are saved in the same folder, apart from your own.
+
     Without a command, it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up,
     and its models know nothing: it shows how things work, not how good forecasts are.
     """
 
-    port: int = setting(0, "First of 13 consecutive ports (default: free ones).", metavar="PORT", ge=0, le=65522)
+    port: int = setting(0, "First of 15 consecutive ports (default: free ones).", metavar="PORT", ge=0, le=65520)
     latency: float = setting(0.0, "Delay of every response.", metavar="SECONDS", ge=0)
-    home: Path | None = setting(
-        None, "FORETELL_HOME of the practice world (default: a folder next to your runs).", metavar="FOLDER"
-    )
     env_file: Path | None = setting(None, "Also write the lines to this file.", metavar="FILE")
     command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")
 

@@ -491,19 +491,3 @@ class ArenaRunRequest(_AnsweringRequest):
     )
     once: bool = setting(False, "Do what is due now, then exit: for cron.")
     rehearse: bool = setting(False, "Try every stage once, in an arena that does not count.")
-
-
-class ArenaDemoRequest(OperationRequest):
-    """Play a month of an arena in about a minute: no key, no network, made-up events.
-
-    A simulated exchange lists made-up events with the prices of imperfect traders, and a simulated search engine finds
-    made-up news about them. Scripted models and forecasters without a model take part. All stages of an arena run in
-    simulated time until every event has resolved. Because the world is simulated, its true probabilities are known: one
-    row of the leaderboard shows them. It can only be beaten by luck.
-    """
-
-    days: int = setting(30, "Days on which new events are selected.", ge=1, le=366)
-    events_per_day: int = setting(8, "Events selected per day.", ge=1, le=100)
-    seed: int = setting(0, "Another seed makes another world.")
-    folder: Path = setting(Path("arena-demo"), "Folder for the leaderboard page.", metavar="FOLDER")
-    keep: bool = setting(False, "Also keep runs, journal and arena.yaml there, so that you can explore them.")
