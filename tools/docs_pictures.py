@@ -46,8 +46,8 @@ FIGURES: dict[str, tuple[str, str]] = {
 @contextmanager
 def example_site() -> Iterator[str]:
     """The link that opens the example home, served by the command that users type."""
-    command = [sys.executable, "-m", "foretell", "serve", "--example", "--port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "foretell", "demo", "--open"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "BROWSER": "true"}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         for line in server.stdout or ():

@@ -11,7 +11,7 @@ NO_SERVICES = {"__init__", "recordings", "table", "test_conformance", "test_muta
 HEAD = """# Conformance of the services
 
 Each row is a claim about one outside service. Every test run checks it against recorded responses of the real service,
-its official specification, or its official client. `foretell doctor --services` sends live requests.
+its official specification, or its official client. `foretell doctor --online --services` sends live requests.
 
 | Service | What is checked | Recordings |
 |---|---|---|

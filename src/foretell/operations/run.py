@@ -233,7 +233,6 @@ async def run_spec(
     if request.stored is not None and request.pilot is None:
         with closing(RunStore(settings.store)) as store:
             begin_stored(store, find_run(store, request.stored), prepared, settings, again=request.again)
-    spec = prepared.spec
     tell(f"run {spec.id}: {plural(len(prepared.questions), 'question')} × {plural(spec.trials, 'trial')}")
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
