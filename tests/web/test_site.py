@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from foretell.forecasters.tree import Scenario, SetP, apply_scenario, read_tree_file
-from foretell.questions import Forecast, Question, Target
+from foretell.questions import Forecast, InputError, Question, Target
 from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore, Settings
 from foretell.web import WrittenSite, write_site
 
@@ -94,3 +94,7 @@ def test_only_what_was_chosen(written: tuple[Path, WrittenSite], settings: Setti
     assert "trees/view/nvda.html" in names
     assert not any("central_bank" in name for name in names)
     assert not any(name.startswith("runs/") for name in names)
+    for wrong in ("tree:none", "run:none", "arena:none"):
+        with pytest.raises(InputError, match="there is no"):
+            _write(tmp_path / "nothing", settings, wrong)
+    assert not (tmp_path / "nothing").exists()

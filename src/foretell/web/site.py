@@ -9,6 +9,7 @@ from pathlib import Path
 from posixpath import dirname, relpath
 from urllib.parse import unquote, urlsplit
 
+from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Scope
 
 from foretell.data.files import write_atomically
@@ -16,6 +17,7 @@ from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.web.app import create_app
+from foretell.web.state import WebState
 
 # From the address of a page to the file it is written to.
 
@@ -94,14 +96,16 @@ def is_chosen(path: str, only: Collection[str]) -> bool:
     """
     if path.startswith(SKIPPED_PATHS) and not path.startswith(EXTRA_FILES):
         return False
-    if not only:
-        return True
-    for prefix, kind in (("/runs/", "run"), ("/arena/", "arena")):
-        if path.startswith(prefix):
-            return f"{kind}:{path[len(prefix) :].partition('/')[0]}" in only
-    if path.startswith(("/trees/", *EXTRA_FILES)):
-        return any(path.endswith(f"/{name.removeprefix('tree:')}") for name in only if name.startswith("tree:"))
-    return True
+    about = ("/runs/", "/arena/", "/trees/", *EXTRA_FILES)
+    return not only or not path.startswith(about) or any(is_about(path, chosen) for chosen in only)
+
+
+def is_about(path: str, chosen: str) -> bool:
+    """Whether a page is about a run, tree or arena, given as `run:NAME`, `tree:NAME` or `arena:NAME`."""
+    kind, _, name = chosen.partition(":")
+    if kind == "tree":
+        return path.startswith(("/trees/", *EXTRA_FILES)) and path.endswith(f"/{name}")
+    return f"{path}/".startswith(f"/{'runs' if kind == 'run' else 'arena'}/{name}/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +225,15 @@ class _Crawl:
         return rewrite_page(body.decode("utf-8", "replace"), relative).encode()
 
 
+def _with_run_id(state: WebState, chosen: str) -> str:
+    """Return what was chosen, with the id of a run instead of its name."""
+    kind, _, name = chosen.partition(":")
+    try:
+        return f"run:{state.run(name).id}" if kind == "run" else chosen
+    except HTTPException as error:
+        raise InputError(error.detail, column="--only", hint="foretell runs lists them") from None
+
+
 async def write_site(
     out: Path,
     settings: Settings,
@@ -237,17 +250,20 @@ async def write_site(
         progress: Called with the number of pages written and known.
 
     Raises:
-        InputError: If the folder is a file, or there is no such run.
+        InputError: If the folder is a file, or there is no such run, tree or arena.
     """
     if out.exists() and not out.is_dir():
         raise InputError("is a file, not a folder", path=out)
     # Somebody who looks at the application without a network and may change nothing.
     app = create_app(settings, still=True)
     try:
-        state = app.state.serving
-        chosen = [f"run:{state.run(one[4:]).id}" if one.startswith("run:") else one for one in only]
+        chosen = [_with_run_id(app.state.serving, name) for name in only]
         walk = _Crawl(app=app, only=chosen, progress=progress)
         await walk.run()
+        paths = [unquote(urlsplit(address).path) for address in walk.files]
+        for name in chosen:
+            if not any(is_about(path, name) for path in paths):
+                raise InputError(f"there is no {name.replace(':', ' ', 1)}", column="--only")
     finally:
         app.state.serving.close()
     size = 0

@@ -177,7 +177,8 @@ class PracticeRequest(OperationRequest):
       foretell practice -- bash
 
     What was sent to a tournament is counted at the end and saved in practice/inbox.jsonl in FORETELL_HOME, one line for
-    each forecast, comment and file. Runs are saved in the same folder, apart from your own.
+    each forecast, comment and file. Runs are saved in the same folder, apart from your own; delete the folder to begin
+    anew.
 
     Without a command, it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up,
     and its models know nothing: it shows how things work, not how good forecasts are.
