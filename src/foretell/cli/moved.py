@@ -40,7 +40,6 @@ COMMANDS: dict[str, str] = {
     "study threshold": "study calibration --section threshold",
     "study tree": "study tree-noise",
     "study tree-uncertainty": "study tree-noise --section error-bars",
-
     # Setting up and trying.
     "services": "doctor --services",
     "models update": "models list --update FILE",
@@ -166,7 +165,6 @@ OPTIONS: dict[str, str] = {
             "--seed": "--bootstrap seed=N",
         }.items()
     },
-
     # Setting up and trying.
     "serve --example": "`foretell demo --open`",
     "serve --home": "FORETELL_HOME",

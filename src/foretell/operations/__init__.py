@@ -31,9 +31,7 @@ HOMES = {
     "foretell.operations.requests.setup": (
         "DemoRequest DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest"
     ),
-    "foretell.operations.requests.tournaments": (
-        "SubmitRequest TournamentResultsRequest TournamentRunRequest"
-    ),
+    "foretell.operations.requests.tournaments": ("SubmitRequest TournamentResultsRequest TournamentRunRequest"),
     "foretell.operations.requests.trees": (
         "TREE_FORMATS TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
         "TreeShowRequest WhatIfRequest"

@@ -37,7 +37,6 @@ from foretell.operations.practice import demo_spec as demo_spec
 from foretell.operations.practice import demo_world as demo_world
 from foretell.operations.practice import practice_environment as practice_environment
 from foretell.operations.practice import shell_lines as shell_lines
-from foretell.operations.prompts import SpecPrompt as SpecPrompt
 from foretell.operations.prompts import prompts_of as prompts_of
 from foretell.operations.question_view import combination_of as combination_of
 from foretell.operations.question_view import what_moved as what_moved
@@ -64,8 +63,6 @@ from foretell.operations.requests.setup import DoctorRequest as DoctorRequest
 from foretell.operations.requests.setup import InitGridRequest as InitGridRequest
 from foretell.operations.requests.setup import ModelsCheckRequest as ModelsCheckRequest
 from foretell.operations.requests.setup import ModelsListRequest as ModelsListRequest
-from foretell.operations.requests.setup import SiteRequest as SiteRequest
-from foretell.operations.requests.tournaments import ArenaDemoRequest as ArenaDemoRequest
 from foretell.operations.requests.tournaments import SubmitRequest as SubmitRequest
 from foretell.operations.requests.tournaments import TournamentResultsRequest as TournamentResultsRequest
 from foretell.operations.requests.tournaments import TournamentRunRequest as TournamentRunRequest
@@ -82,6 +79,7 @@ from foretell.operations.run import prepare as prepare
 from foretell.operations.run import replay as replay
 from foretell.operations.run import resume as resume
 from foretell.operations.run import show as show
+from foretell.operations.run_plan import SpecPrompt as SpecPrompt
 from foretell.operations.runs import delete_runs as delete_runs
 from foretell.operations.runs import edit_run as edit_run
 from foretell.operations.runs import list_runs as list_runs
