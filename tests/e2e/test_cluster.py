@@ -339,7 +339,7 @@ def test_a_run_started_twice_that_also_works_pays_once(site: Site):
     for running in both:
         assert "24 cells, 0 failed" in site.ended(running)
     assert set(site.bill().values()) == {1}
-    again = site.ended(site.run("--where", "both", "--folder", "tables"))
+    again = site.ended(site.run("--where", "both", "--out", "tables"))
     assert "24 were done before" in again
     assert "$0.0000 billed in 0 calls" in again
     assert f"Wrote {Path('tables')}" in again

@@ -84,7 +84,7 @@ def test_the_same_run_again_pays_nothing(house: Any, provider: BackgroundModels)
 
 
 def test_tables_can_be_scored(house: Any, tmp_path: Path):
-    house.run(house.spec(trials=2), "--folder", "tables")
+    house.run(house.spec(trials=2), "--out", "tables")
     with (house.folder / "tables" / "forecasts.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 6

@@ -60,7 +60,7 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
         ("thoughts", {**plain, "kind": "graph"}),
     ):
         written = house.spec(f"{forecaster}.yaml", **usual, forecaster=forecaster, options=options)
-        runs.append(house.run(written, "--folder", forecaster))
+        runs.append(house.run(written, "--out", forecaster))
         told = house.foretell("score", "-f", f"{forecaster}/forecasts.csv", "-o", f"{forecaster}/outcomes.csv")
         assert told.returncode == 0, told.stderr
         assert "Brier" in told.stdout

@@ -112,7 +112,7 @@ def test_arguments_that_do_not_fit_are_named(office: Office):
             ("ask", {"question": BRIDGE, "colour": "red"}, "colour: there is no such argument, known: model, "),
             ("ask", {"question": BRIDGE, "closes": "soon"}, "closes"),
             ("ask", {"question": BRIDGE, "as_of": "2026-01-01", "closes": "2025-01-01"}, "`closes` must be later"),
-            ("ask", {"question": BRIDGE, "closing": "2027-01-01"}, "no such argument, did you mean closes?"),
+            ("ask", {"question": BRIDGE, "close": "2027-01-01"}, "no such argument, did you mean closes?"),
             ("what_if", {}, "tree: is missing"),
             ("what_if", {"tree": {"schema": "foretell/tree/1"}}, "nodes"),
             ("what_if", {"tree": TREE, "set": {"P9": 0.5}}, "P9"),

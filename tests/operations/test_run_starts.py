@@ -205,3 +205,22 @@ def test_a_run_is_found_by_name_before_a_missing_file(place: Path):
     with pytest.raises(InputError, match="no such file"):
         foretell.run("autumn.yaml")
     assert load_settings().home == place / "home"
+
+
+def test_replay_takes_a_tree_and_a_run_before_a_tree_of_that_name(place: Path):
+    tree = {"schema": "foretell/tree/1", "root": "P0", "nodes": {"P0": {"claim": "The bridge opens.", "p": 0.5}}}
+    Path("t.json").write_text(json.dumps(tree))
+    trees = place / "home" / "trees"
+    trees.mkdir(parents=True)
+    (trees / "autumn.json").write_text(json.dumps(tree))
+    for name in ("t.json", "autumn"):
+        with pytest.raises(InputError, match="no leaf of this tree has a notebook"):
+            foretell.replay(name)
+    with pytest.raises(InputError, match="field dataset: has no effect on a tree"):
+        foretell.replay("autumn", dataset="questions.jsonl")
+    with pytest.raises(InputError, match="no run is named 'winter'"):
+        foretell.replay("winter")
+    run = foretell.run({"questions": "questions.jsonl", "forecaster": "always"}).run
+    foretell.edit_run(run, name="autumn")
+    replayed = foretell.replay("autumn")
+    assert (replayed.ok, str(replayed)) == (True, "5 of 5 answers are the same, from the journal alone")

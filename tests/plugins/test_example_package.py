@@ -168,7 +168,7 @@ def test_a_forecaster_asks_the_model_of_its_run(tmp_path: Path) -> None:
     )
     out = tmp_path / "tables"
     environment = os.environ | {"FORETELL_HOME": str(tmp_path / "home"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "foretell.cli.main", "run", str(spec), "--folder", str(out)]
+    command = [sys.executable, "-m", "foretell.cli.main", "run", str(spec), "--out", str(out)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "0.7" in "".join(path.read_text() for path in out.rglob("forecasts.csv"))

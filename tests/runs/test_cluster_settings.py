@@ -50,3 +50,13 @@ def test_the_address_is_needed_and_never_shown():
     assert shared_url(settings) == "postgresql://me:secret@db/arena"
     assert "secret" not in repr(settings)
     assert settings.store == settings.journal == "postgresql://me:secret@db/arena"
+
+
+def test_settings_of_the_home_limit_all_workers_and_switch_off_the_network(tmp_path: Path) -> None:
+    environment = {"FORETELL_HOME": str(tmp_path)}
+    assert (load_settings(environment).workers_concurrency, load_settings(environment).network) == (None, True)
+    (tmp_path / "settings.toml").write_text("workers_concurrency = 6\nnetwork = false\n")
+    assert (load_settings(environment).workers_concurrency, load_settings(environment).network) == (6, False)
+    (tmp_path / "settings.toml").write_text("workers_concurrency = 0\n")
+    with pytest.raises(InputError, match=r"settings.toml, field workers_concurrency: must be a whole number above 0"):
+        load_settings(environment)
