@@ -122,6 +122,35 @@ class OperationRequest(BaseModel):
             problem = "there is no such option" if unknown else plain_problem(first)
             raise InputError(problem, column=column, hint=hint) from None
 
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], **given: Any) -> Self:
+        """Build a request from the KEY=VALUE pairs of `--set`; a list is written with commas.
+
+        Fields in `given` have another option and are no keys. Raises InputError that names the key, with the nearest
+        one if there is no such key.
+
+        >>> class Drawing(OperationRequest):
+        ...     seed: int = setting(0, "Seed.")
+        ...     series: tuple[str, ...] = setting((), "Series.")
+        >>> Drawing.from_settings({"seed": "3", "series": "a,b"})
+        Drawing(seed=3, series=('a', 'b'))
+        >>> Drawing.from_settings({"sead": "3"})
+        Traceback (most recent call last):
+        foretell.questions.errors.InputError: --set sead: there is no such setting (did you mean seed?)
+        """
+        values, keys = dict(given), [name for name in cls.model_fields if name not in given]
+        for name, value in settings.items():
+            if name not in keys:
+                hint = known_names(name, keys) if keys else "there are no settings here"
+                raise InputError("there is no such setting", column=f"--set {name}", hint=hint)
+            split = isinstance(value, str) and is_list(cls.model_fields[name])
+            values[name] = tuple(part.strip() for part in value.split(",") if part.strip()) if split else value
+        try:
+            return cls.read(values)
+        except InputError as error:
+            name = (error.column or "").partition(".")[0]
+            raise error.at(column=f"--set {name}") if name in keys else error from None
+
 
 def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
     """Return the values that environment variables set, by field; a list field is split at commas."""
@@ -272,9 +301,9 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
     >>> class Asked(OperationRequest):
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
     >>> with errors_name_fields(Asked):
-    ...     raise InputError("is empty", column="--run", hint="foretell data pull --latest")
+    ...     raise InputError("is empty", column="--run", hint="foretell data pull")
     Traceback (most recent call last):
-    foretell.questions.errors.InputError: field runs: is empty (foretell data pull --latest)
+    foretell.questions.errors.InputError: field runs: is empty (foretell data pull)
     >>> with errors_name_fields(Asked, titles=True):
     ...     raise InputError("is empty", column="--run")
     Traceback (most recent call last):

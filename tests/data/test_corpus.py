@@ -256,17 +256,17 @@ def test_a_missing_or_foreign_file_is_told(tmp_path: Path) -> None:
         Corpus(tmp_path / "x.sqlite")
 
 
-def test_the_command_imports_and_searches(tmp_path: Path) -> None:
+def test_the_commands_add_and_search(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "2026-06-01-a.txt").write_text("Rates held\nThe bank held its rate.")
     (tmp_path / "in" / "2026-09-01-b.txt").write_text("Rates cut\nThe bank cut its rate.")
     (tmp_path / "in" / "c.txt").write_text("Rates\nThe undated rate.")
     run = CliRunner()
     where = ["--corpus", str(tmp_path / "c.sqlite")]
-    first = run.invoke(corpus_command, ["import", str(tmp_path / "in"), *where])
+    first = run.invoke(corpus_command, ["add", str(tmp_path / "in"), *where])
     assert "3 added, 0 already there, 3 in" in first.output
     assert "1 have no date" in first.output
-    assert "0 added, 3 already there" in run.invoke(corpus_command, ["import", str(tmp_path / "in"), *where]).output
+    assert "0 added, 3 already there" in run.invoke(corpus_command, ["add", str(tmp_path / "in"), *where]).output
     dated = run.invoke(corpus_command, ["search", "rate", "--as-of", "2026-07-01", *where])
     assert dated.output.splitlines()[0] == "2026-06-01  Rates held"
     assert "cut" not in dated.output

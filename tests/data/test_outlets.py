@@ -57,13 +57,13 @@ def test_questions_of_strangers_steer_nothing_on_any_way_out(tmp_path: Path, mon
         "due": "2024-04-01",
     }
     Path("mine.jsonl").write_text(f"{json.dumps(row)}\n", encoding="utf-8")
-    told = CliRunner().invoke(cli, ["questions", "mine.jsonl", "--out", "q.csv"], catch_exceptions=False)
+    told = CliRunner().invoke(cli, ["data", "show", "mine.jsonl", "--out", "set"], catch_exceptions=False)
     assert "quarantined" in told.output
     assert not UNSAFE.search(told.output)
-    (line,) = csv.DictReader(Path("q.csv").read_text(encoding="utf-8").splitlines())
-    assert line["id"].startswith("'=cmd|")
+    line, _ = csv.DictReader(Path("set/outcomes.csv").read_text(encoding="utf-8").splitlines())
+    assert line["question"].startswith("'=cmd|")
     assert not any(UNSAFE.search(cell) for cell in line.values())
-    printed = CliRunner().invoke(cli, ["questions", "mine.jsonl", "--json"], catch_exceptions=False).output
+    printed = CliRunner().invoke(cli, ["data", "show", "mine.jsonl", "--json"], catch_exceptions=False).output
     assert not UNSAFE.search(printed)
     assert json.loads(printed)[0]["text"] == HOSTILE
     for command in ("backtest", "score"):

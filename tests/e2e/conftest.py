@@ -88,7 +88,7 @@ class House:
         for name, rows in (("questions", questions(count)), ("articles", documents(count))):
             lines = [json.dumps(row) + "\n" for row in rows]
             (self.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        told = self.foretell("corpus", "import", "articles.jsonl")
+        told = self.foretell("corpus", "add", "articles.jsonl")
         assert told.returncode == 0, told.stderr
         return self
 

@@ -76,7 +76,7 @@ def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) ->
         con.executescript((Path(__file__).parents[1] / "runs" / "first_version.sql").read_text())
     before = (older / "runs.db").read_bytes()
     reading = [["runs"], ["show", run], ["show", run, "own/1"], ["replay", run], ["doctor", "--services"]]
-    reading += [["serve", "--static", str(tmp_path / "site")], ["questions", "questions.jsonl"]]
+    reading += [["serve", "--static", str(tmp_path / "site")], ["data", "show", "questions.jsonl"]]
     reading += [["corpus", "search", "council", "--as-of", "2026-07-01"]]
     asking = ["ask", "Will it rain?", "--as-of", "2026-08-20", "--model", "openai:gpt-5-mini"]
     writing = [["run", house.spec("other.yaml", trials=2).name], asking]

@@ -38,8 +38,6 @@ from foretell.inspect_tasks.logs import QUESTION_KEY, question_in
 from foretell.metrics import brier_index
 from foretell.questions import InputError
 
-data = operation_command("data")
-
 # Inspect leaves streams of its own to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -141,10 +139,7 @@ def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_p
     assert shown.exit_code == 0, shown.exception
     assert json.loads(shown.stdout)["scores"][0]["metrics"]["brier"]["estimate"] == own.metrics["brier"].estimate
 
-    told = CliRunner().invoke(
-        data, ["inspect-log", str(tmp_path / "logs"), "--folder", str(tmp_path / "out"), "--name", "me"]
-    )
-    assert told.exit_code == 0, told.output
+    read_inspect_log(tmp_path / "logs", name="me").write(tmp_path / "out")
     again = score(tmp_path / "out" / "forecasts.csv", tmp_path / "out" / "outcomes.csv", anchors=False)
     assert again.scores[0].forecaster == "me"
     assert again.scores[0].metrics["brier"].estimate == pytest.approx(own.metrics["brier"].estimate)

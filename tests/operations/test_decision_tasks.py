@@ -10,8 +10,7 @@ import pytest
 from foretell.operations import (
     CalibrateApplyRequest,
     CompareRequest,
-    FinancialTasksRequest,
-    OptionTasksRequest,
+    DataBuildRequest,
     ScoreRequest,
     ThresholdRequest,
     calibrate,
@@ -38,7 +37,8 @@ def folder(tmp_path: Path) -> Path:
     """The tasks as `foretell data build options` writes them."""
     file = tmp_path / "tasks.jsonl"
     file.write_text("".join(json.dumps({**one, "resolves": "2025-06-01"}) + "\n" for one in TASKS))
-    data.build_options(OptionTasksRequest.read({"source": file, "folder": tmp_path / "set"}))
+    request = DataBuildRequest.read({"kind": "options", "sources": (str(file),)})
+    run_sync(data.build(request), event_loop.run).write_folder(tmp_path / "set")
     return tmp_path / "set"
 
 
@@ -107,10 +107,11 @@ def test_financial_tasks_of_several_series_say_what_was_discarded(tmp_path: Path
         f"{name},{day},{100 + step * i}\n" for name, step in (("UP", 1), ("FLAT", 0)) for i, day in enumerate(days)
     ]
     (tmp_path / "prices.csv").write_text("series,date,value\n" + "".join(lines))
-    asked = {"sources": (str(tmp_path / "prices.csv"),), "cutoffs": ("2024-01-01", "2024-05-20"), "horizon": 30}
-    request = FinancialTasksRequest.read({**asked, "folder": tmp_path / "set"})
-    built = run_sync(data.build_financial(request), event_loop.run)
-    assert (built.questions, built.outcomes) == (1, 2)
+    asked = {"kind": "prices", "cutoffs": ("2024-01-01", "2024-05-20"), "set": {"horizon": "30"}}
+    request = DataBuildRequest.read({**asked, "sources": (str(tmp_path / "prices.csv"),)})
+    built = run_sync(data.build(request), event_loop.run)
+    assert (built.to_dict()["questions"], built.to_dict()["outcomes"]) == (1, 2)
+    built.write_folder(tmp_path / "set")
     with (tmp_path / "set" / "discarded.csv").open() as file:
         reasons = {(row["series"], row["cutoff"]): row["reason"] for row in csv.DictReader(file)}
     assert reasons == {
@@ -119,7 +120,7 @@ def test_financial_tasks_of_several_series_say_what_was_discarded(tmp_path: Path
         ("UP", "2024-05-20"): "no price at the end",
     }
     with pytest.raises(InputError, match="no such file or series"):
-        run_sync(data.build_financial(FinancialTasksRequest.read({**asked, "sources": ("nowhere/X",)})), event_loop.run)
+        run_sync(data.build(DataBuildRequest.read({**asked, "sources": ("nowhere/X",)})), event_loop.run)
 
 
 CLAIMS = [

@@ -171,7 +171,7 @@ UNUSED = [
     (["tournament", "run", "forecastbench", "--limit", "3"], "--limit: has no effect on ForecastBench"),
     (["tournament", "run", "prophet-arena:live", "--sandbox"], "--sandbox: Prophet Arena has no testing area"),
     (["calibrate", "ensemble", "-f", "f", "-o", "o", "--method", "skill", "--steps", "3"], "without --method greedy"),
-    (["data", "pull", "prophet-arena", "--latest"], "--latest: has no effect without SOURCE forecastbench"),
+    (["data", "pull", "prophet-arena", "--no-prices"], "--prices: has no effect without SOURCE forecastbench"),
     (
         ["tree", "export", "t.json", "--to", "dot", "--scaling", "softmax"],
         "--scaling: has no effect without --to problog",

@@ -15,18 +15,16 @@ from rich.console import Console
 
 import foretell
 from foretell.operations import (
-    ClaimsRequest,
     CompareRequest,
+    DataBuildRequest,
+    DataShowRequest,
     ErrorsRequest,
-    FinancialTasksRequest,
     NumberScores,
-    OptionTasksRequest,
     PlanRequest,
-    QuestionsRequest,
     ScoreRequest,
-    check_questions,
     data,
     score,
+    show_questions,
 )
 from foretell.questions import InputError
 from foretell.report import TextColumn, distinct, text_table, write_outputs
@@ -219,40 +217,60 @@ def test_names_stay_distinct_and_tables_fit():
 def test_questions_are_sorted_by_topic(tmp_path: Path):
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "Will the ceasefire in Gaza hold?"}\n{"text": "Will bitcoin close above 200k?"}\n')
-    request = QuestionsRequest.read({"dataset": str(file), "topics": True, "as_of": "2026-01-01"})
-    found = asyncio.run(check_questions(request))
-    assert [row["topic"] for row in found.rows()] == ["Geopolitics & Conflict", "Financial Markets"]
+    found = asyncio.run(show_questions(DataShowRequest.read({"dataset": str(file), "topics": True})))
+    assert [row["topic"] for row in found.to_dict()] == ["Geopolitics & Conflict", "Financial Markets"]
     assert "2 questions" in str(found)
     with pytest.raises(InputError, match="--model: has no effect without --topics"):
-        asyncio.run(check_questions(QuestionsRequest.read({"dataset": str(file), "model": "openai:x"})))
+        DataShowRequest.read({"dataset": str(file), "model": "openai:x"})
+
+
+def built(kind: str, source: Path, folder: Path, **fields: Any) -> list[Path]:
+    request = DataBuildRequest.read({"kind": kind, "sources": (str(source),), **fields})
+    return asyncio.run(data.build(request)).write_folder(folder)
 
 
 def test_sets_are_built_and_can_be_asked(tmp_path: Path):
     from foretell.data.datasets import read_questions
 
     claims = tmp_path / "c.jsonl"
-    claims.write_text('{"claim": "It holds.", "label": true, "published": "2025-02-01"}\n')
-    built = data.build_claims(ClaimsRequest.read({"source": claims, "folder": tmp_path / "claims"}))
-    assert len(read_questions(built.files[0]).questions) == 1
-    assert ",1," in built.files[1].read_text()
+    claims.write_text('{"claim": "It holds.", "label": true, "published": "2025-02-01", "split": "test"}\n')
+    questions, outcomes = built("claims", claims, tmp_path / "claims")
+    assert len(read_questions(questions).questions) == 1
+    assert ",1," in outcomes.read_text()
+    with pytest.raises(InputError, match="holds no question"):
+        built("claims", claims, tmp_path / "none", set={"split": "validation"})
     tasks = tmp_path / "t.jsonl"
     tasks.write_text('{"question": "Long or short?", "options": {"long": 1.3, "short": 0.7}, "cutoff": "2024-06-01"}\n')
-    built = data.build_options(OptionTasksRequest.read({"source": tasks, "folder": tmp_path / "options"}))
-    assert built.to_dict()["outcomes"] == 2
+    request = DataBuildRequest.read({"kind": "options", "sources": (str(tasks),)})
+    assert asyncio.run(data.build(request)).to_dict()["outcomes"] == 2
     prices = tmp_path / "X.csv"
     days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
     prices.write_text("date,value\n" + "".join(f"{day},{100 + i}\n" for i, day in enumerate(days)))
-    asked = {
-        "sources": (str(prices),),
-        "cutoffs": ("2024-01-01",),
-        "horizon": 30,
-        "history": 100,
-        "folder": tmp_path / "fin",
-    }
-    built = asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "kind": "higher-lower"})))
-    assert [t.id for t in read_questions(built.files[0]).questions[0].targets] == ["higher", "lower"]
+    chosen = {"horizon": "30", "history": "100", "task": "higher-lower"}
+    questions, _ = built("prices", prices, tmp_path / "prices", cutoffs=("2024-01-01",), set=chosen)
+    assert [t.id for t in read_questions(questions).questions[0].targets] == ["higher", "lower"]
     with pytest.raises(InputError, match="holds no question"):
-        asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "history": 5000})))
+        built("prices", prices, tmp_path / "none", cutoffs=("2024-01-01",), set={**chosen, "history": "5000"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"kind": "prices", "sources": ("x.csv",)}, "--cutoff: is needed"),
+        ({"kind": "sample", "sources": ("2025-10-26",)}, "--resolved-by: is needed"),
+        ({"kind": "claims", "sources": ("a", "b")}, "SOURCE: claims are built from one source"),
+        (
+            {"kind": "claims", "sources": ("a",), "cutoffs": ("2024-01-01",)},
+            "--cutoff: has no effect without KIND prices",
+        ),
+        ({"kind": "claims", "sources": ("a",), "set": {"spilt": "test"}}, r"--set spilt: .*did you mean split\?"),
+        ({"kind": "claims", "sources": ("a",), "set": {"split": "train"}}, "--set split"),
+        ({"kind": "options", "sources": ("a",), "set": {"seed": "1"}}, "--set seed: there is no such setting"),
+    ],
+)
+def test_what_no_set_can_be_built_from_is_named(fields: dict[str, Any], problem: str):
+    with pytest.raises(InputError, match=problem):
+        asyncio.run(data.build(DataBuildRequest.read(fields)))
 
 
 def rows_of(p: dict[str, list[float]], outcomes: list[int], **columns: list[Any]) -> tuple[Any, Any]:

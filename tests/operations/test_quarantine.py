@@ -56,12 +56,12 @@ def as_json(*words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_questions_names_it_with_sentence_and_date(here: Path) -> None:
-    shown = told("questions", "mine.jsonl")
+def test_data_show_names_it_with_sentence_and_date(here: Path) -> None:
+    shown = told("data", "show", "mine.jsonl")
     assert "1 quarantined: its own text was written after the moment of asking" in shown
     assert "late, asked 2024-04-01" in shown
     assert "background: “Updated June 7, 2024” in “Updated June 7, 2024: the bank cut its rate.”" in shown
-    rows = {row["id"]: row for row in as_json("questions", "mine.jsonl")}
+    rows = {row["id"]: row for row in as_json("data", "show", "mine.jsonl")}
     (found,) = rows["late"]["quarantined"]
     assert found == {
         "field": "background",
@@ -69,8 +69,8 @@ def test_questions_names_it_with_sentence_and_date(here: Path) -> None:
         "sentence": "Updated June 7, 2024: the bank cut its rate.",
     }
     assert not any("quarantined" in rows[id] for id in ("fine", "then"))
-    assert "quarantined" not in told("questions", "mine.jsonl", "--late-text", "keep")
-    cut = {row["id"]: row for row in as_json("questions", "mine.jsonl", "--late-text", "cut")}
+    assert "quarantined" not in told("data", "show", "mine.jsonl", "--set", "questions.late_text=keep")
+    cut = {row["id"]: row for row in as_json("data", "show", "mine.jsonl", "--set", "questions.late_text=cut")}
     assert cut["late"]["background"] == f"It meets on 6 June 2024.\n\n{CUT_MARK}"
 
 
@@ -224,7 +224,7 @@ def test_a_set_of_nothing_else_says_so(here: Path) -> None:
         InputError, match="question 'late' is asked as of 2024-04-01, but its own text was written later"
     ):
         told("backtest", "mine.jsonl", "-F", "always")
-    assert "1 quarantined" in told("questions", "mine.jsonl")
+    assert "1 quarantined" in told("data", "show", "mine.jsonl")
 
 
 def test_inspect_tasks_leave_it_out(here: Path) -> None:

@@ -1,12 +1,14 @@
 """One list of question sets: files, data sets and markets by one name, with the same options for all commands."""
 
 import asyncio
+import csv
 import json
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import closing
 from datetime import date, timedelta
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from fakes.answers import respond
 from foretell import plugins
 from foretell.arena import arena_from_json
 from foretell.data import AsyncHttpClient, NotFound, ServiceConfig
-from foretell.data.datasets import QuestionSet, SetFilter
+from foretell.data.datasets import QUESTION_COLUMNS, QuestionSet, SetFilter
 from foretell.data.markets import (
     EventListing,
     ListedEvent,
@@ -26,11 +28,13 @@ from foretell.data.markets import (
     NamedEvents,
     events_named,
 )
-from foretell.operations import BacktestRequest, FetchRequest, QuestionsRequest, check_questions, fetch
+from foretell.operations import BacktestRequest, DataShowRequest, show_questions
 from foretell.operations.run import backtest
 from foretell.outgoing import Answer, FunctionTransport, HttpRequest
+from foretell.plugins import names
 from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Target, instant
+from foretell.report import write_outputs
 from foretell.runs import (
     Backtest,
     RunStore,
@@ -69,9 +73,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
+def show(name: str, limit: int | None = None, **chosen: Any) -> Any:
+    settings = {f"questions.{key}": value for key, value in chosen.items()}
+    return asyncio.run(show_questions(DataShowRequest.read({"dataset": name, "limit": limit, "set": settings})))
+
+
 def shown(name: str, **options: Any) -> list[str]:
-    found = asyncio.run(check_questions(QuestionsRequest.read({"dataset": name, **options})))
-    return [question.id for question in found.questions]
+    return [question.id for question in show(name, **options).questions]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +131,7 @@ def test_options_choose_among_questions_of_any_set():
     assert shown("mine.jsonl", category="SPORT") == ["b", "c"]
     assert shown("mine.jsonl", closes_before="2026-02-01") == ["a"]
     assert shown("mine.jsonl", closes_after="2026-02-01") == ["b"]
-    assert shown("demo", limit=2, rounds=()) == shown("demo")[:2]
+    assert shown("demo", limit=2, rounds=[]) == shown("demo")[:2]
     for option in ({"status": "open"}, {"minimum_volume": 5}):
         with pytest.raises(InputError, match="for markets"):
             shown("mine.jsonl", **option)
@@ -142,13 +150,124 @@ def test_options_choose_among_questions_of_any_set():
 def test_whatever_a_backtest_reads_is_shown_and_saved(folder: Path):
     made = backtest(BacktestRequest.read({"dataset": "demo", "forecasters": ("always",), "limit": 3}))
     assert len(made.backtest.questions) == 3
-    told = asyncio.run(check_questions(QuestionsRequest.read({"dataset": "demo", "limit": 3})))
-    assert told.outcomes > 0
-    saved = asyncio.run(fetch(FetchRequest.read({"dataset": "demo", "limit": 3})))
-    (folder / "saved.jsonl").write_text("".join(json.dumps(row) + "\n" for row in saved.rows()), encoding="utf-8")
+    saved = show("demo", limit=3)
+    assert saved.outcomes > 0
+    write_outputs(saved, [folder / "saved.jsonl"])
     assert open_benchmark("saved.jsonl").questions.questions == made.backtest.questions
     # A data set of another package; an outcome without a date is that of every asking.
     assert shown("example_set") == [one.id for one in open_benchmark("example_set").questions.questions]
+
+
+QUOTE = {"yes_bid": 58, "yes_ask": 59, "no_ask": 42, "last_price": 59, "volume": 8522}
+QUOTE |= {"rules_primary": "If Detroit wins, then Yes.", "open_time": "2025-06-26T12:00:00Z"}
+ARENA_EVENT = {
+    "event_ticker": "GAME",
+    "title": "A vs B",
+    "category": "Sports",
+    "markets": repr(["A", "B"]),
+    "close_time": "2025-06-26 19:42:36.700504+00:00",
+    "market_outcome": repr({"A": 1, "B": 0}),
+    "sources": "[]",
+    "market_info": repr({"A": QUOTE, "B": QUOTE}),
+    "snapshot_time": "2025-06-26 17:01:39.572199+00:00",
+}
+CLAIM = {"id": "x", "claim": "It holds.", "label": True, "published": "2025-02-01", "category": "a;b", "split": "test"}
+TASK = {"id": "t", "question": "Long?", "options": {"long": 1.3, "short": 0.7}, "cutoff": "2024-06-01"}
+MARKET = {"source": "manifold", "question_id": "m1", "question": "Will it?", "source_type": "market"}
+MARKET |= {"market_close": "2026-01-01T00:00:00+00:00", "subtype": "market", "freeze_value": "0.3"}
+MARKET |= {"freeze_date": "2025-10-16", "price_on_due_date": "0.4"}
+RATE = {"source": "fred", "question_id": "DAAA", "question": "Up by {resolution_date}?", "source_type": "dataset"}
+RATE |= {"subtype": "all", "freeze_value": "5.13", "freeze_date": "2025-10-16"}
+ANSWERS = [
+    {"source": "manifold", "question_id": "m1", "resolution_date": "2025-12-01", "outcome": "1", "resolved": "true"},
+    {"source": "fred", "question_id": "DAAA", "resolution_date": "2025-11-25", "outcome": "0", "resolved": "true"},
+]
+
+
+def table(columns: Sequence[str], *rows: dict[str, Any]) -> str:
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="")
+    writer.writeheader()
+    writer.writerows({"forecast_due_date": "2025-10-26", **row} if "question_id" in row else row for row in rows)
+    return text.getvalue()
+
+
+OFFLINE: dict[str, dict[str, str]] = {
+    "demo": {},
+    "mine.jsonl": {},
+    "mine.csv": {"mine.csv": "id,text,due,options,price\nq,Who?,2026-01-05,a;b,\nr,Will it?,2026-01-05,,0.4\n"},
+    "mine.yaml": {"mine.yaml": json.dumps([{"text": "How?", "due": "2026-01-05", "dates": ["2026-02-01"]}])},
+    "mine.json": {"mine.json": json.dumps({"questions": [{"text": "Why?", "due": "2026-01-05", "by": "2026-02-01"}]})},
+    "questions:mine.jsonl": {},
+    "c.jsonl": {"c.jsonl": json.dumps(CLAIM)},
+    "options:t.jsonl": {"t.jsonl": json.dumps(TASK)},
+    "prophet_arena:events.csv": {"events.csv": table(list(ARENA_EVENT), ARENA_EVENT)},
+    "built:set": {
+        "set/questions.jsonl": json.dumps(ROWS[0]),
+        "set/outcomes.csv": "question,due,target,outcome\na,2026-01-05,yes,1\n",
+    },
+    "tables:rounds": {
+        "rounds/questions.csv": table(QUESTION_COLUMNS, MARKET, RATE),
+        "rounds/resolutions.csv": table(["forecast_due_date", *ANSWERS[0]], *ANSWERS),
+    },
+}
+"""Question sets that need no network → their files."""
+
+
+def test_every_set_that_needs_no_network_is_tried():
+    tried = {find_set(name).name for name in OFFLINE if ":" in name or name == "demo"} | {"claims"}
+    assert tried == {*names("datasets")} - {"forecastbench", "example_set"}
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_a_saved_set_is_read_back_as_it_was(name: str, folder: Path):
+    for file, content in OFFLINE[name].items():
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(content, encoding="utf-8")
+    saved = show(name)
+    assert write_outputs(saved, [folder / "saved.jsonl"]) == [folder / "saved.jsonl"]
+    assert show("saved.jsonl").questions == saved.questions
+    assert prepare_run(spec_from_mapping({"questions": "saved.jsonl", "forecaster": "always"})).questions
+    made = backtest(BacktestRequest.read({"dataset": "saved.jsonl", "forecasters": ("always",), "folder": None}))
+    assert made.backtest.questions == open_benchmark(name).questions.questions
+    # A folder holds the known outcomes, too.
+    write_outputs(saved, [folder / "whole"])
+    whole = show("whole")
+    assert whole.questions == saved.questions
+    assert whole.asked.outcomes() == saved.asked.outcomes()
+
+
+def test_topics_are_the_categories_of_a_saved_set(folder: Path):
+    (folder / "mine.jsonl").write_text('{"text": "Will the ceasefire in Gaza hold?", "due": "2026-01-01"}\n')
+    found = asyncio.run(show_questions(DataShowRequest.read({"dataset": "mine.jsonl", "topics": True})))
+    write_outputs(found, [folder / "saved.jsonl"])
+    assert show("saved.jsonl").questions[0].category == "Geopolitics & Conflict"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"questions.catgory": "x"}, r"--set questions.catgory: .*did you mean questions.category\?"),
+        ({"category": "x"}, r"--set category: .*did you mean questions.category\?"),
+        ({"questions.minimum_volum": "5"}, r"did you mean questions.minimum_volume\?"),
+        (
+            {"models.agent": "openai:x"},
+            r"--set models.agent: does not say which questions to use \(known: questions.rounds",
+        ),
+        ({"questions.dataset": "demo"}, "--set questions.dataset: does not say which questions to use"),
+        ({"questions.status": "opened"}, "questions.status"),
+        ({"questions.closes_after": "soon"}, "questions"),
+    ],
+)
+def test_a_wrong_setting_of_a_set_is_named_with_the_nearest_one(settings: dict[str, str], problem: str):
+    with pytest.raises(InputError, match=problem):
+        asyncio.run(show_questions(DataShowRequest.read({"dataset": "mine.jsonl", "set": settings})))
+
+
+def test_a_limit_is_given_once():
+    request = DataShowRequest.read({"dataset": "mine.jsonl", "limit": 1, "set": {"questions.limit": "2"}})
+    with pytest.raises(InputError, match=r"questions\.limit is the same as --limit"):
+        request.wanted()
 
 
 def test_outcomes_without_a_date_stay_with_their_questions():
@@ -163,17 +282,13 @@ def test_a_listing_refuses_backtests():
         with pytest.raises(InputError, match="known today, which a backtest must not see"):
             backtest(BacktestRequest.read({"dataset": name}))
     with pytest.raises(InputError, match="has no rounds"):
-        shown("kalshi", rounds=("2026-01-01",))
-    with pytest.raises(InputError, match="known today"):
-        shown("kalshi", as_of="2026-01-01")
+        shown("kalshi", rounds=["2026-01-01"])
 
 
 def test_a_market_of_another_package_is_a_set_everywhere(folder: Path):
     assert "example_market:NAME" in set_names()
     assert shown("example_market") == ["example_market/m1"]
     assert shown("example_market:m1") == ["example_market/m1"]
-    saved = asyncio.run(fetch(FetchRequest.read({"dataset": "example_market"})))
-    assert [one.id for one in saved.questions] == ["example_market/m1"]
     # What a run asks is kept as it was first seen, and grows by itself: its name is its identity.
     first = open_benchmark("example_market:m1", live=True)
     assert first.grows

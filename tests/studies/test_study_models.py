@@ -47,7 +47,7 @@ def place(provider: BackgroundModels, tmp_path: Path, monkeypatch: pytest.Monkey
     Path("run.yaml").write_text(
         "questions: questions.jsonl\nsearch: [local]\ntrials: 3\nmodels: {agent: 'openai:gpt-5-mini'}\n"
     )
-    assert foretell("corpus", "import", "articles.jsonl").exit_code == 0
+    assert foretell("corpus", "add", "articles.jsonl").exit_code == 0
     return tmp_path
 
 

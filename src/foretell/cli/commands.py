@@ -41,7 +41,7 @@ GROUPS = {
 
     An arena is described by a file, arena.yaml. `run` does everything; each stage can also be run by itself, as often
     as you like, by several processes at once.""",
-    "data": """Question sets: download public ones, list what is here, build your own.
+    "data": """Question sets: show any of them, download public ones, build your own.
 
     foretell data is short for foretell data list.""",
     "data build": "Build a question set: a folder with questions.jsonl (to run) and outcomes.csv (to score against).",
@@ -177,13 +177,19 @@ class RequestCommand(click.Command):
 
 def words_of(ctx: click.Context) -> str:
     """Return the words of a command without the name of the program."""
-    return ctx.command_path.partition(" ")[2]
+    names: list[str] = []
+    while ctx.parent is not None:  # The root may be called `python -m foretell`.
+        names.insert(0, ctx.info_name or "")
+        ctx = ctx.parent
+    return " ".join(names)
 
 
 def new_spelling(error: click.UsageError, words: Sequence[str], command: str = "") -> str | None:
     """Return what to type instead of the old spelling that caused an error; None if the error has another cause.
 
     >>> new_spelling(click.UsageError("Got unexpected extra argument (x.json)"), ["--json", "x.json"])
+    if words and (message := moved_command(f"{command} {words[0]}")):
+        return message
     '--json takes no file: it prints JSON; use --out x.json'
     """
     if isinstance(error, click.NoSuchOption):
@@ -346,18 +352,19 @@ def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.O
 
     The empty suffix stands for a folder of tables.
     """
-    *others, last = [suffix for suffix in suffixes if suffix]
-    known = f"{', '.join(others)} or {last}" if others else last
+    named = [suffix for suffix in suffixes if suffix]
+    known = " or ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""
     folder = "" in suffixes
 
     def check(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in paths:
             if path.suffix not in suffixes:
-                raise click.BadParameter(f"{path} should end in {known}{', or be a folder' if folder else ''}")
+                problem = f"end in {known}{', or be a folder' if folder else ''}" if known else "be a folder"
+                raise click.BadParameter(f"{path} should {problem}")
         return paths
 
-    help = f"Also write the result to a file that ends in {known}"
-    help += ", or its tables into a folder; may be repeated." if folder else "; may be repeated."
+    help = f"Also write the result to a file that ends in {known}" if known else "Folder for the files"
+    help += ", or its tables into a folder; may be repeated." if folder and known else "; may be repeated."
     help += f"  [default: {default}]" if default else ""
     kind = click.Path(path_type=Path, dir_okay=folder)
     return click.Option(["--out", "out_files"], type=kind, metavar="FILE", multiple=True, callback=check, help=help)

@@ -34,10 +34,8 @@ SECTIONS = {
         "worker": "Work on runs that several machines share.",
     },
     "Questions and data": {
-        "questions": "Check a file of questions and show what it contains.",
-        "fetch": "Download a platform's open questions as a file.",
-        "data": "Download public question sets or build your own.",
-        "corpus": "Import your own dated documents and search them as of a date.",
+        "data": "Show, download and build question sets.",
+        "corpus": "Add your own dated documents and search them as of a date.",
     },
     "Arena and tournaments": {
         "arena": "Run a live leaderboard: collect events, forecast, score.",

@@ -46,6 +46,14 @@ COMMANDS: dict[str, str] = {
     "prompts": "run SPEC --plan --prompts",
     "site": "serve --static FOLDER",
     "arena demo": "demo --arena",
+
+    # Data.
+    "questions": "data show SET",
+    "fetch": "data show SET --out questions.jsonl",
+    "data inspect-log": "score LOG",
+    "data build tranche": "data build sample ROUND --resolved-by DATE",
+    "data build financial": "data build prices SERIES --cutoff DATE",
+    "corpus import": "corpus add FILE",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
@@ -172,6 +180,22 @@ OPTIONS: dict[str, str] = {
     "demo --home": "FORETELL_HOME",
     "demo --days": "`foretell demo` alone: its arena has 30 days",
     "practice --home": "FORETELL_HOME",
+
+    # Data.
+    "data list --folder": "FORETELL_HOME",
+    "data pull --folder": "FORETELL_HOME",
+    "data pull --latest": "no option: the newest round is the default",
+    "data pull --url": "FORETELL_FORECASTBENCH_URL",
+    "data build --folder": "--out FOLDER",
+    "data build --data": "FORETELL_HOME",
+    "data build --per-source": "--set per_source=N",
+    "data build --markets": "--set markets=N",
+    "data build --seed": "--set seed=N",
+    "data build --split": "--set split=test",
+    "data build --kind": "--set task=higher-lower",
+    "data build --series": "--set series=ID",
+    "data build --horizon": "--set horizon=DAYS",
+    "data build --history": "--set history=N",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

@@ -113,7 +113,7 @@ class Corpus:
 
     def __init__(self, path: str | Path, *, must_exist: bool = False) -> None:
         if must_exist and not Path(path).is_file():
-            raise InputError("no corpus here", path=path, hint="make one with: foretell corpus import FOLDER")
+            raise InputError("no corpus here", path=path, hint="make one with: foretell corpus add FOLDER")
         self.path = path
         self._lock = threading.Lock()
         try:

@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from foretell.forecasters.prompt.elicitation import NO, YES, OutcomeNames, read_probabilities
 from foretell.models.structured_output import NoJsonFound, UnusableReply, read_json
-from foretell.operations.requests.data import InspectLogRequest
 from foretell.operations.result import Result
 from foretell.questions.codec import from_json
 from foretell.questions.errors import InputError, MissingExtra
@@ -139,8 +138,6 @@ class LoggedForecasts(Result):
     outcomes: tuple[Row, ...]
     failures: tuple[Row, ...]
     """Samples without a forecast, each with the reason."""
-    tables: tuple[Path, ...] = ()
-    """The files that were written."""
 
     def write(self, folder: Path) -> list[Path]:
         """Write forecasts.csv, outcomes.csv and, if there are failures, failures.csv; return their paths."""
@@ -157,18 +154,12 @@ class LoggedForecasts(Result):
         return (f"{len(self.failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
 
     def to_dict(self) -> Any:
-        """Return the counts, the failures and the files written."""
+        """Return the counts and the failures."""
         counts = {"forecasts": len(self.forecasts), "outcomes": len(self.outcomes)}
-        return counts | {"failures": list(self.failures), "tables": [str(path) for path in self.tables]}
+        return counts | {"failures": list(self.failures)}
 
     def __str__(self) -> str:
-        return "\n".join(f"Wrote {path}" for path in self.tables) or f"{len(self.forecasts)} forecasts"
-
-
-def convert_log(request: InspectLogRequest) -> LoggedForecasts:
-    """Write the forecasts and outcomes of logs as the tables that `foretell score` reads."""
-    found = read_inspect_log(request.log, name=request.name)
-    return replace(found, tables=tuple(found.write(request.folder)))
+        return f"{len(self.forecasts)} forecasts, {len(self.outcomes)} outcomes"
 
 
 def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:

@@ -6,7 +6,7 @@ HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
-    "foretell.operations.data": "check_questions fetch",
+    "foretell.operations.data": "build show_questions",
     "foretell.operations.doctor": "DoctorResult look_at_databases run_doctor",
     "foretell.operations.example": "demo serving_example",
     "foretell.operations.grid": "list_grids run_grid",
@@ -20,10 +20,7 @@ HOMES = {
     "foretell.operations.run_plan": "SpecPrompt",
     "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests.asking": "AskRequest",
-    "foretell.operations.requests.data": (
-        "BacktestRequest ClaimsRequest FetchRequest FinancialTasksRequest ListingFields "
-        "OptionTasksRequest QuestionsRequest"
-    ),
+    "foretell.operations.requests.data": ("BacktestRequest DataBuildRequest DataShowRequest ListingFields"),
     "foretell.operations.requests.runs": "GridRequest RunRequest RunsRequest ShowRequest",
     "foretell.operations.requests.scoring": (
         "CalibrateApplyRequest CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest"

@@ -6,8 +6,8 @@ from foretell.operations.arena import open_arena as open_arena
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
 from foretell.operations.calibrate import METHODS as METHODS
-from foretell.operations.data import check_questions as check_questions
-from foretell.operations.data import fetch as fetch
+from foretell.operations.data import build as build
+from foretell.operations.data import show_questions as show_questions
 from foretell.operations.doctor import DoctorResult as DoctorResult
 from foretell.operations.doctor import look_at_databases as look_at_databases
 from foretell.operations.doctor import run_doctor as run_doctor
@@ -42,12 +42,9 @@ from foretell.operations.question_view import combination_of as combination_of
 from foretell.operations.question_view import what_moved as what_moved
 from foretell.operations.requests.asking import AskRequest as AskRequest
 from foretell.operations.requests.data import BacktestRequest as BacktestRequest
-from foretell.operations.requests.data import ClaimsRequest as ClaimsRequest
-from foretell.operations.requests.data import FetchRequest as FetchRequest
-from foretell.operations.requests.data import FinancialTasksRequest as FinancialTasksRequest
+from foretell.operations.requests.data import DataBuildRequest as DataBuildRequest
+from foretell.operations.requests.data import DataShowRequest as DataShowRequest
 from foretell.operations.requests.data import ListingFields as ListingFields
-from foretell.operations.requests.data import OptionTasksRequest as OptionTasksRequest
-from foretell.operations.requests.data import QuestionsRequest as QuestionsRequest
 from foretell.operations.requests.runs import GridRequest as GridRequest
 from foretell.operations.requests.runs import RunRequest as RunRequest
 from foretell.operations.requests.runs import RunsRequest as RunsRequest

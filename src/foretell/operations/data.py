@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -22,6 +22,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.prophet_arena import dataset_folder, download_events
+from foretell.data.datasets.question_files import OUTCOMES, QUESTIONS
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, SetFilter, asked_key, quarantine_note
 from foretell.data.files import DownloadCache, home_folder, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
@@ -34,16 +35,15 @@ from foretell.models.journal import Journal
 from foretell.models.names import ModelRoles
 from foretell.models.router import ModelRouter
 from foretell.operations.requests.data import (
-    ClaimsRequest,
-    CorpusImportRequest,
+    ClaimsSettings,
+    CorpusAddRequest,
     CorpusSearchRequest,
+    DataBuildRequest,
     DataListRequest,
     DataPullRequest,
-    FetchRequest,
-    FinancialTasksRequest,
-    OptionTasksRequest,
-    QuestionsRequest,
-    TrancheRequest,
+    DataShowRequest,
+    PricesSettings,
+    SampleSettings,
 )
 from foretell.operations.result import Result, show_table
 from foretell.operations.submit import open_ledger
@@ -59,14 +59,17 @@ from foretell.scoring.long_tables import outcome_rows, write_rows
 from foretell.submit.ledger import SubmissionHistory
 from foretell.tools.late_text import LatePassage, late_passages
 
+if TYPE_CHECKING:
+    from foretell.data.datasets.analytica import DiscardedTask, FinancialTasks
+
 WatchDownload = Callable[[str], Progress]
 """File name → a function that is called with the progress of its download."""
 NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
 """Show everything, whatever its date."""
 
 
-def _cache(folder: Path | None) -> DownloadCache:
-    return DownloadCache(folder or home_folder() / "forecastbench")
+def _cache() -> DownloadCache:
+    return DownloadCache(home_folder() / "forecastbench")
 
 
 # Public question sets.
@@ -94,12 +97,12 @@ async def pull(request: DataPullRequest, watch: WatchDownload | None = None) -> 
         return await _pull_arena(request)
     from foretell.runs.due_prices import keep_due_prices
 
-    cache, settings = _cache(request.folder), load_settings()
+    cache, settings = _cache(), load_settings()
     try:
         async with AsyncHttpClient(limits=HttpLimits(), access=settings.access) as client:
-            source = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
-            newest = [await source.latest()] if request.latest or not request.rounds else []
-            days = sorted({*request.rounds, *newest})
+            address = settings.addresses.get("forecastbench") or FORECASTBENCH_URL
+            source = ForecastBenchDownload(cache, client, url=address)
+            days = sorted({*request.rounds}) or [await source.latest()]
             files = await source.pull(days, watch)
         files += await keep_due_prices(cache, days, settings) if request.prices else []
     except SourceError as error:
@@ -111,7 +114,7 @@ async def _pull_arena(request: DataPullRequest) -> PullResult:
     if not request.dataset:
         raise InputError("which data set?", column="--dataset", hint="e.g. --dataset SLUG, or SLUG@VERSION")
     settings = load_settings()
-    folder = dataset_folder(request.folder)
+    folder = dataset_folder()
     try:
         async with AsyncHttpClient(limits=HttpLimits(), access=settings.access) as http:
             address = settings.addresses.get("prophet_arena")
@@ -133,7 +136,7 @@ class RoundsResult(Result):
     def print(self, console: Console) -> None:
         """A table, or how to download a first round."""
         if not self.rounds:
-            show_text(console, f"nothing in {self.folder}; try: foretell data pull forecastbench --latest\n")
+            show_text(console, f"nothing in {self.folder}; try: foretell data pull forecastbench\n")
             return
         columns = {TextColumn(head="source"): "source", TextColumn(head="round"): "round"}
         columns |= {TextColumn(head=head, right=True): head for head in ("questions", "targets", "resolved")}
@@ -141,9 +144,9 @@ class RoundsResult(Result):
         show_text(console, f"in {self.folder}\n")
 
 
-def list_rounds(request: DataListRequest) -> RoundsResult:
+def list_rounds(_: DataListRequest) -> RoundsResult:
     """List the rounds on this machine, with the number of resolved targets."""
-    cache, rounds = _cache(request.folder), list[dict[str, Any]]()
+    cache, rounds = _cache(), list[dict[str, Any]]()
     for day in pulled_rounds(cache):
         row: dict[str, Any] = {"source": "forecastbench", "round": day}
         try:
@@ -163,96 +166,110 @@ def list_rounds(request: DataListRequest) -> RoundsResult:
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltSet(Result):
-    """A question set with outcomes, and the files it was written to."""
+    """A question set with outcomes, to be written into a folder."""
 
-    name: str
-    questions: int
-    outcomes: int
-    files: tuple[Path, ...]
-    notes: tuple[str, ...]
-    """What was left out, and why."""
+    questions: QuestionSet
+    discarded: "tuple[DiscardedTask, ...]" = ()
+    """Tasks that could not be made from a price series."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was left out, and why."""
+        return self.questions.notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name of the set, the number of questions and outcomes, and what was left out."""
+        built = self.questions
+        counts = {"questions": len(built.questions), "outcomes": len(built.outcomes())}
+        return {"name": built.name, **counts, "notes": list(built.notes), "discarded": self._discarded()}
+
+    def write_folder(self, folder: Path) -> list[Path]:
+        """Write questions.jsonl, outcomes.csv and, if tasks were discarded, discarded.csv; return their paths."""
+        written = write_question_set(self.questions, folder)
+        return [*written, *([write_rows(self._discarded(), folder / "discarded.csv")] if self.discarded else [])]
+
+    def _discarded(self) -> list[dict[str, Any]]:
+        return [
+            {"series": task.series, "cutoff": task.cutoff.isoformat(), "reason": task.reason} for task in self.discarded
+        ]
 
     def __str__(self) -> str:
-        counts = f"{self.questions} questions with {self.outcomes} outcomes"
-        folder = self.files[0].parent
-        step = f"Next: foretell backtest {folder} -F prior, or questions: {folder} in the spec of a run"
-        return "\n".join([*(f"Wrote {path}" for path in self.files), f"{self.name}: {counts}", step])
+        built = self.questions
+        counts = f"{built.name}: {len(built.questions)} questions with {len(built.outcomes())} outcomes"
+        return f"{counts}\nNext: foretell backtest FOLDER -F prior, or questions: FOLDER in the settings of a run"
 
 
-def _written(found: QuestionSet, folder: Path) -> BuiltSet:
-    if not found.questions:
-        raise InputError(f"{found.name} holds no question", hint="; ".join(found.notes) or None)
+def write_question_set(questions: QuestionSet, folder: Path) -> list[Path]:
+    """Write a set as questions.jsonl and outcomes.csv, which every command reads by the folder; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    questions = folder / "questions.jsonl"
-    write_atomically(questions, "".join(f"{to_json(one)}\n" for one in found.questions).encode())
-    outcomes = write_rows(outcome_rows(found.questions, found.resolutions), folder / "outcomes.csv")
-    return BuiltSet(
-        name=found.name,
-        questions=len(found.questions),
-        outcomes=len(found.outcomes()),
-        files=(questions, outcomes),
-        notes=found.notes,
-    )
+    file = folder / QUESTIONS
+    write_atomically(file, "".join(f"{to_json(question)}\n" for question in questions.questions).encode())
+    return [file, write_rows(outcome_rows(questions.questions, questions.resolutions), folder / OUTCOMES)]
 
 
-def build_tranche(request: TrancheRequest) -> BuiltSet:
-    """A fixed-seed sample of the resolved questions of a round."""
-    from foretell.data.datasets.tranches import TranchePlan
-    from foretell.data.datasets.tranches import build_tranche as draw
+async def build(request: DataBuildRequest, settings: Settings | None = None) -> BuiltSet:
+    """Build a question set from a round, claims, tasks or price series.
 
+    Raises InputError if a setting or a source cannot be used, or if no question can be made.
+    """
+    from foretell.data.datasets.analytica import read_claims, read_options
+
+    chosen = request.SETTINGS[request.kind].from_settings(request.set)
+    discarded: tuple[DiscardedTask, ...] = ()
+    match chosen:
+        case SampleSettings():
+            built = _draw_sample(request, chosen)
+        case ClaimsSettings():
+            built = read_claims(request.sources[0], chosen.split)
+        case PricesSettings():
+            built = await _price_tasks(request, chosen, settings or load_settings())
+            discarded = tuple(built.discarded)
+        case _:
+            built = read_options(request.sources[0])
+    if not built.questions:
+        raise InputError(f"{built.name} holds no question", hint="; ".join(built.notes) or None)
+    return BuiltSet(questions=built, discarded=discarded)
+
+
+def _draw_sample(request: DataBuildRequest, chosen: SampleSettings) -> QuestionSet:
+    """Draw a fixed-seed sample of the resolved questions of a round."""
+    from foretell.data.datasets.tranches import TranchePlan, build_tranche
+
+    (due,) = request.sources
     try:
         plan = TranchePlan(
-            due=instant(request.round),
-            resolved_by=instant(request.resolved_by),
-            per_dataset_source=request.per_source,
-            markets=request.markets,
-            seed=request.seed,
+            due=instant(due),
+            resolved_by=instant(request.resolved_by or ""),
+            per_dataset_source=chosen.per_source,
+            markets=chosen.markets,
+            seed=chosen.seed,
         )
     except ValueError as error:
         raise InputError(str(error), hint="dates are written as 2025-10-26") from None
-    return _written(draw(read_pulled(_cache(request.data), request.round), plan), request.folder)
+    return build_tranche(read_pulled(_cache(), due), plan)
 
 
-def build_claims(request: ClaimsRequest) -> BuiltSet:
-    """Claims that a publication later found true or false."""
-    from foretell.data.datasets.analytica import read_claims
-
-    return _written(read_claims(request.source, request.split), request.folder)
-
-
-def build_options(request: OptionTasksRequest) -> BuiltSet:
-    """Tasks in which one of several options pays most."""
-    from foretell.data.datasets.analytica import read_options
-
-    return _written(read_options(request.source), request.folder)
-
-
-async def build_financial(request: FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
-    """Tasks made from price series."""
+async def _price_tasks(request: DataBuildRequest, chosen: PricesSettings, settings: Settings) -> "FinancialTasks":
+    """Make tasks from price series."""
     from foretell.data.datasets import analytica
 
     try:
         cutoffs = [date.fromisoformat(day) for day in request.cutoffs]
     except ValueError as error:
         raise InputError(str(error), column="--cutoff") from None
-    kind = analytica.LONG_SHORT if request.kind == "long-short" else analytica.HIGHER_LOWER
-    plan = analytica.FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
-    series = await _price_series(request, settings or load_settings())
-    tasks = analytica.build_financial_tasks(series, cutoffs, kind, plan)
-    built = _written(tasks, request.folder)
-    if not tasks.discarded:
-        return built
-    rows = [{"series": one.series, "cutoff": one.cutoff.isoformat(), "reason": one.reason} for one in tasks.discarded]
-    return replace(built, files=(*built.files, write_rows(rows, request.folder / "discarded.csv")))
+    kind = analytica.LONG_SHORT if chosen.task == "long-short" else analytica.HIGHER_LOWER
+    plan = analytica.FinancialTaskPlan(horizon_days=chosen.horizon, min_history=chosen.history)
+    series = await _price_series(request.sources, chosen.series, settings)
+    return analytica.build_financial_tasks(series, cutoffs, kind, plan)
 
 
-async def _price_series(request: FinancialTasksRequest, settings: Settings) -> list[Series]:
-    """All series that the request names."""
+async def _price_series(sources: Sequence[str], only: Sequence[str], settings: Settings) -> list[Series]:
+    """Read the series of all sources, or only some of them."""
     from foretell.data.series.local import CsvSeries
     from foretell.runs.services import open_services
 
     found: dict[str, Series] = {}
-    for source in request.sources:
+    for source in sources:
         provider, _, id = source.partition("/")
         if Path(source).exists():
             known = CsvSeries(path=Path(source))
@@ -269,19 +286,18 @@ async def _price_series(request: FinancialTasksRequest, settings: Settings) -> l
         else:
             hint = f"write provider/id with one of {', '.join(names('series'))}"
             raise InputError("there is no such file or series", path=source, hint=hint)
-    for name in request.series:
+    for name in only:
         if name not in found:
-            raise InputError(
-                f"there is no series {name!r}", column="--series", hint=f"one of {', '.join(list(found)[:12])}"
-            )
-    return [one for name, one in found.items() if not request.series or name in request.series]
+            hint = f"one of {', '.join(list(found)[:12])}"
+            raise InputError(f"there is no series {name!r}", column="--set series", hint=hint)
+    return [series for name, series in found.items() if not only or name in only]
 
 
 # The corpus: your own dated documents.
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusImport(Result):
+class CorpusAddition(Result):
     """What was added to the corpus."""
 
     added: int
@@ -299,8 +315,8 @@ class CorpusImport(Result):
         return f"{self.added} added, {self.known} already there, {self.total} in {self.corpus}"
 
 
-def import_documents(request: CorpusImportRequest) -> CorpusImport:
-    """Import files or folders; documents that are already in the corpus are not stored twice."""
+def add_documents(request: CorpusAddRequest) -> CorpusAddition:
+    """Add files or folders; documents that are already in the corpus are not stored twice."""
     for source in request.sources:
         if not source.exists():
             raise InputError("there is no such file or folder", path=source)
@@ -308,7 +324,7 @@ def import_documents(request: CorpusImportRequest) -> CorpusImport:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(Corpus(path)) as store:
         counts = sum((store.add(read_documents(source)) for source in request.sources), CorpusCounts())
-        return CorpusImport(**asdict(counts), total=len(store), corpus=path)
+        return CorpusAddition(**asdict(counts), total=len(store), corpus=path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,11 +376,9 @@ SHOWN = 20
 class QuestionsResult(Result):
     """Valid questions, with their topics if requested."""
 
-    questions: tuple[Question, ...]
+    asked: QuestionSet
     topics: tuple[TopicLabel, ...] = ()
     notes: tuple[str, ...] = ()
-    outcomes: int = 0
-    """The number of targets with an outcome."""
     late: Mapping[AskedKey, tuple[LatePassage, ...]] = field(default_factory=dict[AskedKey, tuple[LatePassage, ...]])
     """Questions whose own text is newer than their date; a backtest leaves them out."""
     refused: Mapping[AskedKey, tuple[RefusedArticle, ...]] = field(
@@ -372,8 +386,18 @@ class QuestionsResult(Result):
     )
     """Sources that came with a question and that the fence refuses."""
 
-    def to_dict(self) -> Any:
-        """One dictionary per question, with all fields."""
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions."""
+        return self.asked.questions
+
+    @property
+    def outcomes(self) -> int:
+        """The number of targets with an outcome."""
+        return len(self.asked.outcomes())
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """One dictionary per question, with all fields and what was noted about it."""
         found: list[dict[str, Any]] = []
         for place, question in enumerate(self.questions):
             row = json.loads(to_json(question))
@@ -386,7 +410,21 @@ class QuestionsResult(Result):
             found.append(row)
         return found
 
+    def saved(self) -> QuestionSet:
+        """The set as it is written to a file: the topic of a question, if it has one, is its category."""
+        labels = [label.topic for label in self.topics] or [question.category for question in self.questions]
+        pairs = zip(self.questions, labels, strict=True)
+        return replace(self.asked, questions=tuple(replace(question, category=label) for question, label in pairs))
+
     def rows(self) -> list[dict[str, Any]]:
+        """Whole questions, as a file of questions has them."""
+        return [json.loads(to_json(question)) for question in self.saved().questions]
+
+    def write_folder(self, folder: Path) -> list[Path]:
+        """Write questions.jsonl and outcomes.csv with the known outcomes; return their paths."""
+        return write_question_set(self.saved(), folder)
+
+    def table(self) -> list[dict[str, Any]]:
         """What the terminal shows, for every question."""
         found: list[dict[str, Any]] = []
         for place, question in enumerate(self.questions):
@@ -397,11 +435,10 @@ class QuestionsResult(Result):
                 "asked": question.due.date().isoformat(),
                 "resolves": resolves.date().isoformat() if resolves else "",
                 "targets": len(question.targets),
-                "crowd": first.snapshot.price if first.snapshot else None,
+                "price": "" if (price := first.snapshot and first.snapshot.price) is None else f"{price:.0%}",
                 "text": question.text,
             }
             row |= {"topic": self.topics[place].topic} if self.topics else {}
-            row |= {"quarantined": str((self.late.get(asked_key(question)) or ("",))[0])} if self.late else {}
             found.append(row)
         return found
 
@@ -412,10 +449,10 @@ class QuestionsResult(Result):
             TextColumn(head="asked", drop=2): "asked",
             TextColumn(head="resolves"): "resolves",
             TextColumn(head="targets", right=True, drop=3): "targets",
-            TextColumn(head="crowd", right=True, drop=1): _crowd,
+            TextColumn(head="price", right=True, drop=1): "price",
         }
         columns |= {TextColumn(head="topic"): "topic"} if self.topics else {}
-        show_table(console, self.rows()[:SHOWN], columns | {TextColumn(head="question", shrink=32): "text"})
+        show_table(console, self.table()[:SHOWN], columns | {TextColumn(head="question", shrink=32): "text"})
         if len(self.questions) > SHOWN:
             show_text(console, f"… and {len(self.questions) - SHOWN} more\n")
         kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(q.kind for q in self.questions).items())
@@ -432,49 +469,51 @@ class QuestionsResult(Result):
             show_text(console, f"{n:5} {topic}\n")
 
 
-def _crowd(row: dict[str, Any]) -> str:
-    return "" if row["crowd"] is None else f"{row['crowd']:.0%}"
-
-
-async def read_set(name: str, wanted: SetFilter, settings: Settings, as_of: str | None = None) -> QuestionSet:
+async def read_set(name: str, wanted: SetFilter, settings: Settings) -> QuestionSet:
     """Any question set as it is now: a file, a data set, or a market's list."""
     found = find_set(name)
     if found.kind == "datasets":
-        return open_benchmark(name, wanted=wanted, live=True, now=_moment(as_of) if as_of else None).questions
-    if as_of:
-        raise InputError(f"{name} lists what is known today", column="--as-of", hint="leave it out")
+        return open_benchmark(name, wanted=wanted, live=True).questions
     if wanted.rounds:
-        raise InputError(f"{name} has no rounds", column="--round")
+        raise InputError(f"{name} has no rounds", column="questions.rounds")
     questions, notes = await list_questions(found, wanted, settings, clock_of(settings)().replace(microsecond=0))
     return QuestionSet(name=name, questions=tuple(questions), notes=notes)
 
 
-def _moment(written: str) -> datetime:
-    try:
-        return instant(written)
-    except ValueError as error:
-        raise InputError(str(error), column="--as-of") from None
+async def show_questions(request: DataShowRequest, settings: Settings | None = None) -> QuestionsResult:
+    """Check a question set and return its questions, with their topics if requested.
+
+    Raises InputError if the set or a setting cannot be used, or if no question is left.
+    """
+    settings, wanted = settings or load_settings(), request.wanted()
+    submitted = _submitted(settings) if request.new else frozenset[str]()
+    found = await look_at_set(request.dataset, wanted, settings, leave_out=submitted)
+    return replace(found, topics=await _topics(found.questions, request.model)) if request.topics else found
 
 
-async def check_questions(request: QuestionsRequest, settings: Settings | None = None) -> QuestionsResult:
-    """Check a question set, and sort it by topic if requested."""
-    found = await read_set(request.dataset, request.wanted(), settings or load_settings(), request.as_of)
-    if not found.questions:
-        raise InputError(f"{request.dataset} has no such question", hint="; ".join(found.notes[:3]) or None)
-    topics = await _topics(found.questions, request.model) if request.topics else ()
-    late = {asked_key(one): late_passages(one) for one in found.questions} if request.late_text != "keep" else {}
-    late = {key: passages for key, passages in late.items() if passages}
-    if request.late_text == "cut":
+async def look_at_set(
+    name: str, wanted: SetFilter, settings: Settings, *, leave_out: Container[str] = ()
+) -> QuestionsResult:
+    """Read a question set, and note texts that are newer than their questions and sources that are refused.
+
+    Questions whose ids are in `leave_out` do not count towards the limit.
+    """
+    found = await read_set(name, replace(wanted, limit=None) if leave_out else wanted, settings)
+    chosen = [question for question in found.questions if question.id not in leave_out][: wanted.limit]
+    if not chosen:
+        kind = "new open question for you" if found.questions else "such question"
+        raise InputError(f"{name} has no {kind}", hint="; ".join(found.notes[:3]) or None)
+    found = found.only(chosen)
+    late = {asked_key(one): late_passages(one) for one in found.questions} if wanted.late_text != "keep" else {}
+    if wanted.late_text == "cut":
         found = with_early_texts(found, "cut")
     articles = [(one, found.contexts.get(asked_key(one), ())) for one in found.questions]
     refused = {asked_key(one): tuple(refused_articles(one, given)) for one, given in articles if given}
     named = list(chain.from_iterable(refused.values()))
     return QuestionsResult(
-        questions=found.questions,
-        topics=topics,
+        asked=found,
         notes=(*found.notes, *refusal_notes(named, sum(len(given) for _, given in articles), SHOWN)),
-        outcomes=len(found.outcomes()),
-        late=late,
+        late={key: passages for key, passages in late.items() if passages},
         refused={key: those for key, those in refused.items() if those},
     )
 
@@ -488,32 +527,6 @@ async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[T
             router.check([model])
             classifier = TopicClassifier(models=ModelRoles(agent=model), model=router)
             return tuple(await asyncio.gather(*(classifier.sort(question) for question in questions)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FetchResult(QuestionsResult):
-    """A question set as it is now."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Whole questions, as `foretell run` reads them."""
-        return self.to_dict()
-
-    def print(self, console: Console) -> None:
-        """The number of questions."""
-        show_text(console, f"{len(self.questions)} questions\n")
-
-
-async def fetch(request: FetchRequest) -> FetchResult:
-    """A question set as it is now."""
-    settings, wanted = load_settings(), request.wanted()
-    # Leave out submitted questions before applying the limit.
-    found = await read_set(request.dataset, replace(wanted, limit=None) if request.new else wanted, settings)
-    sent = _submitted(settings) if request.new else frozenset[str]()
-    chosen = [question for question in found.questions if question.id not in sent][: request.limit]
-    if not chosen:
-        kind = "new open question" if request.new else f"{wanted.status or 'open'} question"
-        raise InputError(f"{request.dataset} has no {kind} for you", hint="nothing was written")
-    return FetchResult(questions=tuple(chosen), notes=found.notes)
 
 
 def _submitted(settings: Settings) -> frozenset[str]:

@@ -90,7 +90,7 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
     moment = now or datetime.now(UTC)
     if found.kind == "markets":
         if not live:
-            hint = "say mode: live, or save it with foretell fetch and ask the file"
+            hint = "say mode: live, or save it with foretell data show --out FILE and ask the file"
             raise InputError(f"{name} lists what is known today, which a backtest must not see", hint=hint)
         if wanted.rounds or rounds:
             raise InputError(f"{name} has no rounds", column="rounds")
@@ -133,7 +133,7 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
         await keep_due_prices(cache, pulled_rounds(cache)[-1:], settings)
 
 
-LATE_TEXT_HINT = "--set questions.late_text=cut leaves such passages out; keep leaves them in"
+LATE_TEXT_HINT = "--set questions.late_text=cut removes such passages, keep leaves them in"
 
 
 def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:

@@ -243,8 +243,7 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
         name: value.isoformat() if isinstance(value, date) else value
         for name, value in cast("dict[str, Any]", questions).items()
     }
-    if rounds := written.get("rounds"):
-        # One round may stand alone.
+    if (rounds := written.get("rounds")) is not None:
         days = cast("list[Any]", rounds) if isinstance(rounds, list) else [rounds]
         written["rounds"] = [str(day) for day in days]
     return {**data, "questions": written}

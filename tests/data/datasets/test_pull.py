@@ -226,11 +226,10 @@ def test_the_command_pulls_and_lists(bench, run, tmp_path: Path) -> None:
     assert "unchanged" in run("pull", "forecastbench", "--round", DUE).output
 
 
-def test_another_directory_and_a_damaged_file(bench, run, tmp_path: Path) -> None:
-    dest = tmp_path / "elsewhere"
-    run("pull", "forecastbench", "--latest", "--folder", str(dest))
-    (dest / QUESTIONS[1:]).write_text("{}")
-    listed = CliRunner(env={"COLUMNS": "200"}).invoke(data, ["list", "--folder", str(dest)])
+def test_a_damaged_file_is_listed_as_such(bench, run, tmp_path: Path) -> None:
+    run("pull", "forecastbench")
+    (tmp_path / "home/forecastbench" / QUESTIONS[1:]).write_text("{}")
+    listed = CliRunner(env={"COLUMNS": "200"}).invoke(data, ["list"])
     assert "is not what was downloaded" in listed.output
 
 
@@ -251,21 +250,26 @@ def test_a_round_that_is_named_comes_by_itself(bench, site, tmp_path: Path, monk
     monkeypatch.setenv("FORETELL_FORECASTBENCH_URL", site.url)
     monkeypatch.chdir(tmp_path)
     for command in (
-        ["questions", f"forecastbench:{DUE}", "--json"],
-        ["fetch", f"forecastbench:{DUE}", "--out", "round.jsonl"],
+        ["data", "show", f"forecastbench:{DUE}", "--json"],
+        ["data", "show", "forecastbench", "--set", f"questions.rounds={DUE}", "--out", "round.jsonl"],
         ["backtest", "forecastbench", "--set", f"questions.rounds={DUE}", "-F", "always"],
     ):
         done = CliRunner().invoke(cli, command)
         assert done.exit_code == 0, done.output
     assert "infer/1" in (tmp_path / "round.jsonl").read_text()
+    shown, saved = (
+        CliRunner().invoke(cli, ["data", "show", name, "--json"]).stdout
+        for name in (f"forecastbench:{DUE}", "round.jsonl")
+    )
+    assert json.loads(shown) == json.loads(saved), "what was saved is read back as it was"
     assert site.asked(QUESTIONS) == 1, "what is here is not fetched again"
     spec = spec_from_mapping({"questions": f"forecastbench:{DUE}", "forecaster": "always"})
     assert [one.id for one in prepare_run(spec).questions] == ["infer/1"]
 
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "another"))
-    newest = CliRunner().invoke(cli, ["questions", "forecastbench", "--json"])
+    newest = CliRunner().invoke(cli, ["data", "show", "forecastbench", "--json"])
     assert "infer/1" in newest.output, "the newest where none is named"
-    wrong = CliRunner().invoke(cli, ["questions", "forecastbench:soon"])
+    wrong = CliRunner().invoke(cli, ["data", "show", "forecastbench:soon"])
     assert "'soon' is not a round" in str(wrong.exception)
 
 
@@ -274,7 +278,7 @@ def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch) ->
     with socket.create_server(("127.0.0.1", 0)) as server:  # Nobody listens there any more.
         monkeypatch.setenv("FORETELL_FORECASTBENCH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
     monkeypatch.setattr(RetryRule, "pause", lambda *_, **__: None)
-    told = CliRunner().invoke(cli, ["questions", f"forecastbench:{DUE}"])
+    told = CliRunner().invoke(cli, ["data", "show", f"forecastbench:{DUE}"])
     for words in (
         f"round {DUE}",
         "could not be fetched",

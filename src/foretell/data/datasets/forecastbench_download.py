@@ -121,7 +121,8 @@ class ForecastBenchDownload:
         except SourceError:
             known = pulled_rounds(self.cache)
         near = sorted(known, key=lambda other: abs(date.fromisoformat(other) - date.fromisoformat(day)))[:4]
-        return f"rounds near it: {', '.join(sorted(near))}; latest {known[-1]}" if known else "try --latest"
+        nearest = f"rounds near it: {', '.join(sorted(near))}"
+        return f"{nearest}; latest {known[-1]}" if known else "without --round, the newest is pulled"
 
 
 def pulled_rounds(cache: DownloadCache) -> list[str]:
@@ -210,7 +211,7 @@ def forecastbench(request: DatasetRequest) -> Dataset:
 def _fetch_missing(cache: DownloadCache, missing: Sequence[str], online: Online | None) -> None:
     """Download the named rounds, or the newest if none is named; on failure, an `InputError` says what to do."""
     wanted = f"round {', '.join(missing)}" if missing else "any round"
-    command = f"foretell data pull forecastbench {' '.join(f'--round {day}' for day in missing) or '--latest'}"
+    command = " ".join(["foretell data pull forecastbench", *(f"--round {day}" for day in missing)])
 
     async def fetch(config: ServiceConfig) -> None:
         source = ForecastBenchDownload(cache, config.http, url=config.address or FORECASTBENCH_URL)

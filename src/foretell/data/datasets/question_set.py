@@ -288,7 +288,7 @@ class Dataset:
         present = {question.due.date().isoformat() for question in history.questions}
         if missing := [day for day in rounds if day not in present]:
             hint = f"there are {', '.join(sorted(present))}"
-            raise InputError(f"no round of {missing[0]}", path=path, column="--round", hint=hint)
+            raise InputError(f"no round of {missing[0]}", path=path, column="questions.rounds", hint=hint)
         chosen = set(rounds or present)
         return cls(
             questions=history.only(q for q in history.questions if q.due.date().isoformat() in chosen), history=history

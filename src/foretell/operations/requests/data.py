@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from foretell.data.datasets.question_set import LateText, SetFilter, SetStatus
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, setting
 
-_BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds (default: your foretell home).", metavar="FOLDER")
 SET_HELP = (
     "A file, a data set or a market: FILE, demo, forecastbench:DATE, prophet_arena:FILE, kalshi:SERIES, "
@@ -106,126 +108,159 @@ class BacktestRequest(OperationRequest):
         return SetFilter(**chosen.changed())
 
 
-class QuestionsRequest(ListingFields):
-    """Check a question set and show its contents: a file, a data set, or a market's current questions.
+class QuestionSetRequest(OperationRequest):
+    """A question set and the part of it to use, chosen by the keys of a run's settings."""
 
-    foretell questions mine.csv
+    dataset: str = setting(help=SET_HELP, argument=True, metavar="SET")
+    limit: int | None = setting(None, "Only the first N questions.", ge=1)
+    set: Mapping[str, Any] = setting(
+        {},
+        "Only some questions, by a key of a run's settings: questions.rounds=DATE, questions.closes_after=DATE, "
+        "questions.closes_before=DATE, questions.category=NAME, questions.status=open|closed|resolved, "
+        "questions.minimum_volume=N, questions.late_text=keep|cut; may be repeated.",
+        metavar="KEY=VALUE",
+    )
 
-    foretell questions kalshi:KXFED --closes-before 2027-01-01
+    def wanted(self) -> SetFilter:
+        """Return which questions of the set to use.
+
+        Raises InputError if a setting is unknown, has a wrong value or does not say which questions to use.
+        """
+        from foretell.runs.spec import read_changes, spec_from_mapping
+
+        keys, changes = [one.name for one in fields(SetFilter)], read_changes(self.set)
+        for name in changes:
+            section, _, key = name.rpartition(".")
+            if section != "questions" or key not in keys:
+                near = get_close_matches(key, keys, n=1) if section in ("", "questions") else []
+                hint = f"did you mean questions.{near[0]}?" if near else f"known: questions.{', questions.'.join(keys)}"
+                raise InputError("does not say which questions to use", column=f"--set {name}", hint=hint)
+        if self.limit is not None and "questions.limit" in changes:
+            raise InputError("questions.limit is the same as --limit", column="--set", hint="use one of them")
+        chosen = {name.removeprefix("questions."): value for name, value in changes.items() if value is not None}
+        limit = {} if self.limit is None else {"limit": self.limit}
+        return spec_from_mapping({"questions": {"dataset": self.dataset, **chosen, **limit}}).questions
+
+
+class DataShowRequest(QuestionSetRequest):
+    """Check a question set and show its questions: a file, a data set, or what a market lists now.
+
+    --out writes the questions to a file that data show, run and backtest read again, one JSON object per line. Given a
+    folder, it also writes the known outcomes:
+
+      foretell data show mine.csv
+
+      foretell data show kalshi:KXFED --set questions.closes_before=2027-01-01
+
+      foretell data show metaculus:minibench --new --out questions.jsonl
+
+      foretell data show forecastbench:2025-10-26 --out round
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {"topics": "model"}
-    dataset: str = setting(help=SET_HELP, argument=True)
-    as_of: str | None = setting(None, "Date for rows without one (default: now).", metavar="DATE")
-    topics: bool = setting(False, "Sort every question into one of ten topics.")
+    new: bool = setting(False, "Only questions that were not submitted from this machine before.")
+    topics: bool = setting(False, "Assign every question to one of ten topics; a file has the topic as category.")
     model: str | None = setting(
         None, "Model that assigns topics, as provider:name; without it, the wording decides.", metavar="MODEL"
     )
 
 
-class FetchRequest(ListingFields):
-    """Save a question set to a file as it is now, one JSON line per question: any market, tournament or data set.
-
-    For a market, these are the open questions: yes/no, multiple choice, groups, conditional pairs, numbers and dates.
-    Run the file with a spec that says mode: live, then submit the run; or use it later as of this day.
-
-      foretell fetch metaculus:minibench --new
-
-      foretell fetch polymarket --min-volume 100000 --limit 50
-    """
-
-    dataset: str = setting(help=SET_HELP, argument=True)
-    limit: int | None = setting(200, "Maximum number of questions.", ge=1, le=5000)
-    new: bool = setting(False, "Only questions that were not submitted from this machine before.")
-
-
 class DataPullRequest(OperationRequest):
     """Download ForecastBench rounds with their outcomes so far, or a Prophet Arena data set.
 
-    Intact files are not downloaded again; outcomes are updated.
+    Without --round, the newest round is downloaded. Intact files are not downloaded again; outcomes are updated.
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {
         "source=prophet-arena": "dataset",
-        "source=forecastbench": "rounds latest prices url",
+        "source=forecastbench": "rounds prices",
     }
-    source: Literal["forecastbench", "prophet-arena"] = setting(help="The source.", argument=True)
+    source: Literal["forecastbench", "prophet-arena"] = setting(help="The source.", argument=True, metavar="NAME")
     dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
-    latest: bool = setting(False, "The newest round; this is the default if no round is named.")
     prices: bool = setting(True, "Also read each market's price at the due date; published prices are ten days old.")
-    url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
-    folder: Path | None = ROUNDS_FOLDER
 
 
 class DataListRequest(OperationRequest):
     """List the downloaded rounds, with the number of resolved targets."""
 
-    folder: Path | None = ROUNDS_FOLDER
 
+class SampleSettings(OperationRequest):
+    """How a sample of a round is drawn."""
 
-class TrancheRequest(OperationRequest):
-    """Draw a fixed-seed sample of the resolved questions of ROUND, as the BLF study drew its test sets.
-
-    foretell data build tranche 2025-10-26 --resolved-by 2026-01-05 --folder tranche
-    """
-
-    round: str = setting(help="Due date of a pulled round.", argument=True, metavar="ROUND")
-    resolved_by: str = setting(help="Ignore outcomes after this day.", metavar="DATE")
     per_source: int | None = setting(20, "Questions per data-set source.", ge=1)
     markets: int | None = setting(None, "Maximum number of market questions (default: all).", ge=0)
     seed: int = setting(42, "Seed of the draw.")
-    data: Path | None = ROUNDS_FOLDER
-    folder: Path = setting(Path("tranche"), _BUILT, metavar="FOLDER")
 
 
-class ClaimsRequest(OperationRequest):
-    """Turn CLAIMS, statements that a publication later confirmed or refuted, into questions asked the day before."""
+class ClaimsSettings(OperationRequest):
+    """Which claims are used."""
 
-    source: Path = setting(help="One JSON object per line: claim, label, published.", argument=True, metavar="CLAIMS")
     split: Literal["validation", "test"] | None = setting(None, "Only this part of the claims.")
-    folder: Path = setting(Path("claims"), _BUILT, metavar="FOLDER")
 
 
-class OptionTasksRequest(OperationRequest):
-    """Turn TASKS, choices with the return on each option, into questions: which one pays most?"""
+class PricesSettings(OperationRequest):
+    """How tasks are made from price series."""
 
-    source: Path = setting(help="One JSON object per line: options with payoffs.", argument=True, metavar="TASKS")
-    folder: Path = setting(Path("options"), _BUILT, metavar="FOLDER")
-
-
-class FinancialTasksRequest(OperationRequest):
-    """Create tasks from price SERIES: long or short, or higher or lower, asked on each --cutoff day.
-
-    SERIES is a CSV file (date, value; or series, date, value), a folder of them, or a series by its name, such as
-    yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; discarded.csv lists
-    every discarded one with its reason.
-
-      foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --folder tasks
-    """
-
-    sources: tuple[str, ...] = setting(
-        help="A CSV file, a folder of them, or provider/id.", argument=True, metavar="SERIES...", min_length=1
-    )
-    kind: Literal["long-short", "higher-lower"] = setting("long-short", "The options of each task.")
-    series: tuple[str, ...] = setting((), "Only this series of the files; may be repeated.", metavar="ID")
-    cutoffs: tuple[str, ...] = setting(
-        (), "A day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE", min_length=1
-    )
+    task: Literal["long-short", "higher-lower"] = setting("long-short", "The options of each task.")
+    series: tuple[str, ...] = setting((), "Only these series of the files.")
     horizon: int = setting(365, "Days from the question to its answer.", ge=1)
     history: int = setting(250, "Minimum number of observations before the question.", ge=1)
-    folder: Path = setting(Path("financial"), _BUILT, metavar="FOLDER")
 
 
-class InspectLogRequest(OperationRequest):
-    """Turn an Inspect AI LOG (.eval or .json, or a folder of them) into the tables that `foretell score` reads.
+class DataBuildRequest(OperationRequest):
+    """Build a question set: a folder with questions.jsonl (to run) and outcomes.csv (to score against).
 
-    foretell data inspect-log logs/ --folder run; foretell score -f run/forecasts.csv -o run/outcomes.csv
+    KIND says what the questions are made from.
+
+    sample: a fixed-seed sample of the resolved questions of a pulled round, as the BLF study drew its test sets. SOURCE
+    is the due date of the round; --resolved-by is needed. Settings: per_source=20, markets=N, seed=42.
+
+    claims: statements that a publication later confirmed or refuted, asked the day before. SOURCE is a file with one
+    JSON object per line: claim, label, published. Settings: split=validation|test.
+
+    options: which of several options pays most? SOURCE is a file with one JSON object per line: options with payoffs.
+
+    prices: will a price rise or fall, asked on each --cutoff day. SOURCE is a CSV file (date, value; or series, date,
+    value), a folder of them, or a series by its name, such as yahoo/AAPL. Discarded tasks are listed in discarded.csv.
+    Settings: task=long-short|higher-lower, series=ID,ID, horizon=365, history=250.
+
+      foretell data build sample 2025-10-26 --resolved-by 2026-01-05 --out sample
+
+      foretell data build prices yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --set horizon=30 --out tasks
     """
 
-    log: Path = setting(help="A log (.eval or .json), or a folder of them.", argument=True)
-    folder: Path = setting(Path("inspect"), "Folder for the tables.", metavar="FOLDER")
-    name: str | None = setting(None, "Name of the forecaster (default: the model of each log).", metavar="FORECASTER")
+    SETTINGS: ClassVar[Mapping[str, type[OperationRequest]]] = {
+        "sample": SampleSettings,
+        "claims": ClaimsSettings,
+        "options": OperationRequest,
+        "prices": PricesSettings,
+    }
+    """Kind → its settings."""
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"kind=prices": "cutoffs", "kind=sample": "resolved_by"}
+    kind: Literal["sample", "claims", "options", "prices"] = setting(
+        help="What to make questions from.", argument=True, metavar="KIND"
+    )
+    sources: tuple[str, ...] = setting(
+        help="A round, a file or series; what it is depends on KIND.", argument=True, metavar="SOURCE...", min_length=1
+    )
+    set: Mapping[str, Any] = setting({}, "A setting of this kind; may be repeated.", metavar="KEY=VALUE")
+    cutoffs: tuple[str, ...] = setting(
+        (), "For prices: a day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE"
+    )
+    resolved_by: str | None = setting(None, "For sample: ignore outcomes after this day.", metavar="DATE")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind == "prices" and not self.cutoffs:
+            raise InputError("is needed: the day on which the questions are asked", column="--cutoff")
+        if self.kind == "sample" and self.resolved_by is None:
+            raise InputError("is needed: the day up to which outcomes count", column="--resolved-by")
+        if self.kind != "prices" and len(self.sources) > 1:
+            raise InputError(
+                f"{self.kind} are built from one source", column="SOURCE", hint=f"leave out {self.sources[1]}"
+            )
+        return self
 
 
 _CORPUS: Any = setting(
@@ -233,8 +268,8 @@ _CORPUS: Any = setting(
 )
 
 
-class CorpusImportRequest(OperationRequest):
-    """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
+class CorpusAddRequest(OperationRequest):
+    """Add files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) to the corpus.
 
     Documents that are already there are not stored twice.
     """

@@ -20,9 +20,9 @@ from starlette.concurrency import run_in_threadpool
 from foretell.data.untrusted import rows_as_csv
 from foretell.models.waiting import waiting_text
 from foretell.operations import run as operations
-from foretell.operations.data import QuestionsResult, check_questions
+from foretell.operations.data import QuestionsResult, look_at_set
 from foretell.operations.grid import list_grids
-from foretell.operations.requests.data import SET_HELP, ListingFields, QuestionsRequest
+from foretell.operations.requests.data import SET_HELP, ListingFields
 from foretell.operations.requests.runs import (
     ReplayRequest,
     RunOrder,
@@ -571,10 +571,12 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
     if not look:
         return await start_from_form(RunRequest, start, show_again, watch="run")
     try:
-        wanted = {name: value for name, value in picked.items() if name in QuestionsRequest.model_fields}
         with errors_name_fields(PickedSet, titles=True):
+            chosen = PickedSet.read(picked)
+            if not chosen.dataset:
+                raise InputError("is missing", column="dataset")
             # Reading a set may take files and other machines: nobody else waits for it.
-            looking = check_questions(QuestionsRequest.read(wanted), here.settings)
+            looking = look_at_set(chosen.dataset, chosen.wanted(), here.settings)
             looked = await run_in_threadpool(asyncio.run, looking)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
