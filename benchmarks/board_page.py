@@ -82,7 +82,7 @@ def timed(what: str, job: Callable[[], T]) -> T:
 
 def main() -> None:
     standings = made()
-    report = timed("scores, intervals, pairs", lambda: arena_report(standings, by=("category",), draws=500))
+    report = timed("scores, intervals, pairs", lambda: arena_report(standings, by=("category",), bootstrap="draws=500"))
     view = timed("pictures and tables", lambda: board_view(report, BoardChoice()))
     print(
         f"{sum(len(body) for _, _, body in view.parts) / 1e3:.0f} kB of further parts, each fetched when it is opened"

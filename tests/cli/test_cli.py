@@ -17,7 +17,7 @@ from foretell.cli.main import COMMANDS, main
 from foretell.questions import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
-SERVICES = {"serve", "mcp", "worker", "arena run", "practice"}
+SERVICES = {"serve", "mcp", "worker", "practice"}
 """Commands that run until they are stopped."""
 
 

@@ -78,17 +78,23 @@ def told(site: Any, *arguments: str) -> str:
     return done.stdout
 
 
+def stage(site: Any, *names: str) -> str:
+    return told(site, "run", "--once", *(word for name in names for word in ("--stage", name)))
+
+
 def test_stage_by_stage_on_every_platform_with_every_kind_of_entry(site: Any):
     platforms = ["kalshi", "polymarket", "manifold", "metaculus", "prophet_arena"]
     write(site, platforms=platforms, select={"per_day": 40})
-    assert f"{EVENTS} events looked at, {EVENTS} taken up" in told(site, "collect")
-    assert f"{EVENTS} contexts made" in told(site, "context")
-    out = told(site, "forecast")
+    assert f"{EVENTS} events looked at, {EVENTS} taken up" in stage(site, "collect")
+    assert f"{EVENTS} contexts made" in stage(site, "context")
+    again = json.loads(told(site, "run", "--once", "--stage", "context", "--stage", "collect", "--json"))
+    assert (again["arena"], again["collect"]["chosen"], again["context"]["made"]) == ("all", [], 0)
+    out = stage(site, "forecast")
     assert f"{EVENTS * len(ENTRIES) - UNPRICED} forecasts, {UNPRICED} failed" in out
     assert out.count("has no price known") == UNPRICED
-    assert f"0 forecasts, {UNPRICED} failed" in told(site, "forecast")
-    assert "0 events asked for" in told(site, "resolve")
-    found = json.loads(told(site, "status", "--json"))
+    assert f"0 forecasts, {UNPRICED} failed" in stage(site, "forecast")
+    assert "0 events asked for" in stage(site, "resolve")
+    found = json.loads(told(site, "show", "--json"))
     assert found["waiting"] == UNPRICED
     answered = {name: entry["forecasts"] for name, entry in found["entries"].items()}
     assert answered == dict.fromkeys(ENTRIES, EVENTS) | {"market": EVENTS - UNPRICED}
@@ -105,48 +111,52 @@ def test_stage_by_stage_on_every_platform_with_every_kind_of_entry(site: Any):
 
 def test_local_documents_and_extracts_need_no_key(site: Any):
     write(site, context={"search": ["local"]}, entries={"market": "market"})
-    told(site, "collect")
-    assert "5 contexts made" in told(site, "context")
+    stage(site, "collect")
+    assert "5 contexts made" in stage(site, "context")
 
 
 def test_the_file_that_init_writes_is_an_arena_that_runs(site: Any):
-    told(site, "init", "new", "--name", "fresh")
-    tried = told(site, "run", "new", "--rehearse")
+    assert site.foretell("init", "arena", "new", "--set", "name=fresh").returncode == 0
+    tried = told(site, "run", "new", "--sandbox")
     assert "15 forecasts, 0 failed" in tried
-    assert "fresh-rehearsal" in tried
-    assert json.loads(told(site, "status", "new", "--json"))["events"].get("selected", 0) == 0
+    assert "fresh-sandbox" in tried
+    assert json.loads(told(site, "show", "new", "--json"))["events"].get("selected", 0) == 0
     out = told(site, "run", "new", "--once")
     assert "5 taken up" in out
     assert "15 forecasts, 0 failed" in out
-    found = json.loads(told(site, "status", "new", "--json"))
+    found = json.loads(told(site, "show", "new", "--json"))
     assert found["arena"] == "fresh"
     assert found["entries"]["market"]["forecasts"] == found["events"]["selected"] > 0
-    assert "--force" in site.foretell("arena", "init", "new").stderr
+    assert "--force" in site.foretell("init", "arena", "new").stderr
 
 
 def test_a_late_service_back_dates_nothing(site: Any):
     write(site, entries={"market": "market"}, context={})
-    told(site, "collect")
+    stage(site, "collect")
     (site.folder / "clock").write_text((NOW + timedelta(days=2)).isoformat())
-    out = told(site, "context")
+    out = stage(site, "context")
     assert "missed: " in out
-    assert "too late" in json.dumps(json.loads(told(site, "status", "--json"))["missed"])
+    assert "too late" in json.dumps(json.loads(told(site, "show", "--json"))["missed"])
+
+
+FORECAST, CONTEXT = ("run", "--once", "--stage", "forecast"), ("run", "--once", "--stage", "context")
 
 
 @pytest.mark.parametrize(
     ("fields", "arguments", "problem"),
     [
-        ({"entries": {"a": {"forecaster": "marke"}}}, ("forecast",), "entries.a: no forecaster is called 'marke'"),
+        ({"entries": {"a": {"forecaster": "marke"}}}, FORECAST, "entries.a: no forecaster is called 'marke'"),
         (
             {"entries": {"a": {"forecaster": "agent", "model": "openai:x", "options": {"variant": "odd"}}}},
-            ("forecast",),
+            FORECAST,
             "entries.a.options: there is no variant 'odd'",
         ),
-        ({"entries": {"a": {"forecaster": "agent"}}}, ("forecast",), "entries.a.models"),
-        ({"context": {"search": ["altavista"]}}, ("context",), "no search engine is called 'altavista'"),
-        ({"context": {"models": {"summariser": "openai:x"}}}, ("context",), "context.search"),
-        ({"select": {"per_day": 0}}, ("status",), "arena.yaml, field select"),
-        ({}, ("forecast", "--entry", "nobody"), "no entry is called 'nobody'"),
+        ({"entries": {"a": {"forecaster": "agent"}}}, FORECAST, "entries.a.models"),
+        ({"context": {"search": ["altavista"]}}, CONTEXT, "no search engine is called 'altavista'"),
+        ({"context": {"models": {"summariser": "openai:x"}}}, CONTEXT, "context.search"),
+        ({"select": {"per_day": 0}}, ("show",), "arena.yaml, field select"),
+        ({}, (*FORECAST, "--entry", "nobody"), "no entry is called 'nobody'"),
+        ({}, ("run", "--stage", "collect", "--entry", "market"), "--entry: has no effect without the stage forecast"),
         ({}, ("show", "NOTHING"), "no event 'NOTHING'"),
     ],
 )
@@ -160,5 +170,5 @@ def test_what_is_wrong_is_told_in_a_line(site: Any, fields: dict[str, Any], argu
 
 def test_a_platform_without_its_key_is_named(site: Any):
     write(site, platforms=["metaculus"])
-    done = site.with_environment(METACULUS_TOKEN="").foretell("arena", "collect")
+    done = site.with_environment(METACULUS_TOKEN="").foretell("arena", "run", "--once", "--stage", "collect")
     assert (done.returncode, "METACULUS_TOKEN" in done.stderr) == (2, True)

@@ -62,7 +62,7 @@ def test_killed_in_the_middle_of_paid_forecasts(
         (house.folder / "arena.yaml").write_text(yaml.safe_dump(arena))
         house = house.with_environment(FORETELL_CLOCK=f"file:{house.folder / 'clock'}")
         found = asyncio.run(story(house, models.server))
-        status, bill = found["status"]["entries"]["paid"], models.server
+        status, bill = found["show"]["entries"]["paid"], models.server
         again = bill.billed.total() - len(bill.billed)
     at_most = status["money"]["billed"] + status["money"]["unknown"]
     assert bill.bill <= at_most + 1e-9
@@ -94,9 +94,8 @@ async def story(house: Any, bill: BillingModels) -> dict[str, Any]:
     async with FakeKalshi({}).having(exchange).server() as server:
         house = house.with_environment(FORETELL_KALSHI_URL=server.url)
         at(0)
-        await foretell("collect")
-        await foretell("context")
-        forecast = ("forecast", "--where", "here", "--concurrency", str(AT_ONCE))
+        await foretell("run", "--once", "--stage", "collect", "--stage", "context")
+        forecast = ("run", "--once", "--stage", "forecast", "--where", "here", "--concurrency", str(AT_ONCE))
         for _ in range(KILLS):
             both = [house.start("arena", *forecast) for _ in range(2)]
             wanted, until = bill.billed.total() + 3, time.monotonic() + 8
@@ -111,8 +110,8 @@ async def story(house: Any, bill: BillingModels) -> dict[str, Any]:
             await asyncio.sleep(2)
         at(97)
         exchange.events = catalogue("yes").events
-        await foretell("resolve")
-        found = {name: json.loads(await foretell(name, "--json")) for name in ("status", "score")}
+        await foretell("run", "--once", "--stage", "resolve")
+        found = {name: json.loads(await foretell(name, "--json")) for name in ("show", "score")}
     settings = load_settings(house.whole_environment)
     with closing(Journal(settings.journal)) as journal:
         kept = sum(spend.calls for spend in journal.spent().values())

@@ -99,11 +99,7 @@ class Campaign:
     def start(self) -> None:
         with (self.house.folder / f"service{len(self.services)}.log").open("ab") as log:
             streams = {"stdout": log, "stderr": log}
-            self.services.append(
-                self.house.start(
-                    "arena", "run", "arena.yaml", "--where", "here", "--poll-interval", "0.1", streams=streams
-                )
-            )
+            self.services.append(self.house.start("arena", "run", "arena.yaml", "--where", "here", streams=streams))
 
     def kill(self) -> None:
         victim = self.services.pop(self.rng.randrange(len(self.services)))

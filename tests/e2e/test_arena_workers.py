@@ -60,10 +60,10 @@ def test_workers_answer_what_an_arena_asks(provider: BackgroundModels, postgres:
             worker = at.start("worker")
             try:
                 for stage in ("collect", "context", "forecast"):
-                    done = await asyncio.to_thread(at.foretell, "arena", stage)
+                    done = await asyncio.to_thread(at.foretell, "arena", "run", "--once", "--stage", stage)
                     assert done.returncode == 0, done.stderr
                 assert f"{4 * EVENTS} forecasts, 0 failed" in done.stdout
-                told = await asyncio.to_thread(at.foretell, "arena", "status", "--json")
+                told = await asyncio.to_thread(at.foretell, "arena", "show", "--json")
             finally:
                 worker.send_signal(signal.SIGTERM)
                 await asyncio.to_thread(worker.wait)

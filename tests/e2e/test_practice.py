@@ -85,7 +85,7 @@ def test_a_number_is_asked_and_markets_are_question_sets(shell: Shell):
     answer = json.loads(shell.foretell(*asked, "--json").stdout)
     assert list(answer["quantiles"].values()) == sorted(answer["quantiles"].values())
     assert answer["labels"][">6"] == "above 6 goals"
-    shell.foretell("fetch", "polymarket", "--limit", "1", "--out", "poly.jsonl")
+    shell.foretell("data", "show", "polymarket", "--limit", "1", "--out", "poly.jsonl")
     (shell.folder / "poly.yaml").write_text("questions: poly.jsonl\nforecaster: market\nmode: live\n")
     assert "1 cells, 0 failed" in shell.foretell("run", "poly.yaml").stdout
 
@@ -100,7 +100,7 @@ def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
 
 
 def test_a_number_is_fetched_forecast_submitted_and_read_back(shell: Shell):
-    shell.foretell("fetch", "metaculus", "--out", "metaculus.jsonl")
+    shell.foretell("data", "show", "metaculus", "--out", "metaculus.jsonl")
     (shell.folder / "bot.yaml").write_text(SPEC.format(questions="metaculus.jsonl"))
     done = shell.foretell("run", "bot.yaml")
     assert "0 failed" in done.stdout + done.stderr
@@ -122,7 +122,7 @@ def test_a_number_is_fetched_forecast_submitted_and_read_back(shell: Shell):
 
 
 def test_prophet_arena_and_the_ledger(shell: Shell):
-    shell.foretell("fetch", "prophet-arena", "--out", "arena.jsonl")
+    shell.foretell("data", "show", "prophet-arena", "--out", "arena.jsonl")
     (shell.folder / "arena.yaml").write_text(SPEC.format(questions="arena.jsonl"))
     shell.foretell("run", "arena.yaml")
     run = shell.run_of(dataset="arena.jsonl")
@@ -130,7 +130,7 @@ def test_prophet_arena_and_the_ledger(shell: Shell):
         "cup-final forecast: sent"
         in shell.foretell("submit", run, "--to", "prophet-arena", "--agent", "me", "--yes").stdout
     )
-    assert "each as it was written" in shell.foretell("ledger", "verify").stdout
-    rows = json.loads(shell.foretell("ledger", "show", "--json").stdout)
+    assert "each as it was written" in shell.foretell("ledger", "--verify").stdout
+    rows = json.loads(shell.foretell("ledger", "--json").stdout)["entries"]
     assert {row["platform"] for row in rows} >= {"prophet-arena"}
     assert {row["kind"] for row in rows} == {"intention", "receipt"}

@@ -292,10 +292,9 @@ def _arena(whole: bool) -> Callable[[Site, float], Sequence[str]]:
         site.write("arena.yaml", spec)
         if "FORETELL_KALSHI_URL" not in site.environment:
             site.serve("FORETELL_KALSHI_URL", FakeKalshi({}).having(_exchange()).server)
-            for stage in ("collect", "context"):
-                done = site.tell("arena", stage)
-                assert done.code == 0, done.stderr
-        return ("arena", "forecast", "--json")
+            done = site.tell("arena", "run", "--once", "--stage", "collect", "--stage", "context")
+            assert done.code == 0, done.stderr
+        return ("arena", "run", "--once", "--stage", "forecast", "--json")
 
     return prepare
 

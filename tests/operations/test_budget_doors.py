@@ -114,16 +114,15 @@ class World:
         file = Path(self.environment["FORETELL_HOME"]).parent / "arena.yaml"
         file.write_text(yaml.safe_dump({"name": "a", "entries": {"one": entry}}))
 
-        def told(stage: str, *more: str) -> str:
-            found = CliRunner(env=where).invoke(cli, ["arena", stage, str(file.parent), *more])
+        def told(*words: str) -> str:
+            found = CliRunner(env=where).invoke(cli, ["arena", *words, str(file.parent)])
             if found.exception is not None:
                 raise found.exception
             return found.stdout
 
-        for stage in ("collect", "context"):
-            told(stage)
-        text = told("forecast")
-        entry = json.loads(told("status", "--json"))["entries"]["one"]
+        told("run", "--once", "--stage", "collect", "--stage", "context")
+        text = told("run", "--once", "--stage", "forecast")
+        entry = json.loads(told("show", "--json"))["entries"]["one"]
         money = entry["money"]
         return Visited(not entry["open"] and entry["forecasts"] > 0, money["billed"], money["unknown"], text)
 

@@ -24,7 +24,7 @@ def test_a_file_names_its_schema_is_explained_and_runs_as_it_is(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
-    words = ["init", kind, *(["--install", "git+https://example.org/x"] if kind == "bot" else [])]
+    words = ["init", kind, *(["--set", "install=git+https://example.org/x"] if kind == "bot" else [])]
     made = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert made.exit_code == 0, made.output
     text = Path(KINDS[kind]).read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def test_a_file_names_its_schema_is_explained_and_runs_as_it_is(
     check = jsonschema.Draft202012Validator(schema)
     assert not list(check.iter_errors(body))
     assert list(check.iter_errors({**body, "surprise": 1}))
-    runs = {"run": ["run", "run.yaml"], "grid": ["grid", "grid.yaml"], "arena": ["arena", "status"]}
+    runs = {"run": ["run", "run.yaml"], "grid": ["grid", "grid.yaml"], "arena": ["arena", "show"]}
     if kind in runs:
         done = CliRunner().invoke(cli, runs[kind], catch_exceptions=False)
         assert done.exit_code == 0, done.output
@@ -45,6 +45,31 @@ def test_a_file_names_its_schema_is_explained_and_runs_as_it_is(
     again = CliRunner().invoke(cli, words)
     assert again.exit_code != 0
     assert Path(KINDS[kind]).read_text(encoding="utf-8") == text
+    Path(KINDS[kind]).write_text("", encoding="utf-8")
+    assert CliRunner().invoke(cli, [*words, "--force"]).exit_code == 0
+    assert Path(KINDS[kind]).read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("run", {"run": 3}), ("grid", 3), ("arena", 3)])
+def test_a_budget_is_written_into_the_file(kind: str, limit: Any, tmp_path: Path):
+    file = tmp_path / f"{kind}.yaml"
+    made = CliRunner().invoke(cli, ["init", kind, str(file), "--budget", "3"], catch_exceptions=False)
+    assert made.exit_code == 0, made.output
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))["budget"] == limit
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["run", "--set", "trials=3"], "--set: has no effect without KIND bot or KIND arena"),
+        (["grid", "--for", "forecastbench"], "--for: has no effect without KIND bot"),
+        (["arena", "--set", "nme=x"], "--set nme: there is no such setting"),
+    ],
+)
+def test_what_has_no_effect_on_a_file_is_refused(words: list[str], problem: str, tmp_path: Path):
+    made = CliRunner().invoke(cli, ["init", words[0], str(tmp_path / "x"), *words[1:]])
+    assert problem in str(made.exception)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_schema_takes_what_the_file_takes():

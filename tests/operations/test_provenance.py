@@ -108,7 +108,10 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
     "tree report": (of_command(str(TREE)), ""),
     "show": (kept_run, ""),
     "audit": (of_command("--filter", "rules"), ""),
-    "arena score": (of_result(lambda: ArenaScores(report=arena_report(arena(events=40), draws=200)), "a.yaml"), "200"),
+    "arena score": (
+        of_result(lambda: ArenaScores(report=arena_report(arena(events=40), bootstrap="draws=200")), "a.yaml"),
+        "200",
+    ),
     "grid": (
         of_result(lambda: GridResult(name="g", planned=(), budget=None, ended={}, study=STUDY), "g.yaml"),
         "seed 5, 300 draws",
@@ -204,8 +207,8 @@ def test_a_page_of_a_tournament_says_what_made_it(fixed_clock: str):
         command_text("serve", ServeRequest(token=CANARY)),
         call_text("study", "x", api_key=CANARY),
         command_text("ask", AskRequest(question="Will it?", model=f"openai:m@https://me:{CANARY}@host.example/v1")),
-        f"foretell fetch 'https://{CANARY}@host.example/x'",
-        f"foretell fetch 'https://host.example/x?limit=3&api_key={CANARY}'",
+        f"foretell data show 'https://{CANARY}@host.example/x'",
+        f"foretell data show 'https://host.example/x?limit=3&api_key={CANARY}'",
         f"foretell ask 'Is {CANARY} my key?'",
     ],
 )

@@ -9,7 +9,7 @@ import yaml
 from fastapi.testclient import TestClient
 
 import foretell
-from foretell.operations import GridRequest, InitGridRequest, init_grid, run_grid
+from foretell.operations import GridRequest, InitRequest, init, run_grid
 from foretell.questions import InputError
 from foretell.runs import (
     Settings,
@@ -117,10 +117,10 @@ def test_a_spec_of_an_earlier_version_keeps_its_meaning_and_its_id():
 
 def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
     file = tmp_path / "grid.yaml"
-    init_grid(InitGridRequest.read({"file": file}))
+    init(InitRequest.read({"kind": "grid", "path": file}))
     assert {factor.name for factor in read_grid(file).factors} == {"forecaster"}
     with pytest.raises(InputError, match="is there already"):
-        init_grid(InitGridRequest.read({"file": file}))
+        init(InitRequest.read({"kind": "grid", "path": file}))
     # With the lines that name a model, on a machine without any key: the price can be seen, and nothing is asked.
     bare = Settings(home=tmp_path / "bare")
     models = {"forecaster": "tree", "models": {"agent": "openrouter:openai/gpt-5-mini"}, "search": ["gdelt"]}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
+from foretell.questions import InputError
 from foretell.report.arena_report import arena_finding, arena_headline, arena_report
 from foretell.scoring import CROWD
 from foretell.scoring.arena_view import arena_view, first_view
@@ -17,6 +18,19 @@ def test_the_terminal_shows_the_board_with_its_yardsticks():
         assert word in text
     assert "by category" not in text
     assert "Brier by category" in arena_report(arena(events=60), by=("category",)).text(by=("category",), width=220)
+
+
+def test_the_level_and_the_interval_of_the_bootstrap_are_used():
+    usual, wide = (
+        arena_report(arena(events=60)),
+        arena_report(arena(events=60), bootstrap="level=0.99,interval=symmetric"),
+    )
+    assert "99 % intervals" in wide.text(width=220)
+    assert "95 % intervals" in usual.text(width=220)
+    spans = [{row.entry.name: row.fair.high - row.fair.low for row in one.view.lines} for one in (usual, wide)]
+    assert spans[1]["good"] > spans[0]["good"]
+    with pytest.raises(InputError, match="whole events are resampled"):
+        arena_report(arena(events=60), bootstrap={"cluster": "question"})
 
 
 def test_a_narrow_terminal_loses_columns_and_not_rows():

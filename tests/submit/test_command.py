@@ -26,7 +26,7 @@ from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import Forecast, InputError, Numeric, Question, Target
 from foretell.runs import QuestionsSpec, RunSpec, RunStore, cells_of
 
-fetch = operation_command("fetch")
+show = operation_command("data show")
 ledger_command = operation_command("ledger")
 submit = operation_command("submit")
 
@@ -170,33 +170,36 @@ def test_sent_once_then_verified(home: Path, metaculus: PracticeServer):
     assert again.exit_code == 0
     assert "already (metaculus shows it)" in again.stderr
     assert len(posted(metaculus)) == 1
-    head = ledger("head").stdout.strip()
-    assert head in first.stderr
-    assert ledger("verify", "--head", head).output.startswith("2 entries, each as it was written")
-    shown = ledger("show", "--platform", "metaculus", "--question", "metaculus/1").output.splitlines()
+    shown = ledger("--platform", "metaculus").output.splitlines()
     assert "to send" in shown[0]
     assert "receipt of entry 1: answered" in shown[1]
-    assert json.loads(ledger("show", "--json", "--last", "1").output)[0]["kind"] == "receipt"
+    last_hash = shown[2].removeprefix("last hash ")
+    assert last_hash in first.stderr
+    assert ledger("--verify", last_hash).output.startswith("2 entries, each as it was written")
+    (entry,) = json.loads(ledger("--json", "--last", "1").output)["entries"]
+    assert entry["kind"] == "receipt"
+    assert ledger("--platform", "prophet-arena").output == f"last hash {last_hash}\n"
+    assert "has no effect with --verify" in refusal(ledger("--verify", "--last", "1"))
 
 
 def test_tampering_is_named(home: Path, metaculus: PracticeServer):
     told(ran(home), "--to", "metaculus", "--yes")
     path = home / "ledger.jsonl"
-    head = ledger("head").stdout.strip()
+    last_hash = ledger().stdout.splitlines()[-1].removeprefix("last hash ")
     whole = path.read_text()
     path.write_text(whole.replace("0.3", "0.9", 1))
-    broken = ledger("verify")
+    broken = ledger("--verify")
     assert broken.exit_code == 1
     assert "entry 1 (line 1): its content was changed" in broken.output
     path.write_text(whole.splitlines(keepends=True)[0])
-    assert ledger("verify").exit_code == 0
-    cut = ledger("verify", "--head", head)
+    assert ledger("--verify").exit_code == 0
+    cut = ledger("--verify", last_hash)
     assert cut.exit_code == 1
     assert "the end was cut off" in cut.output
-    assert "no such file" in refusal(ledger("verify", "--file", "nothing"))
-    assert "is not a head" in refusal(ledger("verify", "--head", "zz"))
+    assert "no such file" in refusal(ledger("--verify", "--file", "nothing"))
+    assert "is not a NUMBER:HASH" in refusal(ledger("--verify", "zz"))
     path.unlink()
-    assert "the ledger is empty" in refusal(ledger("head"))
+    assert ledger().output == "no entries\n"
 
 
 def test_a_lost_answer_through_the_command(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
@@ -337,15 +340,16 @@ def test_forecastbench(home: Path):
     assert len(body["forecasts"]) == 21
     assert "market forecasts: 19 of 20 (95.0 %); missing: manifold/m19" in result.stderr
     assert "Upload 2026-11-01.Ex.1.json" in result.stdout
-    assert ledger("verify").exit_code == 0
+    assert ledger("--verify").exit_code == 0
 
 
-def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
+def test_shown_questions_are_asked_and_submitted_once(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
     from foretell.data.datasets import read_questions
     from foretell.forecasters.agent import thresholds_of
 
-    fetched = CliRunner().invoke(fetch, ["metaculus:cup"])
-    assert "2 questions\n" in fetched.output
+    out = ["--out", "questions.jsonl"]
+    shown = CliRunner().invoke(show, ["metaculus:cup", *out])
+    assert "2 questions (" in shown.output
     asked = read_questions("questions.jsonl")
     by_id = {question.id: question for question in asked.questions}
     assert set(by_id) == {"metaculus/101", "metaculus/103"}
@@ -353,11 +357,11 @@ def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: P
     assert list(thresholds_of(number) or ()) == [">25", ">50", ">75"]
     assert "The range asked about is 0 to 100; it cannot end up outside." in number.background
     told(ran(home), "--to", "metaculus", "--yes")
-    again = CliRunner().invoke(fetch, ["metaculus", "--new"])
+    again = CliRunner().invoke(show, ["metaculus", "--new", *out])
     assert "1 questions" in again.output
     assert [question.id for question in read_questions("questions.jsonl").questions] == ["metaculus/103"]
     told(ran(home, ids=("metaculus/103",)), "--to", "metaculus", "--yes")
-    assert "no new open question" in refusal(CliRunner().invoke(fetch, ["metaculus", "--new"]))
+    assert "no new open question" in refusal(CliRunner().invoke(show, ["metaculus", "--new", *out]))
     assert len(inbox.forecasts) == 2
     assert all(request.query.get("tournaments") in (None, "cup") for request in metaculus.requests)
 
@@ -398,7 +402,7 @@ def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.
     assert again.exit_code == 0, again.output
     assert sorted(one["question"] for one in inbox.forecasts) == [101, 102]
     assert sorted(one["on_post"] for one in inbox.comments) == [101, 102]
-    assert ledger("verify").exit_code == 0
+    assert ledger("--verify").exit_code == 0
     entries = [json.loads(line) for line in (home / "ledger.jsonl").read_text().splitlines()]
     kinds = [entry["kind"] for entry in entries]
     assert kinds.count("receipt") == 4

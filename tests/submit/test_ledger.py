@@ -67,7 +67,7 @@ def test_every_entry_holds_what_it_should(ledger: SubmissionLedger):
     assert str(ledger.head()) == f"2:{second.hash}"
     verdict = ledger.verify()
     assert verdict.whole
-    assert str(verdict) == f"2 entries, each as it was written; head 2:{second.hash}"
+    assert str(verdict) == f"2 entries, each as it was written; last hash 2:{second.hash}"
 
 
 def test_an_empty_ledger(ledger: SubmissionLedger):
@@ -148,7 +148,7 @@ def test_a_cut_tail_is_seen_only_by_a_head_noted_elsewhere():
 
 @pytest.mark.parametrize("wrong", ["", "12", "x:aaaaaaaaaaaa", "zzzzzzzzzzzzzz", "3:abc"])
 def test_what_is_no_head(wrong: str):
-    with pytest.raises(ValueError, match="is not a head"):
+    with pytest.raises(ValueError, match="is not a NUMBER:HASH"):
         LedgerHead.read(wrong)
 
 
@@ -196,7 +196,7 @@ def test_what_was_edited_decides_nothing(ledger: SubmissionLedger, spoil, told: 
     for reads in (ledger.entries, ledger.head):
         with pytest.raises(InputError, match=told):
             reads()
-    shown = CliRunner().invoke(cli, ["ledger", "show", "--file", str(ledger.path)])
+    shown = CliRunner().invoke(cli, ["ledger", "--file", str(ledger.path)])
     assert (shown.exit_code, "broken: " in shown.stderr) == (1, True)
     if told.startswith("entry 3"):
         with pytest.raises(InputError, match="its last entry is not as it was written"):

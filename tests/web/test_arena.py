@@ -93,5 +93,5 @@ def test_a_phone_needs_no_sideways_scrolling(arena: str, site: Any, phone: Any):
 
 
 def test_no_arena_yet(client: TestClient):
-    assert "foretell arena init" in client.get("/arena").text
+    assert "foretell init arena" in client.get("/arena").text
     assert client.get("/api/arenas").json() == {"arenas": []}

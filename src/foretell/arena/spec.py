@@ -173,7 +173,7 @@ def read_arena(path: str | Path) -> ArenaSpec:
     file = Path(path)
     file = file / FILE_NAME if file.is_dir() else file
     if not file.exists():
-        raise InputError("no such file", path=file, hint="foretell arena init writes one")
+        raise InputError("no such file", path=file, hint="foretell init arena writes one")
     try:
         return arena_from_json(parse_yaml(read_text(file)))
     except InputError as error:

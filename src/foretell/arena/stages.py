@@ -455,21 +455,28 @@ class _MomentWork:
 # All stages as one service: each in its own time, until told to stop. Any number of them may run on one database.
 
 
+STAGES = ("collect", "context", "forecast", "resolve")
+"""All stages, in the order in which they follow each other."""
 StageReport = CollectReport | ContextReport | ForecastReport | SettleReport
 StageCallback = Callable[[str, StageReport], None]
 """Called with the name and report of every stage that did something."""
 StageWork = Callable[[datetime], Awaitable[None]]
 LOOK_SECONDS = 20.0
 """Seconds between two checks of what is due."""
+WORKERS_SECONDS = 1.0
+"""Seconds between two checks of what workers have done."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaService:
-    """A process that runs every stage when it is due."""
+    """A process that runs every stage, or some of them, when it is due."""
 
     arena: LiveArena
+    stages: Sequence[str] = STAGES
+    entries: Sequence[str] = ()
+    """Entries whose forecasts are made; empty for all."""
     poll_interval: float = LOOK_SECONDS
     tell: StageCallback = lambda stage, report: None
     claims: ClaimTable = field(init=False)
@@ -479,10 +486,11 @@ class ArenaService:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; work in progress is abandoned where it is, and any process can resume it."""
-        work: dict[str, StageWork] = {"context": self._contexts, "collect": self._collect, "resolve": self._resolve}
-        # One loop for each entry: a slow one holds up nobody else.
-        work |= {f"forecast {name}": self._forecasts(name) for name in self.arena.spec.entries}
-        work["clock"] = clock_check(self.arena)
+        work = self._work()
+        if work.pop("forecast", None) is not None:
+            # One loop for each entry: a slow one holds up nobody else.
+            entries = self.entries or self.arena.spec.entries
+            work |= {f"forecast {name}": self._forecasts(name) for name in entries}
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(self._loop(name, stage, stop)) for name, stage in work.items()
         ]
@@ -500,8 +508,40 @@ class ArenaService:
     async def once(self) -> None:
         """Run whatever is due now, one stage after the other."""
         now = self.arena.clock()
-        for stage in (clock_check(self.arena), self._collect, self._contexts, self._forecasts(), self._resolve):
+        for stage in self._work().values():
             await stage(now)
+
+    def _work(self) -> dict[str, StageWork]:
+        """The chosen stages in their order, after a check of the clock."""
+        works = (self._collect, self._contexts, self._forecasts(*self.entries), self._resolve)
+        every = zip(STAGES, works, strict=True)
+        return {"clock": clock_check(self.arena), **{name: work for name, work in every if name in self.stages}}
+
+    async def now(self) -> None:
+        """Run the stages whether or not they are due, and wait for forecasts that workers make."""
+        for name in STAGES:
+            if name in self.stages:
+                self.tell(name, await self._stage_now(name))
+
+    async def _stage_now(self, name: str) -> StageReport:
+        arena, now = self.arena, self.arena.clock()
+        if name == "context":
+            return await make_contexts(arena, now)
+        if name == "resolve":
+            return await settle(arena, now, recheck=True)
+        if name == "collect":
+            found = await collect(arena, now)
+            if found.complete:
+                # A running service need not read the platforms again in this period.
+                slot_name, due = f"collect {arena.name}", slot(now, arena.spec.collect.every_hours).isoformat()
+                await arena.store.database.aside(self.claims.take, slot_name, due)
+                await arena.store.database.aside(self.claims.done, slot_name, due)
+            return found
+        report = await make_forecasts(arena, now, entries=self.entries)
+        while report.sent:
+            await asyncio.sleep(WORKERS_SECONDS)
+            report = replace(report, sent=0) + await make_forecasts(arena, arena.clock(), entries=self.entries)
+        return report
 
     async def _contexts(self, now: datetime) -> None:
         if await self.arena.book.db.aside(self.arena.book.moments.due, now):

@@ -80,7 +80,7 @@ def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
     found = book.called(event)
     if len(found) != 1:
         problem = f"the arena has no event {event!r}" if not found else f"{len(found)} events are called {event!r}"
-        raise InputError(problem, hint="foretell arena status counts them; ids look like kalshi/KXFED-26DEC")
+        raise InputError(problem, hint="foretell arena show counts them; ids look like kalshi/KXFED-26DEC")
     row = found[0]
     results, titles = book.outcomes(row.event), book.moments.titles(row.event)
     prices: dict[str, list[tuple[str, float]]] = {target.id: [] for target in row.question.targets}

@@ -39,20 +39,15 @@ GROUPS = {
     The result is a small file. It cannot be scored on the questions it was fitted on.""",
     "arena": """A live leaderboard: real events, the same information for everyone, forecasts and scores.
 
-    An arena is described by a file, arena.yaml. `run` does everything; each stage can also be run by itself, as often
-    as you like, by several processes at once.""",
+    An arena is described by a file, arena.yaml; foretell init arena writes one. `run` does everything; each stage can
+    also be run by itself, as often as you like, by several processes at once.""",
     "data": """Question sets: show any of them, download public ones, build your own.
 
     foretell data is short for foretell data list.""",
-    "data build": "Build a question set: a folder with questions.jsonl (to run) and outcomes.csv (to score against).",
-    "corpus": "Your own dated documents: import them and search them as of a date.",
-    "ledger": "What was submitted and when, in a record that cannot be changed without being noticed.",
-    "init": "Create a settings file for a run, grid, arena or bot.",
+    "corpus": "Your own dated documents: add them and search them as of a date.",
     "tournament": "Tournaments: take part by forecasting the open questions, and score what you submitted.",
 }
 """Name of a command group → its help text."""
-OTHERS = {"arena run": "foretell.cli.serve:arena_run"}
-"""Commands inside groups that are not generated from the table of operations."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
 """Context manager that shows progress while an operation runs and yields the arguments by which it reports progress."""
 
@@ -61,8 +56,8 @@ View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
 def operation_command(words: str) -> click.Command:
     """Return the command of an operation, or the group of all commands that start with these words.
 
-    >>> sorted(operation_command("ledger").commands)
-    ['head', 'show', 'verify']
+    >>> sorted(operation_command("corpus").commands)
+    ['add', 'search']
     """
     if words in OTHERS:
         return load_object(OTHERS[words])
@@ -188,12 +183,12 @@ def new_spelling(error: click.UsageError, words: Sequence[str], command: str = "
     """Return what to type instead of the old spelling that caused an error; None if the error has another cause.
 
     >>> new_spelling(click.UsageError("Got unexpected extra argument (x.json)"), ["--json", "x.json"])
-    if words and (message := moved_command(f"{command} {words[0]}")):
-        return message
     '--json takes no file: it prints JSON; use --out x.json'
     """
     if isinstance(error, click.NoSuchOption):
         return moved_option(command, error.option_name)
+    if words and (message := moved_command(f"{command} {words[0]}")):
+        return message
     after = [second for first, second in pairwise(words) if first == "--json"]
     if after and "extra argument" in error.message and after[0] in error.message:
         rest = " to standard output by itself" if after[0] == "-" else f"; use --out {after[0]}"

@@ -54,6 +54,16 @@ COMMANDS: dict[str, str] = {
     "data build tranche": "data build sample ROUND --resolved-by DATE",
     "data build financial": "data build prices SERIES --cutoff DATE",
     "corpus import": "corpus add FILE",
+    # Data, arenas, settings files, the ledger.
+    "arena init": "init arena",
+    "arena collect": "arena run --once --stage collect",
+    "arena context": "arena run --once --stage context",
+    "arena forecast": "arena run --once --stage forecast",
+    "arena resolve": "arena run --once --stage resolve",
+    "arena status": "arena show",
+    "ledger head": "ledger",
+    "ledger show": "ledger",
+    "ledger verify": "ledger --verify",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
@@ -196,6 +206,24 @@ OPTIONS: dict[str, str] = {
     "data build --series": "--set series=ID",
     "data build --horizon": "--set horizon=DAYS",
     "data build --history": "--set history=N",
+    # Data, arenas, settings files.
+    "arena run --rehearse": "--sandbox",
+    "arena run --poll-interval": "no option: what is due is checked every 20 seconds",
+    "arena score --draws": "--bootstrap draws=N",
+    "arena score --seed": "--bootstrap seed=N",
+    "arena show --arena": "foretell arena show ARENA EVENT",
+    "init --name": "--set name=NAME",
+    "init --tournament": "--set tournament=NAME",
+    "init --organization": "--set organization=TEAM",
+    "init --bucket": "--set bucket=gs://BUCKET/FOLDER",
+    "init --model": "--set model=PROVIDER:NAME",
+    "init --search": "--set search=ENGINE",
+    "init --tournament-budget": "--set tournament_budget=DOLLARS",
+    "init --interval": "--set interval=MINUTES",
+    "init --trials": "--set trials=N",
+    "init --install": "--set install=ADDRESS",
+    "ledger --question": "foretell ledger --json",
+    "ledger --head": "--verify NUMBER:HASH",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
+    from foretell.arena.live import LiveArena
     from foretell.data.http import Progress
     from foretell.operations.submit import SubmissionPreview
     from foretell.questions.trace import NodeAnalyzed, TraceEvent
@@ -283,6 +284,31 @@ def _confirmation() -> Reporting:
     yield {"tell": report_line, "confirm": confirm}
 
 
+@contextmanager
+def _arena_service() -> Reporting:
+    """Show a bar over contexts and forecasts; print the lines of a service, and stop it on a signal."""
+    import asyncio
+    from contextlib import ExitStack
+
+    from foretell.cli.serve import on_signals
+    from foretell.report.terminal import echo
+
+    bars: dict[str, Any] = {}
+
+    def begin(arena: "LiveArena", stop: asyncio.Event) -> None:
+        on_signals(stop.set)
+        report_line(f"arena {arena.name}: {len(arena.spec.entries)} entries; Ctrl-C to leave")
+
+    with ExitStack() as stack:
+
+        def watch(progress: "RunProgress") -> None:
+            if not bars:  # A service, which prints lines, has no bar.
+                bars.update(stack.enter_context(run_progress()))
+            bars["watch"](progress)
+
+        yield {"watch": watch, "tell": echo, "begin": begin}
+
+
 VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "ask": lambda: live_view(RunLiveView),
     "tree grow": lambda: live_view(TreeLiveView),
@@ -294,8 +320,7 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "audit": run_progress,
     "backtest": lambda: progress_bar("forecasting"),
     "demo": _lines,
-    "arena context": run_progress,
-    "arena forecast": run_progress,
+    "arena run": _arena_service,
     "data pull": _downloads,
     "submit": _confirmation,
     "tournament run": _run_with_lines,

@@ -1,4 +1,4 @@
-"""Commands that run until they are stopped: web app, MCP server, workers, arenas and the practice world."""
+"""Commands that run until they are stopped: web app, MCP server, workers and the practice world."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,6 @@ from foretell.cli.progress import progress_bar
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.runs import WorkerRequest
 from foretell.operations.requests.setup import McpRequest, PracticeRequest, ServeRequest
-from foretell.operations.requests.tournaments import ArenaRunRequest
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.provenance import command_text, made_by
 from foretell.report.terminal import echo
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from foretell.arena.live import LiveArena
     from foretell.mcp.permissions import ServerPermissions
     from foretell.runs.settings import Settings
 
@@ -215,7 +213,7 @@ _made = request_command(McpRequest, _mcp, name="mcp", service=True)
 mcp = McpCommand(_made.name, params=_made.params, callback=_made.callback, help=_made.help)
 
 
-# foretell worker and foretell arena run.
+# foretell worker.
 
 
 async def _worker(request: WorkerRequest) -> None:
@@ -247,18 +245,7 @@ async def _worker(request: WorkerRequest) -> None:
     echo(f"{done.done} cells, {done.failed} failed, {done.money} in {done.calls} calls")
 
 
-async def _arena_run(request: ArenaRunRequest) -> None:
-    from foretell.operations.arena import run_arena
-
-    def begin(arena: "LiveArena", stop: asyncio.Event) -> None:
-        on_signals(stop.set)
-        echo(f"arena {arena.name}: {len(arena.spec.entries)} entries; Ctrl-C to leave", err=True)
-
-    await run_arena(request, echo, begin)
-
-
 worker = request_command(WorkerRequest, _worker, name="worker", service=True)
-arena_run = request_command(ArenaRunRequest, _arena_run, name="run", service=True)
 
 
 # foretell practice.

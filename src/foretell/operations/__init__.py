@@ -10,7 +10,7 @@ HOMES = {
     "foretell.operations.doctor": "DoctorResult look_at_databases run_doctor",
     "foretell.operations.example": "demo serving_example",
     "foretell.operations.grid": "list_grids run_grid",
-    "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
+    "foretell.operations.init_files": "BOT_FILES cron init packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck check_model list_models show_models",
     "foretell.operations.practice": (
         "ArenaSeason BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET arena_demo demo_spec demo_world "
@@ -26,7 +26,7 @@ HOMES = {
         "CalibrateApplyRequest CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest"
     ),
     "foretell.operations.requests.setup": (
-        "DemoRequest DoctorRequest InitGridRequest ModelsCheckRequest ModelsListRequest"
+        "DemoRequest DoctorRequest InitRequest ModelsCheckRequest ModelsListRequest"
     ),
     "foretell.operations.requests.tournaments": ("SubmitRequest TournamentResultsRequest TournamentRunRequest"),
     "foretell.operations.requests.trees": (

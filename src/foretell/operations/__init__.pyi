@@ -17,7 +17,7 @@ from foretell.operations.grid import list_grids as list_grids
 from foretell.operations.grid import run_grid as run_grid
 from foretell.operations.init_files import BOT_FILES as BOT_FILES
 from foretell.operations.init_files import cron as cron
-from foretell.operations.init_files import init_grid as init_grid
+from foretell.operations.init_files import init as init
 from foretell.operations.init_files import packed_wheel as packed_wheel
 from foretell.operations.init_files import spec_schema as spec_schema
 from foretell.operations.models import ModelCheck as ModelCheck
@@ -57,7 +57,7 @@ from foretell.operations.requests.scoring import ScoreRequest as ScoreRequest
 from foretell.operations.requests.scoring import ThresholdRequest as ThresholdRequest
 from foretell.operations.requests.setup import DemoRequest as DemoRequest
 from foretell.operations.requests.setup import DoctorRequest as DoctorRequest
-from foretell.operations.requests.setup import InitGridRequest as InitGridRequest
+from foretell.operations.requests.setup import InitRequest as InitRequest
 from foretell.operations.requests.setup import ModelsCheckRequest as ModelsCheckRequest
 from foretell.operations.requests.setup import ModelsListRequest as ModelsListRequest
 from foretell.operations.requests.tournaments import SubmitRequest as SubmitRequest

@@ -1,12 +1,10 @@
 """Operations on a live arena, and how an arena is opened from its file and this machine's settings."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 from foretell.arena.live import ContextMaker, LiveArena, SendCells
@@ -22,19 +20,14 @@ from foretell.models.database.interface import SqlRow
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.operations.requests.tournaments import (
-    ArenaCollectRequest,
-    ArenaContextRequest,
-    ArenaForecastRequest,
-    ArenaInitRequest,
-    ArenaResolveRequest,
     ArenaRunRequest,
     ArenaScoreRequest,
     ArenaShowRequest,
-    ArenaStatusRequest,
 )
 from foretell.operations.result import ReportResult, Result
 from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
+from foretell.questions.codec import plain_data
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import AnswerCell
@@ -52,8 +45,6 @@ if TYPE_CHECKING:
 
 NO_SEARCHER = "nobody"
 """The searcher of contexts without sources."""
-POLL_SECONDS = 1.0
-"""Seconds between two checks of what workers have done."""
 SIMULATED_LOOK = 0.1
 """Seconds between two checks of a clock that may jump."""
 PRICES_SHOWN = 12
@@ -278,109 +269,20 @@ def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: A
 
 # The operations.
 
-REHEARSAL = "-rehearsal"
-"""Suffix of the name of a rehearsed arena."""
+SANDBOX = "-sandbox"
+"""Suffix of the name of an arena in which forecasts do not count."""
 
 
 @asynccontextmanager
-async def open_arena_file(file: Path, opening: ArenaParts, *, rehearse: bool = False) -> AsyncGenerator[LiveArena]:
-    """Open the arena of a file, or a rehearsal of it; errors name the file."""
+async def open_arena_file(file: Path, opening: ArenaParts, *, sandbox: bool = False) -> AsyncGenerator[LiveArena]:
+    """Open the arena of a file, or its sandbox; errors name the file."""
     try:
         spec = read_arena(file)
-        spec = replace(spec, name=f"{spec.name}{REHEARSAL}") if rehearse else spec
+        spec = replace(spec, name=f"{spec.name}{SANDBOX}") if sandbox else spec
         async with open_arena(spec, load_settings(), opening) as arena:
             yield arena
     except InputError as error:
         raise error.at(path=file / FILE_NAME if file.is_dir() else file) from None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArenaFile(Result):
-    """The file of a new arena."""
-
-    file: Path
-    name: str
-    entries: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to do next."""
-        return (f"next: foretell arena run {self.file.parent}",)
-
-    def __str__(self) -> str:
-        return f"Wrote {self.file}: arena {self.name} with {', '.join(self.entries)}"
-
-
-def init_arena(request: ArenaInitRequest) -> ArenaFile:
-    """Write the file of a new arena, with every field explained."""
-    from foretell.operations.init_files import template_text, write_commented
-
-    file = request.place if request.place.suffix in (".yaml", ".yml") else request.place / FILE_NAME
-    if file.exists() and not request.force:
-        raise InputError("there is one already", path=file, hint="--force overwrites it")
-    text = Template(template_text("arena.yaml")).substitute(name=request.name or default_arena_name(file))
-    write_commented(file, text, "arena")
-    spec = read_arena(file)
-    return ArenaFile(file=file, name=spec.name, entries=tuple(spec.entries))
-
-
-def default_arena_name(file: Path) -> str:
-    """An arena's name from the path of its file.
-
-    >>> default_arena_name(Path("/srv/My Arena/arena.yaml")), default_arena_name(Path("/srv/x/cup.yaml"))
-    ('my-arena', 'cup')
-    """
-    name = file.resolve().parent.name if file.stem == "arena" else file.stem
-    return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_") or "arena"
-
-
-async def collect_events(request: ArenaCollectRequest) -> ReportResult:
-    """Read the platforms of an arena, and select events by its rules."""
-    from foretell.arena.select import slot
-    from foretell.arena.stages import collect
-    from foretell.runs.claims import ClaimTable
-
-    async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
-        now = arena.clock()
-        found = await collect(arena, now)
-        if found.complete:
-            # A running service need not read the platforms again in this period.
-            due = slot(now, arena.spec.collect.every_hours).isoformat()
-            once = ClaimTable(arena.store.database)
-            await arena.store.aside(once.take, f"collect {arena.name}", due)
-            await arena.store.aside(once.done, f"collect {arena.name}", due)
-        return ReportResult(report=found)
-
-
-async def build_contexts(request: ArenaContextRequest, watch: WatchProgress) -> ReportResult:
-    """Build the shared context of every event that is due."""
-    from foretell.arena.stages import make_contexts
-
-    async with open_arena_file(request.file, ArenaParts(markets=True, contexts=True, watch=watch)) as arena:
-        return ReportResult(report=await make_contexts(arena, arena.clock()))
-
-
-async def forecast_events(request: ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
-    """Let every entry forecast the events that are ready."""
-    from foretell.arena.forecast import make_forecasts
-
-    if unknown := [name for name in request.entries if name not in read_arena(request.file).entries]:
-        raise InputError(f"no entry is called {unknown[0]!r}", path=request.file, column="--entry")
-    opening = ArenaParts(forecasts=True, here=request.where == "here", concurrency=request.concurrency, watch=watch)
-    async with open_arena_file(request.file, opening) as arena:
-        found = await make_forecasts(arena, arena.clock(), entries=request.entries)
-        while found.sent:
-            await asyncio.sleep(POLL_SECONDS)
-            found = replace(found, sent=0) + await make_forecasts(arena, arena.clock(), entries=request.entries)
-        return ReportResult(report=found)
-
-
-async def resolve_events(request: ArenaResolveRequest) -> ReportResult:
-    """Look up the outcomes of events that have closed or disappeared from the list."""
-    from foretell.arena.stages import settle
-
-    async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
-        return ReportResult(report=await settle(arena, arena.clock(), recheck=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -408,16 +310,8 @@ async def score_arena(request: ArenaScoreRequest) -> ArenaScores:
     async with open_arena_file(request.file, ArenaParts()) as arena:
         folder = load_settings().home / "standings"
         table = await arena.store.aside(read_arena_table, arena.store.database, arena.name, keep=folder)
-        report = arena_report(table, by=by, draws=request.draws, seed=request.seed)
+        report = arena_report(table, by=by, bootstrap=request.bootstrap)
     return ArenaScores(report=report, by=by)
-
-
-async def status_of_arena(request: ArenaStatusRequest) -> ReportResult:
-    """What is open, done and missed, when the next forecasts are due, and what was spent."""
-    from foretell.arena.status import arena_status
-
-    async with open_arena_file(request.file, ArenaParts()) as arena:
-        return ReportResult(report=await arena.store.aside(arena_status, arena, arena.clock()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,46 +356,90 @@ def _thinned(prices: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return [prices[round(place * (len(prices) - 1) / (PRICES_SHOWN - 1))] for place in range(PRICES_SHOWN)]
 
 
-async def show_event(request: ArenaShowRequest) -> ArenaEventResult:
-    """The prices of an event, every forecast, and its outcome."""
-    from foretell.arena.status import event_history
+async def show_arena(request: ArenaShowRequest) -> ReportResult:
+    """Return the state of an arena, or of one of its events: prices, every forecast, and the outcome."""
+    from foretell.arena.status import arena_status, event_history
 
     async with open_arena_file(request.file, ArenaParts()) as arena:
+        if request.event is None:
+            return ReportResult(report=await arena.store.aside(arena_status, arena, arena.clock()))
         return ArenaEventResult(report=await arena.store.aside(event_history, arena.book, request.event))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaRunResult(Result):
+    """What the stages of an arena did: the last report of each."""
+
+    arena: str
+    stages: Mapping[str, Any]
+    status: Any = None
+    """The state of the arena after a run in a sandbox."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reports by stage."""
+        status = {} if self.status is None else {"status": plain_data(self.status)}
+        return {"arena": self.arena, **status, **{name: plain_data(report) for name, report in self.stages.items()}}
+
+    def __str__(self) -> str:
+        lines = [f"{stage}: {report}" for stage, report in self.stages.items()]
+        if self.status is not None:
+            lines += [str(self.status), f"This was the sandbox {self.arena}; nothing of it counts."]
+        return "\n".join(lines) or "nothing is due"
 
 
 async def run_arena(
     request: ArenaRunRequest,
-    tell: Callable[[str], None],
-    begin: Callable[[LiveArena, asyncio.Event], None],
-) -> None:
-    """All stages of an arena as one service, until it is stopped.
+    *,
+    tell: Callable[[str], None] = lambda line: None,
+    begin: Callable[[LiveArena, asyncio.Event], None] = lambda arena, stop: None,
+    watch: WatchProgress = lambda progress: None,
+) -> ArenaRunResult:
+    """Run the stages of an arena, once or as a service until it is stopped.
 
     Args:
         request: Which arena, and how.
-        tell: Is given a line for every stage that did something.
-        begin: Is called when the service begins, with the event that stops it.
+        tell: Is given a line for every stage that a service did something in.
+        begin: Is called when a service begins, with the event that stops it.
+        watch: Is given the progress of contexts and forecasts.
     """
-    from foretell.arena.stages import LOOK_SECONDS, ArenaService
+    from foretell.arena.stages import LOOK_SECONDS, STAGES, ArenaService
     from foretell.arena.status import arena_status
 
-    opening = replace(ALL_PARTS, here=request.where == "here" or request.rehearse, concurrency=request.concurrency)
-    async with open_arena_file(request.file, opening, rehearse=request.rehearse) as arena:
+    entries = read_arena(request.file).entries
+    if unknown := [name for name in request.entries if name not in entries]:
+        hint = known_names(unknown[0], list(entries))
+        raise InputError(f"no entry is called {unknown[0]!r}", path=request.file, column="--entry", hint=hint)
+    stages, reports = request.stages or STAGES, dict[str, Any]()
+    lasting = not (request.once or request.sandbox)
+    opening = ArenaParts(
+        markets=bool({"collect", "context", "resolve"} & set(stages)),
+        contexts="context" in stages,
+        forecasts="forecast" in stages,
+        here=request.where == "here" or request.sandbox,
+        concurrency=request.concurrency,
+        watch=ALL_PARTS.watch if lasting else watch,
+    )
+    async with open_arena_file(request.file, opening, sandbox=request.sandbox) as arena:
 
         def report_stage(stage: str, report: object) -> None:
-            first, *more = str(report).splitlines()
-            tell(f"{arena.clock().isoformat(timespec='seconds')} {stage}: {first}")
-            for line in more:
-                tell(f"  {line.strip()}")
+            reports[stage] = report
+            if lasting:
+                first, *more = str(report).splitlines()
+                tell(f"{arena.clock().isoformat(timespec='seconds')} {stage}: {first}")
+                for line in more:
+                    tell(f"  {line.strip()}")
 
-        look = request.poll_interval or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
-        service = ArenaService(arena=arena, poll_interval=look, tell=report_stage)
-        if request.once or request.rehearse:
+        look = SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS
+        service = ArenaService(
+            arena=arena, stages=stages, entries=request.entries, poll_interval=look, tell=report_stage
+        )
+        if lasting:
+            stop = asyncio.Event()
+            begin(arena, stop)
+            await service.run(stop)
+        elif request.stages:
+            await service.now()
+        else:
             await service.once()
-            if request.rehearse:
-                tell(str(await arena.store.aside(arena_status, arena, arena.clock())))
-                tell(f"A rehearsal: it stands under the name {arena.name}, and the arena itself has none of it.")
-            return
-        stop = asyncio.Event()
-        begin(arena, stop)
-        await service.run(stop)
+        status = await arena.store.aside(arena_status, arena, arena.clock()) if request.sandbox else None
+        return ArenaRunResult(arena=arena.name, stages=reports, status=status)

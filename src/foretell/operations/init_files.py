@@ -6,18 +6,20 @@ import json
 import re
 import zipfile
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from string import Template
 from typing import Any, Literal
 
 from foretell.data.files import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.operations.requests.asking import NO_CHOICE
-from foretell.operations.requests.setup import InitBotRequest, InitGridRequest, InitRunRequest
+from foretell.operations.requests.setup import ArenaFileSettings, BotSettings, InitRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
@@ -49,7 +51,11 @@ def spec_schema(kind: SchemaKind) -> dict[str, Any]:
         "description": "Which questions to ask: a question set by name or a file, or its fields.",
         "anyOf": [{"type": "string"}, questions],
     }
-    run["required"] = []  # A part of a grid, and what `foretell tournament` reads, have none of their own.
+    run["properties"]["tournament"] = {
+        "description": "Settings of foretell tournament run: budget, organization, bucket, update_after, …",
+        "type": "object",
+    }
+    run["required"] = []  # A part of a grid, and what `foretell tournament run` reads, have none of their own.
     if kind == "run":
         return run
     named = {"type": "object", "additionalProperties": True}
@@ -95,33 +101,59 @@ def template_text(name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommentedFile(Result):
-    """A file that was written, and what to do next."""
+class InitResult(Result):
+    """The files that were written, and what to do next."""
 
-    file: Path
-    schema: Path
+    files: tuple[Path, ...]
     next: str
 
     def __str__(self) -> str:
-        return f"Wrote {self.file}, and {self.schema} for editors\nNext: {self.next}"
+        return "\n".join([*(f"Wrote {path}" for path in self.files), f"Next: {self.next}"])
 
 
-def init_run(request: InitRunRequest) -> CommentedFile:
-    """Write a commented run that works without a key."""
-    return _init(request.file, "run", "foretell run {}")
+def init(request: InitRequest) -> InitResult:
+    """Write a commented settings file, or the repository of a bot.
+
+    Raises InputError, before anything is written, if a file exists (unless it may be overwritten) or a choice cannot
+    work.
+    """
+    return _init_bot(request) if request.kind == "bot" else _init_file(request, request.kind)
 
 
-def init_grid(request: InitGridRequest) -> CommentedFile:
-    """Write a commented grid that works without a key."""
-    return _init(request.file, "grid", "foretell grid {} --plan")
+NEXT_STEPS = {"run": "foretell run {}", "grid": "foretell grid {} --plan", "arena": "foretell arena run {}"}
 
 
-def _init(file: Path, kind: SchemaKind, following: str) -> CommentedFile:
+def _init_file(request: InitRequest, kind: SchemaKind) -> InitResult:
+    file = request.path or Path("" if kind == "arena" else f"{kind}.yaml")
+    if kind == "arena" and file.suffix not in (".yaml", ".yml"):
+        file = file / "arena.yaml"
     file = file if file.suffix else file.with_suffix(".yaml")
-    if file.exists():
-        raise InputError("is there already", path=file, hint="choose another name")
-    schema = write_commented(file, template_text(f"{kind}.yaml"), kind)
-    return CommentedFile(file=file, schema=schema, next=following.format(file))
+    _refuse_existing([file], request)
+    text = template_text(f"{kind}.yaml")
+    if kind == "arena":
+        chosen = ArenaFileSettings.from_settings(request.set)
+        text = Template(text).substitute(name=chosen.name or default_arena_name(file))
+    if request.budget is not None:
+        limit = f"{{ run: {request.budget:g} }}" if kind == "run" else f"{request.budget:g}"
+        text = re.sub(r"^# budget: [^#\n]*", f"budget: {limit} ", text, count=1, flags=re.MULTILINE)
+    schema = write_commented(file, text, kind)
+    return InitResult(files=(file, schema), next=NEXT_STEPS[kind].format(file.parent if kind == "arena" else file))
+
+
+def _refuse_existing(paths: Iterable[Path], request: InitRequest) -> None:
+    for path in paths:
+        if path.exists() and not request.force:
+            raise InputError("is there already", path=path, hint="name another, or overwrite it with --force")
+
+
+def default_arena_name(file: Path) -> str:
+    """An arena's name from the path of its file.
+
+    >>> default_arena_name(Path("/srv/My Arena/arena.yaml")), default_arena_name(Path("/srv/x/cup.yaml"))
+    ('my-arena', 'cup')
+    """
+    name = file.resolve().parent.name if file.stem == "arena" else file.stem
+    return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_") or "arena"
 
 
 # The files of a bot, made from templates.
@@ -139,24 +171,24 @@ BOT_FILES = {
 """Template → its path in the bot's repository."""
 SUNDAYS = "7 1,5,9,13,17,21 * * 0"
 """Rounds of ForecastBench are due every other Sunday; on the other Sundays there is nothing to do."""
-USUAL_MODEL = "openrouter:openai/gpt-5-mini"
+USUAL_MODEL, USUAL_BUDGET = "openrouter:openai/gpt-5-mini", 1.0
 GOOGLE_KEY = "GOOGLE_SERVICE_ACCOUNT_KEY"
-USUAL_TOURNAMENT = {"metaculus": "minibench", "prophet_arena": "weekly", "forecastbench": ""}
+USUAL_TOURNAMENT = {"metaculus": "minibench", "prophet-arena": "weekly", "forecastbench": ""}
 WORDS: dict[str, dict[str, str]] = {
     "metaculus": {
         "LOOK": "--dry-run --limit 1 --trials 1",
-        "REHEARSE": "--rehearse",
-        "REHEARSAL": "In the testing area instead of the tournament",
+        "TEST": "--sandbox",
+        "TEST_HELP": "In the testing area instead of the tournament",
     },
-    "prophet_arena": {
+    "prophet-arena": {
         "LOOK": "--dry-run --limit 1 --trials 1",
-        "REHEARSE": "--dry-run",
-        "REHEARSAL": "Look, and send nothing",
+        "TEST": "--dry-run",
+        "TEST_HELP": "Forecast, and send nothing",
     },
     "forecastbench": {
         "LOOK": "--plan",
-        "REHEARSE": "--rehearse",
-        "REHEARSAL": "A rehearsal of the newest round; nothing is sent",
+        "TEST": "--sandbox",
+        "TEST_HELP": "The newest past round as of its day; nothing is sent",
     },
 }
 """What differs between platforms in the workflow."""
@@ -171,11 +203,9 @@ FIRST_MINUTE = 7
 """Minutes past the hour: GitHub starts workflows late on the full hour."""
 HOUR, DAY = 60, 1440
 _MARK = re.compile(r"@@([A-Z_]+)@@")
-_TEAM = re.compile(r"[\w .,&'()+-]{1,200}")
-_PLAIN_ADDRESS = re.compile(r"gs://[\w./{} -]{1,500}")
 
 
-def with_usual_choices(request: InitBotRequest) -> InitBotRequest:
+def with_usual_choices(request: BotSettings) -> BotSettings:
     """Fill in the usual choices for the platform."""
     bench = request.platform == "forecastbench"
     return request.model_copy(
@@ -186,55 +216,50 @@ def with_usual_choices(request: InitBotRequest) -> InitBotRequest:
     )
 
 
-def check_choices(request: InitBotRequest) -> None:
+def check_choices(request: BotSettings) -> None:
     """Refuse choices that cannot work on GitHub or within the budget."""
     if request.platform == "metaculus":
         Tournament.read(TOURNAMENT_PREFIX + request.tournament)
-    elif request.platform == "prophet_arena" and request.tournament not in ("weekly", "live"):
-        raise InputError(f"{request.tournament!r} is not a track", column="--tournament", hint="weekly or live")
+    elif request.platform == "prophet-arena" and request.tournament not in ("weekly", "live"):
+        raise InputError(f"{request.tournament!r} is not a track", column="--set tournament", hint="weekly or live")
     elif request.platform == "forecastbench":
-        _check_team(request)
+        if not request.organization:
+            raise InputError("is needed: your team, as registered", column="--set organization")
+        try:
+            BucketFolder.read(request.bucket or "gs://bucket/folder", "2026-01-01")
+        except InputError as error:
+            raise error.at(column="--set bucket") from None
     if request.budget > request.tournament_budget:
-        raise InputError("is more than the tournament may cost", column="--budget", hint="allow less for one run")
+        hint = f"the whole tournament may cost {request.tournament_budget:g}; raise --set tournament_budget"
+        raise InputError("is more than the tournament may cost", column="--budget", hint=hint)
     if HOUR % request.interval and (request.interval % HOUR or DAY % request.interval):
         problem = f"{request.interval} minutes divide neither the hour nor the day"
-        raise InputError(problem, column="--interval", hint="5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440")
+        raise InputError(
+            problem, column="--set interval", hint="5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440"
+        )
     engines = [name for name in SEARCH_ENGINES if name != "local"]
     if unknown := [name for name in request.search if name not in engines]:
         hint = f"engines are {', '.join(engines)}"
-        raise InputError(f"a bot cannot search with {unknown[0]!r}", column="--search", hint=hint)
+        raise InputError(f"a bot cannot search with {unknown[0]!r}", column="--set search", hint=hint)
     if request.model or request.platform != "forecastbench":
         _check_model(request.model)
 
 
-def _check_team(request: InitBotRequest) -> None:
-    """Text that is copied into a script must be a plain name or address."""
-    if not _TEAM.fullmatch(request.organization):
-        hint = "as registered: letters, digits, blanks and .,&'()+-"
-        raise InputError("ForecastBench wants to know whose file it is", column="--organization", hint=hint)
-    if request.bucket is not None:
-        BucketFolder.read(request.bucket, "2026-01-01")
-        if not _PLAIN_ADDRESS.fullmatch(request.bucket):
-            raise InputError(
-                "contains characters that a shell would interpret", column="--bucket", hint="gs://BUCKET/FOLDER"
-            )
-
-
 def _check_model(model: str) -> None:
     if ModelName.read(model).provider not in KEYS:
-        raise InputError(f"{model} cannot be reached from GitHub", column="--model", hint="openrouter:NAME")
+        raise InputError(f"{model} cannot be reached from GitHub", column="--set model", hint="openrouter:NAME")
     if PriceList().of(model) is None:
         if find_spec("genai_prices") is None:
             raise MissingExtra("knowing what the bot's model costs", "llm")
         hint = "choose one that is priced: a budget in dollars cannot hold otherwise"
-        raise InputError(f"the price of {model} is not known", column="--model", hint=hint)
+        raise InputError(f"the price of {model} is not known", column="--set model", hint=hint)
 
 
-def bot_secrets(request: InitBotRequest) -> dict[str, str]:
+def bot_secrets(request: BotSettings) -> dict[str, str]:
     """Variable → what it holds."""
     bench = request.platform == "forecastbench"
     own = {GOOGLE_KEY: "the key of a Google service account that may upload for your team, as JSON"} if bench else {}
-    services = [] if bench else [request.platform]
+    services = [] if bench else [request.platform.replace("-", "_")]
     services += [ModelName.read(request.model).provider, *request.search] if request.model else []
     return own | {
         KEYS[service][0]: FIELD_MEANINGS.get(service, f"a key of {service}")
@@ -276,14 +301,14 @@ def installation(source: str | None) -> BotInstallation:
         address = source.partition("@ ")[2] or source
         if "://" not in address:
             hint = "such as git+https://HOST/OWNER/foretell or dist/foretell-0.2.0-py3-none-any.whl"
-            raise InputError(f"{source!r} is neither a git address nor a wheel", column="--install", hint=hint)
+            raise InputError(f"{source!r} is neither a git address nor a wheel", column="--set install", hint=hint)
         return BotInstallation(line=f"foretell[llm] @ {'' if address.startswith('git+') else 'git+'}{address}")
     if source is None:
         name, content = packed_wheel()
     elif Path(source).is_file():
         name, content = Path(source).name, Path(source).read_bytes()
     else:
-        raise InputError("no such file", path=Path(source), column="--install")
+        raise InputError("no such file", path=Path(source), column="--set install")
     return BotInstallation(line=f"./{WHEELS}/{name}[llm]", wheel=(name, content))
 
 
@@ -314,19 +339,15 @@ def _record_digest(content: bytes) -> str:
 # The files.
 
 
-def bot_files(request: InitBotRequest) -> dict[str, bytes]:
+def bot_files(request: BotSettings) -> dict[str, bytes]:
     """Every file of the bot, by path."""
     secrets, install = bot_secrets(request), installation(request.install)
-    bench, agents = request.platform == "forecastbench", ""
-    if request.model:
-        engines = "".join(f" --search {name}" for name in request.search)
-        agents = f" --model {request.model}{engines} --trials {request.trials}"
-        agents += f" --budget {request.budget:.2f} --tournament-budget {request.tournament_budget:.2f}"
+    bench = request.platform == "forecastbench"
+    target = f"{request.platform}:{request.tournament}" if request.tournament else request.platform
     words = WORDS[request.platform] | {
         "FIRST_SECRET": next(iter(secrets)),
-        "ORGANIZATION": request.organization,
-        "BUCKET": "" if request.bucket is None else f' --bucket "{request.bucket}"',
-        "AGENTS": agents,
+        "TARGET": target,
+        "SETTINGS": _bot_settings(request),
         "WHO": f"Agents with `{request.model}` answer too, for at most $"
         f"{request.budget:.2f} a round; what they do not get to is answered without a model."
         if request.model
@@ -335,13 +356,10 @@ def bot_files(request: InitBotRequest) -> dict[str, bytes]:
         "NAME": request.folder.resolve().name,
         "TOURNAMENT": request.tournament,
         "MODEL": request.model,
-        "SEARCH": ", ".join(request.search),
-        "TRIALS": str(request.trials),
         "MINUTES": str(request.interval),
         "CRON": SUNDAYS if bench else cron(request.interval),
         "RUN_BUDGET": f"{request.budget:.2f}",
         "TOURNAMENT_BUDGET": f"{request.tournament_budget:.2f}",
-        "QUESTION_BUDGET": f"{max(0.05, request.budget / 4):.2f}",
         "SECRET_ENV": "\n".join(f"          {name}: ${{{{ secrets.{name} }}}}" for name in secrets),
         "SECRET_ROWS": "\n".join(f"   | `{name}` | {meaning} |" for name, meaning in secrets.items()),
         "SECRET_COUNT": {1: "one secret", 2: "two", 3: "three", 4: "four"}.get(len(secrets), str(len(secrets))),
@@ -350,52 +368,66 @@ def bot_files(request: InitBotRequest) -> dict[str, bytes]:
     made = {
         path: _MARK.sub(lambda mark: words[mark[1]], _template(name, request.platform)).encode()
         for name, path in BOT_FILES.items()
-        if not (bench and name == "bot.yaml")
     }
-    if "bot.yaml" in made:
-        made["run.schema.json"] = schema_text("run")
+    made["run.schema.json"] = schema_text("run")
     return made | ({} if install.wheel is None else {f"{WHEELS}/{install.wheel[0]}": install.wheel[1]})
+
+
+def _bot_settings(request: BotSettings) -> str:
+    """The content of bot.yaml: how the bot forecasts, and the settings of its tournament."""
+    lines: list[str] = []
+    if request.model:
+        lines += [
+            "forecaster: agent",
+            f"models:\n  agent: {request.model}",
+            f"search: [{', '.join(request.search)}]",
+            f"trials: {request.trials}",
+            "budget:",
+            f"  run: {request.budget:.2f} # hard limit in dollars for one run",
+            f"  question: {max(0.05, request.budget / 4):.2f} # hard limit in dollars for one trial of one question",
+        ]
+    lines += ["tournament:"]
+    if request.model:
+        lines += [f"  budget: {request.tournament_budget:.2f} # hard limit in dollars for the whole tournament"]
+    if request.platform == "forecastbench":
+        lines += [f"  organization: {_quoted(request.organization)} # your team, as registered"]
+        bucket = "# bucket: gs://BUCKET/FOLDER" if request.bucket is None else f"bucket: {_quoted(request.bucket)}"
+        lines += [f"  {bucket} # the folder to upload to"]
+        lines += ["  when_open: true # if no round is open today, exit successfully"]
+    else:
+        lines += ["  # update_after: 7 # update a forecast after so many days"]
+        lines += ["  # before_close: 24 # update it once more in so many hours before the close"]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A text as YAML reads it, whatever characters it has."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _template(name: str, platform: str) -> str:
     """The template of this platform, or the one that all platforms share."""
     folder = files("foretell.operations").joinpath("templates")
-    own = folder.joinpath(f"bot_{platform}", f"{name}.template")
+    own = folder.joinpath(f"bot_{platform.replace('-', '_')}", f"{name}.template")
     return (own if own.is_file() else folder.joinpath("bot", f"{name}.template")).read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, kw_only=True)
-class BotFiles(Result):
-    """A bot that was written into a folder."""
-
-    folder: Path
-    files: tuple[Path, ...]
-    secrets: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to do next."""
-        names = " and ".join(self.secrets)
-        count = f"{len(self.secrets)} secret{'s' * (len(self.secrets) != 1)}"
-        return (f"next: {self.folder / 'README.md'}; it takes {count}, {names}.",)
-
-    def __str__(self) -> str:
-        return "\n".join(f"Wrote {path}" for path in self.files)
-
-
-def init_bot(request: InitBotRequest) -> BotFiles:
-    """Write a repository that takes part in a tournament on a schedule.
-
-    Nothing is written if one of the files already exists.
-    """
-    request = with_usual_choices(request)
-    check_choices(request)
-    made = {request.folder / path: content for path, content in bot_files(request).items()}
-    for path in made:
-        if path.exists():
-            raise InputError("is there already", path=path, hint="name a new folder")
+def _init_bot(request: InitRequest) -> InitResult:
+    """Write a repository that takes part in a tournament on a schedule."""
+    if request.platform == "forecastbench" and request.budget is not None and not request.set.get("model"):
+        raise InputError(
+            "has no effect without --set model", column="--budget", hint="without a model it costs nothing"
+        )
+    folder = request.path or Path()
+    given = {"folder": folder, "platform": request.platform, "budget": request.budget or USUAL_BUDGET}
+    bot = with_usual_choices(BotSettings.from_settings(request.set, **given))
+    check_choices(bot)
+    made = {folder / path: content for path, content in bot_files(bot).items()}
+    _refuse_existing(made, request)
     for path, content in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
-    (request.folder / "bot.sh").chmod(0o755)
-    return BotFiles(folder=request.folder, files=tuple(made), secrets=tuple(bot_secrets(request)))
+    (folder / "bot.sh").chmod(0o755)
+    secrets = list(bot_secrets(bot))
+    count = f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
+    return InitResult(files=tuple(made), next=f"{folder / 'README.md'}; it takes {count}, {' and '.join(secrets)}.")

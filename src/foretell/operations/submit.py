@@ -17,8 +17,6 @@ from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.operations.requests.tournaments import (
     ForecastBenchSettings,
     LedgerRequest,
-    LedgerShowRequest,
-    LedgerVerifyRequest,
     ProphetArenaSettings,
     SubmitRequest,
 )
@@ -118,8 +116,8 @@ class SubmitResult(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The ledger's head, to be noted elsewhere."""
-        return (f"ledger head {self.head}; keep a note of it elsewhere",) if self.results else ()
+        """The last hash of the ledger, to be noted elsewhere."""
+        return (f"last hash of the ledger: {self.head}; keep a note of it elsewhere",) if self.results else ()
 
     def to_dict(self) -> Any:
         """The requests of a dry run, or every item with its result."""
@@ -485,9 +483,11 @@ class LedgerVerdict(ReportResult):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntries(Result):
-    """Entries of a ledger."""
+    """Entries of a ledger, and its last hash."""
 
     entries: tuple[LedgerEntry, ...]
+    last_hash: str
+    """Number and hash of the last intact entry, which fix the whole ledger; empty if there is none."""
     broken: str = ""
     """The first changed entry; later ones are not shown."""
 
@@ -501,48 +501,35 @@ class LedgerEntries(Result):
         """What is wrong with the first changed entry."""
         return (f"broken: {self.broken}; what stands behind it is not shown",) if self.broken else ()
 
-    def to_dict(self) -> Any:
+    def rows(self) -> list[dict[str, Any]]:
         """The entries with all fields."""
         return [asdict(entry) for entry in self.entries]
 
     def __str__(self) -> str:
-        return "\n".join(map(_entry_line, self.entries)) or "no entries"
+        last = f"last hash {self.last_hash}" if self.last_hash else "no entries"
+        return "\n".join([*map(_entry_line, self.entries), last])
 
 
-def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
-    """Check every entry and name the first that was changed, removed or moved."""
-    try:
-        head = None if request.head is None else LedgerHead.read(request.head)
-    except ValueError as error:
-        raise InputError(str(error), column="--head") from None
-    return LedgerVerdict(report=_ledger(request).verify(head))
+def read_ledger(request: LedgerRequest) -> LedgerEntries | LedgerVerdict:
+    """List the entries of the ledger, or check them all.
 
-
-def ledger_head(request: LedgerRequest) -> ReportResult:
-    """Number and hash of the last entry, which fix the whole ledger."""
-    found = _ledger(request).head()
-    if found is None:
-        raise InputError("the ledger is empty", hint="foretell submit writes it")
-    return ReportResult(report=found)
-
-
-def ledger_entries(request: LedgerShowRequest) -> LedgerEntries:
-    """List the entries: what was to be sent, and what happened."""
-    good, broken, _ = _ledger(request).read()
-    found = [
-        entry
-        for entry in good
-        if request.platform in (None, entry.platform) and entry.question.startswith(request.question or "")
-    ]
-    return LedgerEntries(entries=tuple(found[-request.last :] if request.last else found), broken=broken)
-
-
-def _ledger(request: LedgerRequest) -> SubmissionLedger:
-    if request.file is None:
-        return open_ledger(load_settings())
-    if not request.file.is_file():
+    Raises InputError if there is no such file, or if what is to be checked against is no number and hash.
+    """
+    if request.file is not None and not request.file.is_file():
         raise InputError("no such file", path=request.file)
-    return SubmissionLedger(request.file)
+    ledger = open_ledger(load_settings()) if request.file is None else SubmissionLedger(request.file)
+    if request.verify is not None:
+        try:
+            noted = None if request.verify == "all" else LedgerHead.read(request.verify)
+        except ValueError as error:
+            raise InputError(str(error), column="--verify") from None
+        return LedgerVerdict(report=ledger.verify(noted))
+    intact, broken, _ = ledger.read()
+    entries = [entry for entry in intact if request.platform in (None, entry.platform)]
+    last_hash = str(intact[-1].head) if intact else ""
+    return LedgerEntries(
+        entries=tuple(entries[-request.last :] if request.last else entries), last_hash=last_hash, broken=broken
+    )
 
 
 def _entry_line(entry: LedgerEntry) -> str:

@@ -87,14 +87,9 @@ OPERATIONS = {
     ),
     "calibrate ensemble": Operation(scoring.EnsembleRequest, "calibrate:fit_ensemble", (".json", ".csv")),
     "calibrate threshold": Operation(scoring.ThresholdRequest, "thresholds:fit_thresholds", ROWS),
-    "arena init": Operation(tournaments.ArenaInitRequest, "arena:init_arena"),
-    "arena collect": Operation(tournaments.ArenaCollectRequest, "arena:collect_events"),
-    "arena context": Operation(tournaments.ArenaContextRequest, "arena:build_contexts"),
-    "arena forecast": Operation(tournaments.ArenaForecastRequest, "arena:forecast_events"),
-    "arena resolve": Operation(tournaments.ArenaResolveRequest, "arena:resolve_events"),
+    "arena run": Operation(tournaments.ArenaRunRequest, "arena:run_arena"),
     "arena score": Operation(tournaments.ArenaScoreRequest, "arena:score_arena", (".json", ".html")),
-    "arena status": Operation(tournaments.ArenaStatusRequest, "arena:status_of_arena"),
-    "arena show": Operation(tournaments.ArenaShowRequest, "arena:show_event"),
+    "arena show": Operation(tournaments.ArenaShowRequest, "arena:show_arena"),
     "data pull": Operation(data.DataPullRequest, "data:pull"),
     "data list": Operation(data.DataListRequest, "data:list_rounds", ROWS),
     "data show": Operation(data.DataShowRequest, "data:show_questions", (".jsonl", "")),
@@ -106,13 +101,8 @@ OPERATIONS = {
     "tournament results": Operation(
         tournaments.TournamentResultsRequest, "tournament_results:score_tournaments", PAGES
     ),
-    "ledger verify": Operation(tournaments.LedgerVerifyRequest, "submit:verify_ledger"),
-    "ledger head": Operation(tournaments.LedgerRequest, "submit:ledger_head"),
-    "ledger show": Operation(tournaments.LedgerShowRequest, "submit:ledger_entries", (".json", ".jsonl")),
-    "init bot": Operation(setup.InitBotRequest, "init_files:init_bot"),
-    "init run": Operation(setup.InitRunRequest, "init_files:init_run"),
-    "init grid": Operation(setup.InitGridRequest, "init_files:init_grid"),
-    "init arena": Operation(tournaments.ArenaInitRequest, "arena:init_arena"),
+    "ledger": Operation(tournaments.LedgerRequest, "submit:read_ledger", (".json", ".jsonl")),
+    "init": Operation(setup.InitRequest, "init_files:init"),
     "grid": Operation(runs.GridRequest, "grid:run_grid", PAGES),
 }
 """Words of the command → operation."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
+from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
+from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
 from foretell.report.charts.groups import distance_heatmap, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
@@ -32,6 +33,7 @@ from foretell.scoring.arena_leaderboard import (
 )
 from foretell.scoring.arena_table import ArenaTable, arena_table_from_prophet_arena
 from foretell.scoring.arena_view import ArenaLeaderboard, Course, scores_over_time, view_of_scored
+from foretell.scoring.bootstrap_options import BootstrapOptions, read_bootstrap
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 from foretell.scoring.verdict import Finding
@@ -53,8 +55,9 @@ Column = tuple[StudyColumn, Callable[[ArenaLeaderboardRow], CellValue]]
 def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
     """All tables, the leaderboard first."""
     weighing = f"{_upper(view.settings['weighing'])}; markets of an event weigh 1/m each."
+    level = f"{100 * view.settings['level']:g} %"
     found = [
-        _table(view, "Leaderboard", _leaderboard(view), f"{weighing} 95 % intervals, events resampled."),
+        _table(view, "Leaderboard", _leaderboard(view), f"{weighing} {level} intervals, events resampled."),
         _table(view, "Calibration and other scores", _accuracy(), "Weighed as in the leaderboard."),
         _table(
             view,
@@ -370,15 +373,19 @@ class ArenaReport:
         return self.study(pictures=True).to_html()
 
 
-def arena_report(
-    arena: ArenaTable,
-    *,
-    by: Sequence[str] = (),
-    draws: int = DEFAULT_RESAMPLING.draws,
-    seed: int = 0,
-) -> ArenaReport:
-    """Score an arena; `by` (category, platform, lead time) adds tables with more numbers for each group."""
-    scored = ScoredArena.of(arena, Resampling(draws=draws, seed=seed))
+def arena_report(arena: ArenaTable, *, by: Sequence[str] = (), bootstrap: Any = "") -> ArenaReport:
+    """Score an arena.
+
+    Args:
+        arena: The forecasts and outcomes.
+        by: Columns (category, platform, lead time) for tables with more numbers for each group.
+        bootstrap: How intervals are computed: `BootstrapOptions`, a mapping, or text as for `--bootstrap`, such as
+            "draws=500". Whole events are resampled, so `cluster` raises InputError.
+    """
+    options = BootstrapOptions.model_validate(read_bootstrap(bootstrap))
+    if options.cluster:
+        raise InputError("has no part cluster here: whole events are resampled", column="--bootstrap")
+    scored = ScoredArena.of(arena, options.resampling)
     return ArenaReport(view=view_of_scored(arena, scored, by=by), scored=scored)
 
 

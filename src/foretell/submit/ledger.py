@@ -133,7 +133,9 @@ class LedgerHead:
         number, found, hash = text.strip().rpartition(":")
         hash = hash.lower()
         if len(hash) < SHORTEST_HASH or not set(hash) <= set("0123456789abcdef") or (found and not number.isdigit()):
-            raise ValueError(f"{text!r} is not a head such as 12:9f86d081884c…, as foretell ledger head prints it")
+            raise ValueError(
+                f"{text!r} is not a NUMBER:HASH such as 12:9f86d081884c…, as foretell ledger prints it at the end"
+            )
         return cls(number=int(number) if found else None, hash=hash)
 
     def names(self, entry: LedgerEntry) -> bool:
@@ -179,7 +181,7 @@ class LedgerCheck:
         if self.broken:
             return f"broken: {self.broken}; {self.entries} entries before it are as they were written"
         told = f"{self.entries} entries, each as it was written"
-        told += f"; head {self.head}" if self.head else ""
+        told += f"; last hash {self.head}" if self.head else ""
         if self.cut:
             return f"broken: {self.cut}; what is here is a chain of {told}"
         return told + ("; the last line was never finished and does not count" if self.torn else "")
@@ -306,7 +308,7 @@ class SubmissionLedger:
         return self.path.with_name(f"{self.path.name}.{ending}")
 
     def _problem(self, broken: str, row: int | None = None) -> InputError:
-        hint = "foretell ledger verify tells what happened; keep the file and start a new one"
+        hint = "foretell ledger --verify says what happened; keep the file and start a new one"
         return InputError(broken, path=self.path, row=row, hint=hint)
 
     def _last(self) -> LedgerEntry | None:

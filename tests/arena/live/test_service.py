@@ -72,6 +72,54 @@ def test_once_for_cron(site: Site):
     assert arena_status(arena, site.now).waiting == 0
 
 
+def test_named_stages_are_done_even_if_they_are_not_due(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+    reports: list[tuple[str, str]] = []
+
+    def service(*stages: str, entries: tuple[str, ...] = ()) -> ArenaService:
+        kept = lambda stage, report: reports.append((stage, str(report)))  # noqa: E731
+        return ArenaService(arena=arena, stages=stages, entries=entries, tell=kept)
+
+    async def main() -> None:
+        await service("context", "collect").now()
+        await service("collect").now()
+        await service("forecast", entries=("one",)).now()
+        await service("resolve").now()
+        await ArenaService(arena=arena, stages=("collect", "resolve"), tell=service().tell).once()
+
+    asyncio.run(main())
+    assert [stage for stage, _ in reports] == ["collect", "context", "collect", "forecast", "resolve"], (
+        "what is not due is done when it is named, in the order of the stages, and once leaves alone what was done"
+    )
+    assert "1 events looked at, 1 taken up" in reports[0][1]
+    status = arena_status(arena, site.now)
+    forecasts = {name: entry.forecasts for name, entry in status.entries.items()}
+    assert forecasts["one"] == 1
+    assert set(forecasts.values()) == {0, 1}
+
+
+def test_a_service_does_only_its_stages(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+    stages: set[str] = set()
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        service = ArenaService(
+            arena=arena, stages=("collect", "context"), poll_interval=0.01, tell=lambda stage, _: stages.add(stage)
+        )
+        task = asyncio.create_task(service.run(stop))
+        await until(lambda: stages == {"collect", "context"})
+        await asyncio.sleep(0.1)
+        stop.set()
+        await task
+
+    asyncio.run(main())
+    assert stages == {"collect", "context"}
+    assert {entry.forecasts for entry in arena_status(arena, site.now).entries.values()} == {0}
+
+
 def test_an_exchange_that_is_down_is_read_when_it_is_back(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     site.exchange.down = True

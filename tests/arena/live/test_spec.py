@@ -62,7 +62,7 @@ def test_a_file_or_its_folder(tmp_path: Path):
     (tmp_path / "arena.yaml").write_text("name: cup\nentries: {m: markt\n")
     with pytest.raises(InputError, match=r"arena\.yaml.*YAML"):
         read_arena(tmp_path)
-    with pytest.raises(InputError, match="arena init"):
+    with pytest.raises(InputError, match="init arena"):
         read_arena(tmp_path / "none.yaml")
 
 

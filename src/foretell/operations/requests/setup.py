@@ -101,67 +101,76 @@ class McpRequest(OperationRequest):
     port: int = setting(8766, "Port with --http; 0 picks a free one.", ge=0, le=65535)
 
 
-class InitBotRequest(OperationRequest):
-    """Create a bot: a repository that takes part in a tournament by itself, on GitHub.
+BotPlatform = Literal["metaculus", "forecastbench", "prophet-arena"]
 
-    It needs two secrets, the platform's and the model's key, and spends no more than you say. For ForecastBench it uses
-    no model unless you name one. README.md in the folder explains the rest.
 
-      foretell init bot my-bot --tournament minibench
-
-      foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
-    """
+class BotSettings(OperationRequest):
+    """What a bot takes part in, and how; all but its folder, platform and budget are keys of `init bot --set`."""
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {
         "platform=forecastbench": "organization bucket",
-        "platform=metaculus or platform=prophet_arena": "tournament",
+        "platform=metaculus or platform=prophet-arena": "tournament interval",
+        "model or platform=metaculus or platform=prophet-arena": "search trials tournament_budget",
     }
-    folder: Path = setting(Path(), "Folder for the bot (default: the current one).", argument=True, metavar="[FOLDER]")
-    platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
-        "metaculus", "The platform.", flag="--for"
-    )
-    tournament: str = setting(
-        "", "Metaculus tournament by slug or number (default: minibench), or Prophet Arena track (default: weekly)."
-    )
-    organization: str = setting("", "ForecastBench: your team, as registered.", max_length=200)
-    bucket: str | None = setting(None, "ForecastBench: the folder to upload to.", metavar="gs://BUCKET/FOLDER")
-    model: str = setting(
-        "", "Model, as provider:name, with a known price (default: openrouter:openai/gpt-5-mini; ForecastBench: none)."
-    )
-    search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt needs no key.")
-    budget: float = setting(1.0, "Hard limit in dollars for one run.", metavar="DOLLARS", ge=0.01)
+    folder: Path = setting(Path(), "Folder for the bot.")
+    platform: BotPlatform = setting("metaculus", "The platform.", flag="--for")
+    budget: float = setting(1.0, "Hard limit in dollars for one run.", ge=0.01)
+    tournament: str = setting("", "Metaculus tournament, or Prophet Arena track.", flag="--set tournament")
+    organization: str = setting("", "Your team on ForecastBench.", flag="--set organization", max_length=200)
+    bucket: str | None = setting(None, "The folder on ForecastBench to upload to.", flag="--set bucket")
+    model: str = setting("", "Model, as provider:name, with a known price.", flag="--set model")
+    search: tuple[str, ...] = setting(("gdelt",), "Search engines; gdelt needs no key.", flag="--set search")
     tournament_budget: float = setting(
-        50.0, "Hard limit in dollars for the whole tournament.", metavar="DOLLARS", ge=0.01
+        50.0, "Hard limit in dollars for the whole tournament.", flag="--set tournament_budget", ge=0.01
     )
-    interval: int = setting(
-        20, "Minutes between two runs; must divide an hour, or be whole hours that divide a day.",
-        metavar="MINUTES", ge=5, le=1440,
-    )  # fmt: skip
-    trials: int = setting(3, "Trials per question.", ge=1, le=20)
+    interval: int = setting(20, "Minutes between two runs.", flag="--set interval", ge=5, le=1440)
+    trials: int = setting(3, "Trials per question.", flag="--set trials", ge=1, le=20)
     install: str | None = setting(
-        None,
-        "Where the bot installs foretell from: a git address, or a wheel that is copied into the repository (default: "
-        "this installation, packed into a wheel).",
-        metavar="ADDRESS|FILE",
+        None, "Where the bot installs foretell from: a git address or a wheel.", flag="--set install"
     )
 
 
-class InitRunRequest(OperationRequest):
-    """Write a settings file for a run, with every field explained. It works as it is, without a key.
+class ArenaFileSettings(OperationRequest):
+    """Keys of `init arena --set`."""
 
-    Its first line names a JSON schema, written next to it, so that your editor can complete and check the file.
+    name: str = setting("", "Name of the arena (default: the name of its folder).")
+
+
+class InitRequest(OperationRequest):
+    """Create a settings file for a run, a grid or an arena, or a repository for a bot.
+
+    The files work as they are, without a key, and every field is explained. The first line names a JSON schema, written
+    next to it, so that your editor can complete and check what you type.
+
+      foretell init run
+
+      foretell init arena my-arena --set name=autumn
+
+    A bot takes part in a tournament by itself, on GitHub. It needs two secrets, the platform's and the model's key, and
+    spends no more than you say. README.md in its folder explains the rest.
+
+      foretell init bot my-bot --budget 2 --set tournament=minibench
+
+      foretell init bot my-bot --for forecastbench --set organization="My team" --set bucket=gs://BUCKET/FOLDER
+
+    Settings of a bot: tournament (Metaculus tournament by slug or number, default minibench; Prophet Arena track,
+    weekly or live), organization and bucket (ForecastBench: your team as registered, the folder to upload to), model
+    (default openrouter:openai/gpt-5-mini; ForecastBench: none), search=gdelt, tournament_budget=50, interval=20
+    (minutes between two runs), trials=3, install (a git address or a wheel; default: this installation, packed into a
+    wheel).
     """
 
-    file: Path = setting(Path("run.yaml"), "The file to write.", argument=True, metavar="[FILE]")
-
-
-class InitGridRequest(OperationRequest):
-    """Write a settings file for an experiment (grid), with every field explained.
-
-    It works as it is, without a key. Its first line names a JSON schema, written next to it, for your editor.
-    """
-
-    file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"kind=bot": "platform", "kind=bot or kind=arena": "set"}
+    kind: Literal["run", "grid", "arena", "bot"] = setting(help="What to create.", argument=True, metavar="KIND")
+    path: Path | None = setting(
+        None, "The file, or the folder of an arena or a bot (default: here).", argument=True, metavar="[PATH]"
+    )
+    platform: BotPlatform = setting("metaculus", "Platform of a bot.", flag="--for")
+    budget: float | None = setting(
+        None, "Hard limit in dollars; for a bot, of one run (default: 1).", metavar="DOLLARS", ge=0.01
+    )
+    force: bool = setting(False, "Overwrite existing files.")
+    set: Mapping[str, Any] = setting({}, "A setting of a bot or an arena; may be repeated.", metavar="KEY=VALUE")
 
 
 class PracticeRequest(OperationRequest):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import field_validator, model_validator
 
@@ -372,122 +372,117 @@ class SubmitRequest(OperationRequest):
 
 
 class LedgerRequest(OperationRequest):
-    """Print the number and hash of the last entry. Note it elsewhere to be able to prove that nothing was changed."""
+    """List what was submitted and what happened to it, and the hash of the last entry.
 
-    file: Path | None = setting(None, "Another ledger file.", metavar="FILE")
+    Note the last line, NUMBER:HASH, elsewhere. Later you can prove with it that nothing up to there was changed or
+    removed:
 
+      foretell ledger --verify
 
-class LedgerVerifyRequest(LedgerRequest):
-    """Check every entry; name the first that was changed, removed or moved.
-
-    Entries removed at the end cannot be detected from the ledger alone; for that, pass a head that you noted elsewhere.
+      foretell ledger --verify 12:9f86d081884c
     """
 
-    head: str | None = setting(
-        None, "A head that you noted; checks that nothing up to it is missing.", metavar="NUMBER:HASH"
+    verify: str | None = setting(
+        None,
+        "Check every entry and name the first that was changed, removed or moved. With a NUMBER:HASH that you noted, "
+        "also check that nothing was removed at the end.",
+        metavar="[NUMBER:HASH]",
+        alone="all",
     )
-
-
-class LedgerShowRequest(LedgerRequest):
-    """List the entries: what was to be sent, and what happened."""
-
-    platform: str | None = setting(None, "Only this platform.")
-    question: str | None = setting(None, "Only questions whose id begins with this.")
+    platform: str | None = setting(None, "Only entries of this platform.")
     last: int | None = setting(None, "Only the last N entries.", metavar="N", ge=1)
+    file: Path | None = setting(None, "Another ledger file.", metavar="FILE")
 
-
-_ARENA_FILE: Any = setting(Path(), "The arena's file, or its folder.", argument=True, metavar="[ARENA]")
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        for name in ("platform", "last"):
+            if self.verify is not None and getattr(self, name) is not None:
+                raise InputError("has no effect with --verify: the whole ledger is checked", column=f"--{name}")
+        return self
 
 
 class ArenaRequest(OperationRequest):
     """An arena, by its file."""
 
-    file: Path = _ARENA_FILE
+    file: Path = setting(Path(), "The arena's file, or its folder.", argument=True, metavar="[ARENA]")
 
 
-class ArenaCollectRequest(ArenaRequest):
-    """Read the platforms' open events, select new ones by the arena's rules, and update those already selected.
+ArenaStage = Literal["collect", "context", "forecast", "resolve"]
 
-    Every rejected event is counted with its reason. You can repeat it: it never takes more events than the
-    rules allow for the day.
+
+class ArenaRunRequest(ArenaRequest):
+    """Keep an arena going: collect events, forecast them on schedule, look up outcomes. Ctrl-C ends it.
+
+    You can start it several times, also on other machines with a shared database: each step is done only once. You can
+    stop it at any time: the next start continues and pays for no reply twice. The stages:
+
+    collect: read the platforms' open events, select new ones by the arena's rules, and update those already selected.
+
+    context: for every event that is due, store fresh prices and the sources that all entries will see.
+
+    forecast: let every entry forecast the events that are ready and that it has not answered yet.
+
+    resolve: look up the outcomes of events that have closed.
+
+      foretell arena run my-arena
+
+      foretell arena run my-arena --sandbox
+
+      foretell arena run --once --stage collect --stage context
     """
 
-
-class ArenaContextRequest(ArenaRequest):
-    """For every event that is due, store fresh prices and the sources that all entries will see.
-
-    What could not be stored in time, before the next round or before the event closed, is listed as missed.
-    """
-
-
-class ArenaResolveRequest(ArenaRequest):
-    """Look up the outcomes of events that have closed."""
-
-
-class ArenaStatusRequest(ArenaRequest):
-    """Show what is open, done and missed, when the next forecasts are due, and what was spent."""
-
-
-class ArenaInitRequest(OperationRequest):
-    """Write arena.yaml, with every field explained, into the folder PLACE.
-
-    PLACE may also be a file that ends in .yaml. The arena works as it is, without a key: public events from Kalshi,
-    forecasters without language models, and the market price as the one to beat. The first line of the file names a
-    JSON schema, written next to it, so that your editor can check what you type.
-    """
-
-    place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
-    name: str | None = setting(None, "Name of the arena (default: the name of its folder).")
-    force: bool = setting(False, "Overwrite an existing file.")
-
-
-class _AnsweringRequest(ArenaRequest):
-    """How the entries of an arena answer."""
-
-    concurrency: int = setting(50, "How many forecasts to make at the same time.", ge=1, le=2000)
+    once: bool = setting(False, "Do what is due now, then exit; a stage that you name is done even if it is not due.")
+    stages: tuple[ArenaStage, ...] = setting((), "Only this stage; may be repeated.", flag="--stage")
+    entries: tuple[str, ...] = setting(
+        (), "Only forecasts of this entry; may be repeated.", flag="--entry", metavar="NAME"
+    )
+    sandbox: bool = setting(
+        False,
+        'Do every stage once in a separate arena, named like yours plus "-sandbox": real events and real answers that '
+        "do not count.",
+    )
     where: Literal["auto", "here"] = setting(
         "auto", "With a shared database: answer in this process (here) instead of using its workers (auto)."
     )
+    concurrency: int = setting(50, "How many forecasts to make at the same time.", ge=1, le=2000)
 
-
-class ArenaForecastRequest(_AnsweringRequest):
-    """Let every entry forecast the events that are ready and that it has not answered yet.
-
-    If FORETELL_DATABASE_URL is set, forecasts by language models are put into a queue for `foretell worker`, and this
-    command waits for them.
-    """
-
-    entries: tuple[str, ...] = setting((), "Only this entry; may be repeated.", flag="--entry", metavar="NAME")
+    @model_validator(mode="after")
+    def _forecasts(self) -> Self:
+        if self.stages and "forecast" not in self.stages:
+            for name, flag in (("entries", "--entry"), ("where", "--where"), ("concurrency", "--concurrency")):
+                if self._is_set(name):
+                    raise InputError("has no effect without the stage forecast", column=flag, hint="leave it out")
+        return self
 
 
 class ArenaScoreRequest(ArenaRequest):
     """Rank all entries on resolved events, next to the market, the base rate and 0.5."""
 
     by: Columns = setting((), "Also score by category, platform or lead_time.", metavar="COLUMNS")
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    seed: int = setting(0, "Seed of the bootstrap.")
+    bootstrap: Bootstrap = BOOTSTRAP
 
 
-class ArenaShowRequest(OperationRequest):
-    """Show one event: prices, every forecast, and the outcome.
+class ArenaShowRequest(ArenaRequest):
+    """Show what is open, done and missed, when the next forecasts are due, and what was spent; or one EVENT.
 
-    EVENT is its id, or the end of it: kalshi/KXFED-26DEC or KXFED-26DEC.
+    EVENT is the id of an event, or the end of it: kalshi/KXFED-26DEC or KXFED-26DEC. Its prices, every forecast and the
+    outcome are shown. A single argument that is neither a file nor a folder is an EVENT of the arena in this folder.
+
+      foretell arena show
+
+      foretell arena show KXFED-26DEC
+
+      foretell arena show my-arena KXFED-26DEC
     """
 
-    event: str = setting(help="Id of the event, or the end of it.", argument=True)
-    file: Path = setting(Path(), "The arena's file or folder.", flag="--arena", metavar="PATH")
+    event: str | None = setting(None, "Id of an event, or the end of it.", argument=True, metavar="[EVENT]")
 
-
-class ArenaRunRequest(_AnsweringRequest):
-    """Keep an arena going: collect events, forecast them on schedule, look up outcomes. Ctrl-C ends it.
-
-    You can start it several times, also on other machines with a shared database: each step is done only once. You can
-    stop it at any time: the next start continues and pays for no reply twice. With --rehearse, every stage is done once
-    in a separate arena, named like yours plus "-rehearsal": real events and real answers that do not count.
-    """
-
-    poll_interval: float | None = setting(
-        None, "Seconds between two checks of what is due.", metavar="SECONDS", ge=0.01
-    )
-    once: bool = setting(False, "Do what is due now, then exit: for cron.")
-    rehearse: bool = setting(False, "Try every stage once, in an arena that does not count.")
+    @model_validator(mode="before")
+    @classmethod
+    def _alone(cls, values: Any) -> Any:
+        """Take a single argument that is no path as an event."""
+        if isinstance(values, dict) and "file" in values and values.get("event") is None:
+            given = cast("dict[str, Any]", values)
+            if not Path(given["file"]).exists() and Path(given["file"]).suffix not in (".yaml", ".yml"):
+                return {**given, "file": Path(), "event": str(given["file"])}
+        return cast("Any", values)
