@@ -59,8 +59,6 @@ def operation_command(words: str) -> click.Command:
     >>> sorted(operation_command("corpus").commands)
     ['add', 'search']
     """
-    if words in OTHERS:
-        return load_object(OTHERS[words])
     if (operation := OPERATIONS.get(words)) is not None:
         return request_command(
             operation.request,
@@ -72,7 +70,7 @@ def operation_command(words: str) -> click.Command:
         )
     kind = TreeGroup if words == "tree" else ListGroup if f"{words} list" in OPERATIONS else CommandGroup
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
-    inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
+    inner = (other.removeprefix(f"{words} ") for other in OPERATIONS if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
         group.add_command(operation_command(f"{words} {name}"), name)
     return group

@@ -46,7 +46,6 @@ COMMANDS: dict[str, str] = {
     "prompts": "run SPEC --plan --prompts",
     "site": "serve --static FOLDER",
     "arena demo": "demo --arena",
-
     # Data.
     "questions": "data show SET",
     "fetch": "data show SET --out questions.jsonl",
@@ -190,7 +189,6 @@ OPTIONS: dict[str, str] = {
     "demo --home": "FORETELL_HOME",
     "demo --days": "`foretell demo` alone: its arena has 30 days",
     "practice --home": "FORETELL_HOME",
-
     # Data.
     "data list --folder": "FORETELL_HOME",
     "data pull --folder": "FORETELL_HOME",
