@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from benchmarks.blf_study import TrialAssumptions, convert
 from click.testing import CliRunner, Result
-from tests.studies.made_trials import made, write_long
+from tests.studies.made_trials import grown, made, write_long
 
 from foretell.cli import cli
 from foretell.plugins import names
@@ -85,6 +86,24 @@ def test_columns_of_the_forecasts_are_factors_and_costs(tables: tuple[Path, Path
     assert any(note.startswith("Section factorial was left out: no two factors are crossed") for note in found["notes"])
     costs = json.loads(run("decisions", file, "-o", o, *QUICK, "--json").stdout)["tables"][0]["rows"]
     assert {row["name"]: row["Cost ×1k"] for row in costs} == {"x": pytest.approx(100), "y": pytest.approx(400)}
+
+
+def test_calibration_shows_what_every_protocol_gains_and_writes_a_page(tmp_path: Path):
+    f, o = write_long({"bot": grown(made(rounds=4, size=24), 2.0)}, tmp_path)
+    page, data = tmp_path / "r.html", tmp_path / "r.json"
+    asked = ("calibration", f, "-o", o, "--section", "gain", "--method", "default", "--method", "platt")
+    result = run(*asked, *QUICK, "--out", page, "--out", data)
+    assert result.exit_code == 0, result.output
+    assert "calibrated from the past alone" in result.output.replace("\n", " ")
+    ElementTree.fromstring(page.read_text().partition("\n")[2])
+    found = json.loads(data.read_text())
+    grid = found["tables"][0]
+    gains = [label for label in grid["columns"] if label.startswith("Δ")]
+    assert gains == ["Δ past only", "Δ question out", "Δ event out", "Δ in-sample"]
+    platt = next(row for row in grid["rows"] if row["name"] == "platt")
+    assert platt["Δ in-sample"]["diff"] >= platt["Δ past only"]["diff"]
+    assert {"low", "high", "n", "n_clusters"} <= set(platt["Δ past only"])
+    assert json.loads(run(*asked, *QUICK, "--json").stdout)["tables"] == found["tables"], "JSON alone is printed"
 
 
 def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):

@@ -1,10 +1,9 @@
-"""foretell calibrate as a user runs it: fit, apply, refuse, report; and the examples of its page."""
+"""foretell calibrate as a user runs it: fit, apply, refuse; and the examples of its page."""
 
 import csv
 import json
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -141,38 +140,6 @@ def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
     result = run("fit", "-f", f, "-o", o, "--out", tmp_path / "rule.json")
     assert isinstance(result.exception, InputError)
     assert "column resolved_on" in str(result.exception)
-
-
-def test_report_shows_three_protocols_and_writes_a_page(tmp_path: Path):
-    f, o = write_long({"bot": grown(made(rounds=4, size=24), 2.0), "other": made(rounds=4, size=24)}, tmp_path)
-    page, told = tmp_path / "r.html", tmp_path / "r.json"
-    result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--out", page, "--out", told)
-    assert result.exit_code == 0, result.output
-    assert "calibrated from the past alone" in result.output.replace("\n", " ")
-    ElementTree.fromstring(page.read_text().partition("\n")[2])
-    assert page.read_text().count("<svg") == 3, "before, and after by two methods"
-    grid = json.loads(told.read_text())["tables"][0]
-    assert [label for label in grid["columns"] if label.startswith("Δ")] == [
-        "Δ past only",
-        "Δ question out",
-        "Δ in-sample",
-    ]
-    platt = next(entry for entry in grid["rows"] if entry["name"] == "platt")
-    assert platt["Δ in-sample"]["diff"] >= platt["Δ past only"]["diff"]
-    assert {"low", "high", "n", "n_clusters"} <= set(platt["Δ past only"])
-
-
-def test_report_asks_whose_forecasts(tmp_path: Path):
-    f, o = write_long({"a": made(rounds=1, size=6), "b": made(rounds=1, size=6)}, tmp_path)
-    result = run("report", "-f", f, "-o", o)
-    assert isinstance(result.exception, InputError)
-    assert "--forecaster" in str(result.exception)
-
-
-def test_report_on_standard_output_is_json_alone(tmp_path: Path):
-    f, o = write_long({"a": made(rounds=2, size=8)}, tmp_path)
-    result = run("report", "-f", f, "-o", o, "--method", "platt", "--draws", "100", "--json")
-    assert json.loads(result.stdout)["name"] == "calibration-report"
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
