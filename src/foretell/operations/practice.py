@@ -44,7 +44,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import EmitEvent
 from foretell.report.arena_report import arena_report
-from foretell.report.document import markdown_study, print_study, write_study
+from foretell.report.document import markdown_study, print_study
 from foretell.report.terminal import show_text
 from foretell.runs.executor import AnswerCell
 from foretell.runs.settings import KEYS, KNOWN_MODELS, OLD, SETTINGS_FILE, Settings
@@ -411,7 +411,7 @@ class ArenaDemoResult(ReportResult):
 
     def write_folder(self, path: Path) -> list[Path]:
         """Write the leaderboard into a folder in every text format."""
-        return write_study(self.report.study(pictures=True), path)
+        return self.report.study(pictures=True).write_folder(path)
 
 
 async def arena_demo(season: ArenaSeason, home: Path, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:

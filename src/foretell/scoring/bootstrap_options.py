@@ -15,10 +15,10 @@ class BootstrapOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    draws: int = Field(2000, ge=100)
+    draws: int = Field(default=2000, ge=100)
     """Number of resamples."""
     seed: int = 0
-    level: float = Field(0.95, gt=0, lt=1)
+    level: float = Field(default=0.95, gt=0, lt=1)
     """Confidence level."""
     interval: Literal["percentile", "symmetric"] = "percentile"
     """Percentiles, or symmetric about the estimate (Algorithm 1 of Prophet Arena)."""
