@@ -243,7 +243,7 @@ def pandas_way(f: Path, o: Path, draws: int = 0) -> object:
         bins = rows.groupby(np.minimum((p * 10).astype(int), 9)).apply(lambda b: abs(b["p"].sum() - b["outcome"].sum()))
         found = {
             "brier": brier,
-            "bi": 100 * (1 - np.sqrt(brier)),
+            "brier_index": 100 * (1 - np.sqrt(brier)),
             "log": np.log(said).mean(),
             "ece": bins.sum() / len(rows),
         }

@@ -133,11 +133,11 @@ def arena_verdict(world: World, metric: str) -> Verdict:
 
 
 OUTLETS: Mapping[str, tuple[str, Callable[[World, str], Verdict]]] = {
-    "board": ("bi", board_verdict),
-    "compare": ("bi", command_verdict),
-    "heat map": ("bi", heat_map_verdict),
-    "Python": ("bi", python_verdict),
-    "study": ("bi", study_verdict),
+    "board": ("brier_index", board_verdict),
+    "compare": ("brier_index", command_verdict),
+    "heat map": ("brier_index", heat_map_verdict),
+    "Python": ("brier_index", python_verdict),
+    "study": ("brier_index", study_verdict),
     "board, Brier": ("brier", board_verdict),
     "arena, Brier": ("brier", arena_verdict),
 }

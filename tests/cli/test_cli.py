@@ -80,7 +80,7 @@ def test_score_prints_and_writes(run: Callable[..., Ended], tables: tuple[Path, 
 
 def test_score_to_standard_output_is_pure_json(run: Callable[..., Ended], tables: tuple[Path, Path]):
     result = run("score", "-f", tables[0], "-o", tables[1], "--json")
-    assert json.loads(result.stdout)["schema"] == "foretell/score/2"
+    assert json.loads(result.stdout)["schema"] == "foretell/score/3"
 
 
 def test_bad_input_is_one_line_exit_2_and_nothing_written(

@@ -188,7 +188,7 @@ def test_one_log_has_one_score(tmp_path: Path):
     board = score(tables.forecasts, tables.outcomes, anchors=False)
     own = next(one for one in board.scores if one.group == {"kind": "overall"})
     assert own.metrics["brier"].estimate == pytest.approx(found["brier"]["mean"], abs=1e-12)
-    assert own.metrics["bi"].estimate == pytest.approx(found["brier"]["brier_index"], abs=1e-9)
+    assert own.metrics["brier_index"].estimate == pytest.approx(found["brier"]["brier_index"], abs=1e-9)
     assert own.metrics["log"].estimate == pytest.approx(found["log_score"]["mean"], abs=1e-12)
 
 

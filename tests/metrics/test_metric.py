@@ -67,10 +67,6 @@ def complete(rows):
 
 def direct(name, rows):
     p, outcome, weight = rows.p, rows.outcome, rows.weight
-    if name.startswith(("return", "net")) and name != "return":
-        prices = (rows.yes_cost, rows.no_cost) if name.startswith("net") else (rows.yes_price, rows.no_price)
-        gamma = float(name.removeprefix("return").removeprefix("net"))
-        return average_return(payoff(p, outcome, *prices, Bettor(gamma=gamma)), weight)
     paid = payoff(p, outcome, rows.yes_price, rows.no_price)
     adjusted = np.average(brier(p, outcome) - 0.1 * outcome, weights=weight)
     parts = murphy_decomposition(p, outcome, weight, bins=10)
@@ -90,10 +86,10 @@ def direct(name, rows):
         "uncertainty": lambda: parts.uncertainty,
         "peer": lambda: np.average(100 * (given - np.log(0.2 + 0.5 * outcome)), weights=weight),
         "adjusted_brier": lambda: adjusted,
-        "abi": lambda: brier_index(max(0.0, adjusted)),
+        "adjusted_brier_index": lambda: brier_index(max(0.0, adjusted)),
         "brier": lambda: mean_brier(p, outcome, weight),
-        "bi": lambda: brier_index(mean_brier(p, outcome, weight)),
-        "ms": lambda: np.average(metaculus_baseline(p, outcome), weights=weight),
+        "brier_index": lambda: brier_index(mean_brier(p, outcome, weight)),
+        "metaculus_baseline": lambda: np.average(metaculus_baseline(p, outcome), weights=weight),
         "log": lambda: np.average(log_score(p, outcome), weights=weight),
         "ece": lambda: (
             ece(p, outcome, weight)
@@ -101,12 +97,13 @@ def direct(name, rows):
             else np.nan
         ),
         "return": lambda: average_return(paid, weight),
+        "net": lambda: average_return(payoff(p, outcome, rows.yes_cost, rows.no_cost), weight),
         "sharpe": lambda: sharpe(paid, weight),
     }[name]()
 
 
 def test_the_table_is_literal_and_keyed_by_name():
-    assert STANDARD_METRICS == ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
+    assert STANDARD_METRICS == ("brier", "brier_index", "metaculus_baseline", "log", "ece", "return", "sharpe")
     assert list(METRICS)[: len(STANDARD_METRICS)] == list(STANDARD_METRICS)
     assert all(metric.name == name for name, metric in METRICS.items())
     low = ["brier", "ece", "reliability", "uncertainty", "adjusted_brier"]
@@ -183,18 +180,26 @@ def test_no_weight_gives_nan_not_a_warning(name):
 def test_number_of_columns():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
     widths = {name: METRICS[name].columns(rows).shape[1] for name in STANDARD_METRICS}
-    assert widths == {"brier": 2, "bi": 2, "ms": 2, "log": 2, "ece": 13, "return": 2, "sharpe": 4}
+    assert widths == {
+        "brier": 2,
+        "brier_index": 2,
+        "metaculus_baseline": 2,
+        "log": 2,
+        "ece": 13,
+        "return": 2,
+        "sharpe": 4,
+    }
 
 
 def test_per_question_scores_exist_where_the_metric_is_their_mean():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, np.nan], [0.5, np.nan]))
-    assert [name for name in STANDARD_METRICS if METRICS[name].per_question is None] == ["bi", "ece", "sharpe"]
+    assert [name for name in STANDARD_METRICS if METRICS[name].per_question is None] == ["brier_index", "ece", "sharpe"]
     assert METRICS["brier"].per_question(rows).tolist() == brier([0.4, 0.6], [0, 1]).tolist()
     assert np.isnan(METRICS["return"].per_question(rows)[1])
 
 
 def test_brier_index_is_not_the_mean_of_parts():
-    bi = METRICS["bi"]
+    bi = METRICS["brier_index"]
     easy, hard = MetricRows.of([0.9], [1]), MetricRows.of([0.3], [1])
     both = MetricRows.of([0.9, 0.3], [1, 1])
     assert (bi.population(easy) + bi.population(hard)) / 2 == pytest.approx(60)

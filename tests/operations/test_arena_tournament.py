@@ -135,7 +135,7 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     rows = {row["forecaster"]: row for row in after.rows()}
     assert set(rows) >= {"weekly", "always 0.5", "base rate"}
     assert (rows["weekly"]["n"], rows["weekly"]["completion"]) == (3, 1.0)
-    assert rows["weekly"]["bi_low"] <= rows["weekly"]["bi"] <= rows["weekly"]["bi_high"]
+    assert rows["weekly"]["bi_low"] <= rows["weekly"]["brier_index"] <= rows["weekly"]["bi_high"]
     assert world.results(tournament="prophet-arena:live").entered == ()
     assert len(world.results(tournament="prophet-arena:weekly", rounds=["live"]).entered) == 1
     with TestClient(create_app(world.settings), base_url="http://127.0.0.1") as client:

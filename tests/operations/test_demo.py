@@ -32,7 +32,7 @@ def test_demo_shows_all_of_it_on_one_screen_and_its_tables_score(made_example: A
     assert "foretell demo --open" in lines[-1]
     assert "<html" in made_example.page.read_text(encoding="utf-8")
     board = foretell.score(made_example.tables / "forecasts.csv", made_example.tables / "outcomes.csv")
-    overall = {s.forecaster: s.metrics["bi"] for s in board.scores if dict(s.group) == {"kind": "overall"}}
+    overall = {s.forecaster: s.metrics["brier_index"] for s in board.scores if dict(s.group) == {"kind": "overall"}}
     best_other = max(value.estimate for name, value in overall.items() if name != "auto")
     assert overall["auto"].low > best_other
 
@@ -58,7 +58,7 @@ def test_the_page_shows_the_four_parts_with_the_words_and_numbers_of_the_termina
 def test_the_example_holds_a_scored_backtest_a_trace_a_failure_a_tree_and_an_arena(made_example: Any):
     settings = Settings(home=made_example.home)
     found = {run["name"]: run for run in foretell.list_runs(find="archived:any", settings=settings).rows()}
-    assert found["auto: the best series model by its past"]["score"]["bi"]["estimate"] > 55
+    assert found["auto: the best series model by its past"]["score"]["brier_index"]["estimate"] > 55
     agent, hasty = found["example: an agent's research"], found["example: one search and an answer"]
     assert agent["score"]["decided"] == 4
     assert hasty["failed"] == 1

@@ -191,7 +191,7 @@ def test_files_are_written_by_their_suffix(tables: Any, tmp_path: Path):
     found = score.score(request(tables))
     names = ("s.json", "s.csv", "s.parquet", "s.html", "s.md", "s.jsonl")
     write_outputs(found, [tmp_path / "new" / name for name in names])
-    assert json.loads((tmp_path / "new" / "s.json").read_text())["schema"] == "foretell/score/2"
+    assert json.loads((tmp_path / "new" / "s.json").read_text())["schema"] == "foretell/score/3"
     with (tmp_path / "new" / "s.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["forecaster"] for row in rows} >= set(NAMES)
@@ -291,7 +291,7 @@ def test_a_few_questions_prove_nothing_however_well_they_agree(n: int):
     """No resample leaves the range of its clusters, so below six their percentiles alone would be far too short."""
     found = score.score(request(rows_of({"me": [0.7 + 0.05 * (i % 2) for i in range(n)]}, [1] * n)))
     assert isinstance(found, score.ScoreResult)
-    own = found.board.scores[0].metrics["bi"]
+    own = found.board.scores[0].metrics["brier_index"]
     student = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}[n] * np.sqrt(n / (n - 1)) * own.se
     assert own.estimate - own.low == pytest.approx(student, rel=1e-3)
     assert own.high == pytest.approx(min(100.0, own.estimate + student), rel=1e-3)
@@ -305,14 +305,18 @@ def test_an_overall_interval_is_as_uncertain_as_its_smaller_kind():
     p = [*rng.uniform(0.7, 0.8, 60), *rng.uniform(0.1, 0.9, 7)]
     found = score.score(request(rows_of({"me": p}, [1] * 67, kind=kinds), anchors=False))
     assert isinstance(found, score.ScoreResult)
-    overall, market, dataset = (found.board.group(kind=k)[0].metrics["bi"] for k in ("overall", "market", "dataset"))
+    overall, market, dataset = (
+        found.board.group(kind=k)[0].metrics["brier_index"] for k in ("overall", "market", "dataset")
+    )
     spread = [(one.se / 2) ** 2 for one in (market, dataset)]
     freedom = sum(spread) ** 2 / (spread[0] ** 2 / 59 + spread[1] ** 2 / 6)
     assert overall.n_effective == 1 + int(freedom) < 10, "Satterthwaite's degrees of freedom, not 66"
     assert overall.n_clusters == 67
     single = score.score(request(rows_of({"me": p[:61]}, [1] * 61, kind=kinds[:61]), anchors=False))
     assert isinstance(single, score.ScoreResult)
-    assert np.isnan(single.board.group(kind="overall")[0].metrics["bi"].low), "nobody knows how far one question is off"
+    assert np.isnan(single.board.group(kind="overall")[0].metrics["brier_index"].low), (
+        "nobody knows how far one question is off"
+    )
 
 
 def test_details_are_those_of_the_board_also_for_two_kinds(tables: Any):

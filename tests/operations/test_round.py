@@ -373,7 +373,7 @@ def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Pat
     rows = {(row["forecaster"], row["kind"]): row for row in found.rows()}
     mine = rows["foretell stack (sandbox)", "dataset"]
     assert (mine["n"], mine["completion"]) == (5, 1.0)
-    assert mine["bi_low"] <= mine["bi"] <= mine["bi_high"]
+    assert mine["bi_low"] <= mine["brier_index"] <= mine["bi_high"]
     # The rival left the last question out; a forecast that was put in for somebody is not theirs.
     assert (rows["Rival:bold", "dataset"]["n"], rows["Rival:bold", "market"]["n"]) == (4, 4)
     assert rows["Tabled", "dataset"]["n"] == 1

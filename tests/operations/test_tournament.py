@@ -383,7 +383,7 @@ def test_what_was_said_is_scored_when_it_has_come_out(world: World):
     assert entered.billed > 0
     rows = {row["forecaster"]: row for row in found.rows()}
     # What was called off counts for nobody.
-    assert (rows["cup"]["n"], rows["always 0.5"]["bi"]) == (2, pytest.approx(50))
+    assert (rows["cup"]["n"], rows["always 0.5"]["brier_index"]) == (2, pytest.approx(50))
 
 
 def test_a_post_that_cannot_be_read_does_not_hold_up_the_others(world: World):

@@ -24,7 +24,7 @@ def make_verdict(diff: float, low: float, high: float, **changes: object) -> Ver
     fields: dict[str, object] = {
         "first": "a",
         "second": "b",
-        "metric": "bi",
+        "metric": "brier_index",
         "first_score": make_interval(72.0 + diff),
         "second_score": make_interval(72.0),
         "p": 0.04,
@@ -96,7 +96,7 @@ def make_board(
     lead: Verdict | None = None,
     reference: str | None = None,
     group: dict[str, str] | None = None,
-    metric: str = "bi",
+    metric: str = "brier_index",
 ) -> Scoreboard:
     names = list(scores)
     reference = reference or (names[0] if names else "nobody")

@@ -36,7 +36,7 @@ def test_overall_is_the_mean_over_kinds(build_table: Callable[..., ForecastTable
     outcome = np.zeros(40)
     p = np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": p}, outcome, kind=["market"] * 10 + ["dataset"] * 30)
-    interval = overall(table, "a", ScoringOptions(metric="bi"))
+    interval = overall(table, "a", ScoringOptions(metric="brier_index"))
     assert interval is not None
     assert interval.estimate == pytest.approx(80.0)
 

@@ -186,7 +186,7 @@ def test_verdicts_overall_are_the_mean_over_kinds(build_table: Callable[..., For
     kinds = ["market"] * 10 + ["dataset"] * 30
     a, b = np.full(40, 0.5), np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": a, "b": b}, outcome, kind=kinds)
-    [found] = verdict_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="bi"))
+    [found] = verdict_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="brier_index"))
     assert found.diff == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
     [only] = verdict_matrix(table, ["a", "b"], {"kind": "market"}, ScoringOptions(metric="brier"))
     assert only.diff == pytest.approx(0.25 - 0.01)

@@ -79,7 +79,7 @@ def test_rows_without_a_score_rank_last_and_anchors_have_no_place(build_board: B
 def test_a_metric_that_is_absent_is_no_error(board: Scoreboard) -> None:
     first = replace(board.scores[0], metrics={})
     found = replace(board, scores=(first, *board.scores[1:])).sections()[0]
-    assert found.rows[-1].metric("bi") is None
+    assert found.rows[-1].metric("brier_index") is None
     assert found.rows[-1].place is None
 
 

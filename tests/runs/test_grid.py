@@ -157,8 +157,8 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
         assert client.get("/api/grids").json() == json.loads(kept.to_json())
         assert client.get("/grids/nobody").status_code == 404
     for cell in kept.grids[0].cells:
-        assert cell.bi is not None
-        assert f"{cell.bi['estimate']:.1f}" in page
+        assert cell.brier_index is not None
+        assert f"{cell.brier_index['estimate']:.1f}" in page
         assert f"/runs/{cell.run}" in page
     assert "Best so far: forecaster=auto" in page
     with pytest.raises(InputError, match="no grid"):

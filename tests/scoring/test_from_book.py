@@ -108,7 +108,7 @@ def test_what_went_into_the_book_comes_out(database, monkeypatch, portion):
     for a, b in zip(ours.lines, theirs.lines, strict=True):
         assert a.entry.name == b.entry.name
         assert a.scores["brier"].estimate == pytest.approx(b.scores["brier"].estimate)
-        assert a.scores["net0.5"].estimate == pytest.approx(b.scores["net0.5"].estimate)
+        assert a.scores["net_gamma0.5"].estimate == pytest.approx(b.scores["net_gamma0.5"].estimate)
 
 
 def test_arenas_of_one_database_are_kept_apart(database):

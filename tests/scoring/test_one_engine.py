@@ -1,10 +1,12 @@
 """The same rows through the table and through the arena's sums by event give the same numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.scoring.made_standings import arena
 
-from foretell.metrics import Resampling
+from foretell.metrics import METRICS, Bettor, Resampling
 from foretell.scoring import (
     ARENA_METRICS,
     CROWD,
@@ -20,27 +22,28 @@ from foretell.scoring.arena_leaderboard import arena_leaderboard
 
 RESAMPLING = Resampling(draws=400)
 OPTIONS = ScoringOptions(
-    metric="brier", metrics=ARENA_METRICS, anchors=False, reference=CROWD, cluster=("cluster",), resampling=RESAMPLING
+    metric="brier", metrics=tuple(METRICS), anchors=False, reference=CROWD, cluster=("cluster",), resampling=RESAMPLING
 )
 WHOLE = {"moments": 2, "drop": 0.0, "quoted": 1.0}
 PARTIAL = {"moments": 3, "drop": 0.3, "quoted": 0.7}
 
 
-def both(form):
+def both(form, gamma=0.0):
     """The arena's board and the table's, yardsticks included, of one arena."""
     standings = with_arena_anchors(arena(events=80, entries=("good", "bad"), **form))
     standings.p[0, ::7] = np.nan  # Events answered in part.
     scored = ScoredArena.of(standings, resampling=RESAMPLING)
-    return scored, score_table(arena_as_table(standings), OPTIONS)
+    return scored, score_table(arena_as_table(standings), replace(OPTIONS, bettor=Bettor(gamma=gamma)))
 
 
 @pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
 @pytest.mark.parametrize("metric", [name for name in ARENA_METRICS if name != "sharpe"])
 def test_estimates_and_intervals_are_the_same(form, metric):
-    scored, board = both(form)
+    name, _, gamma = metric.partition("_gamma")
+    scored, board = both(form, float(gamma or 0))
     lines = {line.entry.name: line for line in arena_leaderboard(scored)}
     for row in board.group(kind="overall"):
-        here, there = row.metrics.get(metric), lines[row.forecaster].scores.get(metric)
+        here, there = row.metrics.get(name), lines[row.forecaster].scores.get(metric)
         if here is None or there is None:  # The crowd buys no No at its own price.
             assert here is there
             continue

@@ -62,26 +62,32 @@ def test_results_show_themselves():
     assert "<table>" in pair._repr_html_()
     pytest.importorskip("pandas")
     assert set(board.to_frame().forecaster) == {"bold", "<b>shy</b>"}
-    assert pair.to_frame().metric.tolist() == ["bi"]
+    assert pair.to_frame().metric.tolist() == ["brier_index"]
 
 
 def test_further_metrics_are_computed_when_named():
-    board = foretell.score(ROWS, metrics=("peer", "abi", "accuracy", "resolution"))
+    board = foretell.score(ROWS, metrics=("peer", "adjusted_brier_index", "accuracy", "resolution"))
     found = board.group(kind="overall")
     peers = {one.forecaster: one.metrics["peer"].estimate for one in found}
     # Two forecasters: what one gains the other loses.
     assert peers["bold"] == pytest.approx(-peers["<b>shy</b>"])
     by_name = {one.forecaster: one.metrics for one in found}
     # All questions were answered by all, so the adjusted score of always-0.5 is 0.25.
-    assert by_name["always 0.5"]["abi"].estimate == pytest.approx(50)
+    assert by_name["always 0.5"]["adjusted_brier_index"].estimate == pytest.approx(50)
     assert by_name["bold"]["accuracy"].estimate == pytest.approx(4 / 12)
     with pytest.raises(InputError, match="unknown metric 'luck'"):
         foretell.score(ROWS, metrics=("luck",))
-    with pytest.raises(InputError, match="net0 needs prices"):
-        foretell.score(ROWS, metric="net0")
+    with pytest.raises(InputError, match="net needs prices"):
+        foretell.score(ROWS, metric="net")
 
 
 def test_an_unknown_run_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
     with pytest.raises(InputError, match="no run is named 'abc123'"):
         foretell.score("abc123")
+
+
+@pytest.mark.parametrize(("old", "new"), [("bi", "brier_index"), ("ms", "metaculus_baseline"), ("net0.5", "net with")])
+def test_a_former_name_of_a_metric_is_refused_with_its_new_name(old, new):
+    with pytest.raises(InputError, match=f"{old} is now {new}"):
+        foretell.score(ROWS, metric=old)

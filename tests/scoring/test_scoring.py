@@ -65,15 +65,15 @@ def test_numbers_are_those_of_the_formulas(board: Scoreboard):
     o = np.array([happened[f["question"], f["target"]]["outcome"] for f in rows])
     found = lines(board, kind="market")["noisy"]
     assert found.metrics["brier"].estimate == pytest.approx(np.mean((p - o) ** 2))
-    assert found.metrics["bi"].estimate == pytest.approx(100 * (1 - np.sqrt(np.mean((p - o) ** 2))))
+    assert found.metrics["brier_index"].estimate == pytest.approx(100 * (1 - np.sqrt(np.mean((p - o) ** 2))))
     assert found.n == len(rows)
     assert found.completion == pytest.approx(len(rows) / 30)
 
 
 def test_overall_is_the_mean_of_the_kinds(board: Scoreboard):
     for name in ("good", "noisy", ALWAYS_HALF):
-        parts = [lines(board, kind=kind)[name].metrics["bi"].estimate for kind in ("market", "dataset")]
-        assert lines(board, kind="overall")[name].metrics["bi"].estimate == pytest.approx(np.mean(parts))
+        parts = [lines(board, kind=kind)[name].metrics["brier_index"].estimate for kind in ("market", "dataset")]
+        assert lines(board, kind="overall")[name].metrics["brier_index"].estimate == pytest.approx(np.mean(parts))
 
 
 def test_a_forecaster_of_one_kind_has_no_overall_score(board: Scoreboard):
@@ -83,12 +83,12 @@ def test_a_forecaster_of_one_kind_has_no_overall_score(board: Scoreboard):
 
 def test_anchors_stand_beside_every_table(board: Scoreboard):
     assert {ALWAYS_HALF, BASE_RATE} <= lines(board, kind="overall").keys()
-    assert lines(board, kind="overall")[ALWAYS_HALF].metrics["bi"].estimate == pytest.approx(50)
+    assert lines(board, kind="overall")[ALWAYS_HALF].metrics["brier_index"].estimate == pytest.approx(50)
 
 
 def test_every_number_lies_in_its_interval_and_groups_add_up(board: Scoreboard):
     for score in board.scores:
-        interval = score.metrics["bi"]
+        interval = score.metrics["brier_index"]
         assert interval.low <= interval.estimate + 1e-9
         assert interval.high >= interval.estimate - 1e-9
     by_source = [s.n for s in board.scores if "source" in s.group and s.forecaster == "good"]
@@ -119,8 +119,8 @@ def test_same_seed_same_numbers_other_seed_other_interval():
         score_table(table, ScoringOptions(resampling=Resampling(draws=200, seed=s))) for s in (0, 0, 1)
     )
     assert one == again
-    assert one.scores[0].metrics["bi"] != other.scores[0].metrics["bi"]
-    assert one.scores[0].metrics["bi"].estimate == other.scores[0].metrics["bi"].estimate
+    assert one.scores[0].metrics["brier_index"] != other.scores[0].metrics["brier_index"]
+    assert one.scores[0].metrics["brier_index"].estimate == other.scores[0].metrics["brier_index"].estimate
 
 
 def test_missing_forecasts_can_count_as_half():
@@ -144,7 +144,9 @@ def test_crossed_clusters_give_wider_intervals_when_days_matter():
     widths = []
     for cluster in (("question",), ("question", "resolved_on")):
         found = (
-            foretell.score(forecasts, outcomes, cluster=cluster, anchors=False, resampling=FAST).scores[0].metrics["bi"]
+            foretell.score(forecasts, outcomes, cluster=cluster, anchors=False, resampling=FAST)
+            .scores[0]
+            .metrics["brier_index"]
         )
         widths.append(found.high - found.low)
     assert widths[1] > 3 * widths[0] + 1
@@ -184,7 +186,7 @@ def test_more_clusters_than_bundles_keep_their_number_and_width():
 
 def test_json_has_no_nan(board: Scoreboard):
     text = json.dumps(board.to_dict(), allow_nan=False)
-    assert json.loads(text)["schema"] == "foretell/score/2"
+    assert json.loads(text)["schema"] == "foretell/score/3"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,10 @@ def test_paper_tables_through_the_front_door(shared_data: Path, tmp_path: Path):
     }
     for name, numbers in golden.items():
         for kind, number in zip(("market", "dataset", "overall"), numbers, strict=True):
-            assert lines(board, kind=kind)[name].metrics["bi"].estimate == pytest.approx(number, abs=0.02), (name, kind)
+            assert lines(board, kind=kind)[name].metrics["brier_index"].estimate == pytest.approx(number, abs=0.02), (
+                name,
+                kind,
+            )
     differences = {one.first: one for one in board.verdicts if dict(one.group) == {"kind": "dataset"}}
     for name, number in {
         "ext:Cassi-AI:Cassi ensemble_2_crowdadj": -3.13,

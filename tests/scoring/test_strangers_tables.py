@@ -400,7 +400,7 @@ def test_shares_are_scored_as_such():
     metrics = foretell.score(rows, anchors=False).scores[0].metrics
     assert metrics["brier"].estimate == pytest.approx(0.17**2)
     assert metrics["log"].estimate == pytest.approx(0.37 * np.log(0.2) + 0.63 * np.log(0.8))
-    assert metrics["ms"].estimate == pytest.approx(100 * (metrics["log"].estimate / np.log(2) + 1))
+    assert metrics["metaculus_baseline"].estimate == pytest.approx(100 * (metrics["log"].estimate / np.log(2) + 1))
     several = [*rows, {"model": "a", "id": "q2", "prob": 0.9, "resolution": 1.0}]
     assert foretell.score(several, anchors=False).scores[0].metrics["ece"].estimate == pytest.approx((0.17 + 0.1) / 2)
 

@@ -19,7 +19,7 @@ def test_an_event_counts_once_however_many_markets_it_has():
     found = line(ScoredArena.of(standings))
     assert found.scores["brier"].estimate == pytest.approx(0.125)
     assert found.by_market["brier"].estimate == pytest.approx(0.2)
-    assert found.scores["bi"].estimate == pytest.approx(100 * (1 - np.sqrt(0.125)))
+    assert found.scores["brier_index"].estimate == pytest.approx(100 * (1 - np.sqrt(0.125)))
     assert (found.events, found.markets) == (2, 5)
 
 
@@ -54,7 +54,7 @@ def test_every_number_is_that_of_evaluate(quoted):
     for name in ("good", "bad", "base rate"):
         found, p = line(scored, name), s.row(name)
         rows = MetricRows.of(p, s.markets.outcome, 1 / size[s.markets.moment])
-        for metric in ("brier", "bi", "log", "ece"):
+        for metric in ("brier", "brier_index", "log", "ece"):
             assert found.scores[metric].estimate == pytest.approx(METRICS[metric].population(rows))
             plain = MetricRows.of(p, s.markets.outcome)
             assert found.by_market[metric].estimate == pytest.approx(METRICS[metric].population(plain))
@@ -62,8 +62,9 @@ def test_every_number_is_that_of_evaluate(quoted):
         weight = 1 / n_priced[s.markets.moment][priced]
         for gamma in (0.0, 0.5, 1.0):
             paid = payoff(q, o, yes, no, Bettor(gamma=gamma))
-            assert found.scores[f"return{gamma:g}"].estimate == pytest.approx(np.average(paid, weights=weight))
-            assert found.by_market[f"return{gamma:g}"].estimate == pytest.approx(paid.mean())
+            name = f"return_gamma{gamma:g}" if gamma else "return"
+            assert found.scores[name].estimate == pytest.approx(np.average(paid, weights=weight))
+            assert found.by_market[name].estimate == pytest.approx(paid.mean())
         on_yes, on_no = sides(q, o, yes, no, weight)
         assert found.scores["yes_side"].estimate == pytest.approx(on_yes)
         assert found.scores["no_side"].estimate == pytest.approx(on_no)

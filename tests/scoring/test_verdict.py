@@ -22,7 +22,7 @@ def verdict(diff: float, low: float, high: float, **changes: Any) -> Verdict:
     given: dict[str, Any] = {
         "first": "a",
         "second": "b",
-        "metric": "bi",
+        "metric": "brier_index",
         "better": "high",
         "matters": 1.0,
         "level": 0.95,
@@ -111,7 +111,7 @@ def test_both_scores_and_the_difference_are_on_the_common_targets() -> None:
         for n in range(first, 40)
     ]
     found = foretell.compare(rows, None, "a", "b").verdicts[0]
-    alone = {one.forecaster: one.metrics["bi"].estimate for one in foretell.score(rows, anchors=False).scores}
+    alone = {one.forecaster: one.metrics["brier_index"].estimate for one in foretell.score(rows, anchors=False).scores}
     assert found.n == 30
     assert found.first_score.estimate != pytest.approx(alone["a"], abs=1e-6)
     assert found.first_score.estimate - found.second_score.estimate == pytest.approx(found.diff)

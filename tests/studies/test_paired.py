@@ -53,7 +53,7 @@ def test_scores_hold_indices_and_verdicts_against_the_reference(examples: Exampl
         assert first.index[group].estimate == pytest.approx(index_of(raw, examples, group))
         expected = index_of(half, examples, group) - index_of(raw, examples, group)
         verdict = second.verdicts[group]
-        assert (verdict.first, verdict.second, verdict.metric) == ("half", "raw", "bi")
+        assert (verdict.first, verdict.second, verdict.metric) == ("half", "raw", "brier_index")
         assert verdict.diff == pytest.approx(expected)
         assert verdict.low < verdict.diff < verdict.high
         assert verdict.first_score.estimate - verdict.second_score.estimate == pytest.approx(verdict.diff)

@@ -112,7 +112,7 @@ def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
 
 
 def test_columns_and_calibration_are_chosen_in_the_address(arena: RunStore, client: TestClient):
-    page = client.get(BOARD, params={"columns": ["bi", "nonsense"], "entry": "shy"}).text
+    page = client.get(BOARD, params={"columns": ["brier_index", "nonsense"], "entry": "shy"}).text
     board = page[page.index('<table class="sort board">') : page.index("</tbody>")]
     assert ">Brier index</th>" in board
     assert "Completion" not in board

@@ -130,7 +130,7 @@ def decided(store: RunStore, run: str, outcomes: tuple[int, ...] = (0, 1, 0)) ->
 
 def test_a_run_says_how_good_it_was(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=3, trials=2).keep(store)
-    assert client.get(f"/api/runs/{run}").json()["score"]["bi"] is None
+    assert client.get(f"/api/runs/{run}").json()["score"]["brier_index"] is None
     assert "No question has resolved yet" in client.get(f"/runs/{run}").text
     decided(store, run)
     view = client.get(f"/api/runs/{run}").json()

@@ -26,16 +26,16 @@ from foretell.metrics.arrays import Floats, Ints, as_pairs, as_vector, as_weight
 from foretell.metrics.bootstrap import UNBOUNDED, Bounds, brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.decisions import TaskDecisions
-from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe_from_sums
+from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, no_fee, payoff, sharpe_from_sums
 from foretell.metrics.scores import brier, log_score, metaculus_baseline, right_side
 
 LOG_FLOOR = 0.001
-"""Lower bound on the probability of what happened in `log`, `ms` and `peer`, as on Metaculus: a single −inf would hide
-all other scores."""
+"""Lower bound on the probability of what happened in `log`, `metaculus_baseline` and `peer`, as on Metaculus: a single
+−inf would hide all other scores."""
 CALIBRATION_BINS = 10
 SHARE: Bounds = (0.0, 1.0)
 GAMMAS = (0.0, 0.5, 1.0)
-"""Risk aversions of the bettors whose returns have their own row in `METRICS`."""
+"""Risk aversions of the bettors whose returns an arena shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,10 +304,11 @@ def _bet_column(name: str, value: RowScore) -> SumColumns:
 PRICED = SumColumns(names=("priced",), of=_bet_weight)
 
 
-def return_metric(
-    bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "return", label: str = "Return", *, net: bool = False
-) -> Metric:
+def return_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "", *, net: bool = False) -> Metric:
     """Average payoff of $1 per row for a bettor, `net` of the platform's fees; rows without prices have no weight."""
+    kind, label = ("net", "Net return") if net else ("return", "Return")
+    # Bettors share the sums of a column if they stake alike.
+    column = f"{kind}{bettor.gamma:g}{'' if bettor.fee is no_fee else ' after own fee'}"
     names = {0.0: " (all in)", 0.5: " (half way)", 1.0: " (log wealth)"}
     risk = f"risk aversion {bettor.gamma:g}{names.get(bettor.gamma, '')}"
     asks, fees = ("", ", after the platform's fees") if net else (" at its asks", "")
@@ -316,12 +317,12 @@ def return_metric(
         return _net_payoffs(rows, bettor) if net else payoffs(rows, bettor)
 
     return Metric(
-        name=name,
-        sums=(_bet_column(name, paid), PRICED),
+        name=name or kind,
+        sums=(_bet_column(column, paid), PRICED),
         from_sums=mean_from_sums,
         better="high",
         per_question=paid,
-        label=label,
+        label=f"{label}, risk aversion {bettor.gamma:g}" if bettor.gamma else label,
         meaning=f"worth of a dollar bet on each market{asks}, {risk}{fees}; 1 is break-even",
         needs="fees" if net else "prices",
     )
@@ -340,7 +341,7 @@ def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
         from_sums=sharpe_from_sums,
         better="high",
         label="Sharpe",
-        meaning="mean over spread of the risk-neutral return above the dollar kept",
+        meaning="mean over spread of the bettor's return above the dollar kept",
         decimals=2,
         needs="prices",
     )
@@ -416,11 +417,7 @@ def adjusted_brier_scores(rows: MetricRows) -> Floats:
     return brier(rows.p, rows.outcome) - rows.difficulty
 
 
-def _net_label(gamma: float) -> str:
-    return f"Net return, risk aversion {gamma:g}" if gamma else "Net return"
-
-
-_RETURN_0 = return_metric(name="return0", label="Return, all in")
+_RETURN = return_metric()
 BRIER_MATTERS, INDEX_MATTERS, SHARE_MATTERS = 0.005, 1.0, 0.01
 """Smallest differences of interest in Brier score, in points of the Brier index, and in shares."""
 _ADJUSTED = replace(
@@ -449,7 +446,7 @@ _ROWS: Sequence[Metric] = (
         matters=BRIER_MATTERS,
     ),
     Metric(
-        name="bi",
+        name="brier_index",
         sums=(BRIER_COLUMN, WEIGHT),
         from_sums=brier_index_from_sums,
         better="high",
@@ -460,9 +457,9 @@ _ROWS: Sequence[Metric] = (
         matters=INDEX_MATTERS,
     ),
     mean_metric(
-        "ms",
+        "metaculus_baseline",
         lambda rows: metaculus_baseline(rows.p, rows.outcome, floor=LOG_FLOOR),
-        label="MS",
+        label="Baseline",
         meaning="Metaculus baseline score; 0 is always-0.5, 100 is perfect",
         decimals=1,
         gaps=False,
@@ -486,14 +483,9 @@ _ROWS: Sequence[Metric] = (
         bounds=SHARE,
         version="2",
     ),
-    return_metric(),
+    _RETURN,
     sharpe_metric(),
-    _RETURN_0,
-    *(
-        return_metric(Bettor(gamma=gamma), f"return{gamma:g}", f"Return, risk aversion {gamma:g}")
-        for gamma in GAMMAS[1:]
-    ),
-    *(return_metric(Bettor(gamma=gamma), f"net{gamma:g}", _net_label(gamma), net=True) for gamma in GAMMAS),
+    return_metric(net=True),
     Metric(
         name="yes_side",
         sums=(WON_YES, YES_STAKE),
@@ -505,7 +497,7 @@ _ROWS: Sequence[Metric] = (
     ),
     Metric(
         name="no_side",
-        sums=(_RETURN_0.sums[0], WON_YES, PRICED, YES_STAKE),
+        sums=(_RETURN.sums[0], WON_YES, PRICED, YES_STAKE),
         from_sums=_no_side,
         better="high",
         label="No bets",
@@ -554,7 +546,7 @@ _ROWS: Sequence[Metric] = (
     ),
     _ADJUSTED,
     Metric(
-        name="abi",
+        name="adjusted_brier_index",
         sums=_ADJUSTED.sums,
         from_sums=brier_index_from_sums,
         better="high",
@@ -581,12 +573,26 @@ _ROWS: Sequence[Metric] = (
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
 """Every leaderboard metric, by name."""
-STANDARD_METRICS = ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
+STANDARD_METRICS = ("brier", "brier_index", "metaculus_baseline", "log", "ece", "return", "sharpe")
 """The metrics that a leaderboard of files and runs shows by default; the last two only if there are prices."""
 DECISION_METRICS = ("choice", "hard", "soft", "confidence")
 """The metrics that a leaderboard also shows if options have payoffs."""
 
 
+FORMER_NAMES = {
+    "bi": "brier_index",
+    "abi": "adjusted_brier_index",
+    "ms": "metaculus_baseline",
+    "return0": "return",
+    "return0.5": "return with gamma 0.5",
+    "return1": "return with gamma 1",
+    "net0": "net",
+    "net0.5": "net with gamma 0.5",
+    "net1": "net with gamma 1",
+}
+"""Name of a metric in version 0.2 → what to ask for instead."""
+
+
 def metric_text(name: str) -> Metric:
-    """Return the metric of that name; for an unknown name, one labelled with the name itself."""
-    return METRICS.get(name) or mean_metric(name, lambda rows: rows.p, label=name, meaning=name)
+    """Return the metric of that name, which may be a former one; for an unknown name, one labelled with the name."""
+    return METRICS.get(FORMER_NAMES.get(name, name)) or mean_metric(name, lambda rows: rows.p, label=name, meaning=name)

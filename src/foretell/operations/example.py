@@ -414,7 +414,9 @@ class DemoResult(ScoreResult):
         agent, root = made.agent, made.tree.nodes[made.tree.root]
         path, p = " → ".join(f"{p:.0%}" for p in agent.path), agent.answer.p["yes"]
         most = max(sensitivities(made.tree), key=lambda input: abs(input.slope))
-        scores = {row.name: bi for row in self.board.sections()[0].rows if (bi := row.metric("bi")) is not None}
+        scores = {
+            row.name: bi for row in self.board.sections()[0].rows if (bi := row.metric("brier_index")) is not None
+        }
         study = made.arena.study()
         place = next(n for n, column in enumerate(study.tables[0].columns) if column.label == "Brier")
         briers = {row.name: row.values[place] for row in study.tables[0].rows}

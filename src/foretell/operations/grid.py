@@ -218,7 +218,7 @@ class GridCell:
     """The state of its run; `removed` if that is gone."""
     cells: int
     done: int
-    bi: Mapping[str, float] | None
+    brier_index: Mapping[str, float] | None
     """Brier index with low and high; None before two questions have resolved."""
     money: Money
 
@@ -239,7 +239,7 @@ class StoredGrid:
     @property
     def finding(self) -> str:
         """The best combination so far, in a sentence."""
-        scored = sorted((cell for cell in self.cells if cell.bi), key=_index, reverse=True)
+        scored = sorted((cell for cell in self.cells if cell.brier_index), key=_index, reverse=True)
         if not scored:
             return "No combination has a score yet: a score needs two resolved questions."
         best = scored[0]
@@ -250,7 +250,7 @@ class StoredGrid:
 
 
 def _index(cell: GridCell) -> float:
-    return cell.bi["estimate"] if cell.bi else -inf
+    return cell.brier_index["estimate"] if cell.brier_index else -inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +269,10 @@ class GridList(Result):
                 "state": cell.state,
                 "done": cell.done,
                 "cells": cell.cells,
-                **{f"bi_{end}" if end != "estimate" else "bi": (cell.bi or {}).get(end) for end in ENDS},
+                **{
+                    f"brier_index_{end}" if end != "estimate" else "brier_index": (cell.brier_index or {}).get(end)
+                    for end in ENDS
+                },
                 **cell.money.to_dict(),
             }
             for grid in self.grids
@@ -310,7 +313,11 @@ class GridList(Result):
 
 
 def _index_text(cell: GridCell) -> str:
-    return f"{cell.bi['estimate']:.1f} {bracket(cell.bi['low'], cell.bi['high'], 1)}" if cell.bi else "–"
+    return (
+        f"{cell.brier_index['estimate']:.1f} {bracket(cell.brier_index['low'], cell.brier_index['high'], 1)}"
+        if cell.brier_index
+        else "–"
+    )
 
 
 def list_grids(settings: Settings, name: str | None = None) -> GridList:
@@ -364,7 +371,7 @@ def _cell(
         state="removed" if row is None else store.state(row, questions),
         cells=0 if row is None else questions * cells_each(row.spec),
         done=0 if row is None else row.done,
-        bi=score.get("bi"),
+        brier_index=score.get("brier_index"),
         money=Money() if row is None else money[row.id],
     )
 

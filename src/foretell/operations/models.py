@@ -174,9 +174,9 @@ def model_records(settings: Settings) -> ModelRecords:
         for row in rows:
             record = found.setdefault(row.spec["models"]["agent"], dict(UNUSED))
             record["runs"] += 1
-            if scores[row.id]["bi"]:
+            if scores[row.id]["brier_index"]:
                 before, more = record["resolved"], scores[row.id]["decided"]
-                total = (record["brier_index"] or 0.0) * before + scores[row.id]["bi"]["estimate"] * more
+                total = (record["brier_index"] or 0.0) * before + scores[row.id]["brier_index"]["estimate"] * more
                 record |= {"resolved": before + more, "brier_index": total / (before + more)}
     return found
 

@@ -554,7 +554,10 @@ class ShowResult(Result):
         counts += f", {row['quarantined']} quarantined" if row["quarantined"] else ""
         lines = [*map(question_lines, scores.answers[: self.limit]), "", f"{counts}: {self.money}"]
         if (index := scores.index) is not None:
-            beside = {"price": scores.metric("bi", CROWD), "base rate": scores.metric("bi", BASE_RATE)}
+            beside = {
+                "price": scores.metric("brier_index", CROWD),
+                "base rate": scores.metric("brier_index", BASE_RATE),
+            }
             others = "".join(f", {name} {one.estimate:.1f}" for name, one in beside.items() if one is not None)
             others += f", combined answers {scores.combined['estimate']:.1f}" if scores.combined else ""
             lines.append(f"Brier index {estimate(index, 1)} on {plural(scores.decided, 'decided question')}{others}")

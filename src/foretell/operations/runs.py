@@ -172,7 +172,7 @@ def _what(run: ListedRun) -> str:
 
 
 def _score_text(run: ListedRun) -> str:
-    found = run.score.get("bi")
+    found = run.score.get("brier_index")
     if found is None:
         return f"{run.score['decided']} decided" if run.score.get("decided") else "–"
     return f"{found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}"
@@ -254,7 +254,7 @@ def chosen_runs(
             found.sort(key=lambda one: -dollars[one[0].id])
         case "score":
             scores = StoredScores(store).of([row for row, _ in found])
-            found.sort(key=lambda one: -(scores[one[0].id].get("bi") or {"estimate": -math.inf})["estimate"])
+            found.sort(key=lambda one: -(scores[one[0].id].get("brier_index") or {"estimate": -math.inf})["estimate"])
     return found, sum(row.archived for row in fitting) if query.archived == "no" else 0
 
 
@@ -509,7 +509,7 @@ class ResolveResult(Result):
 
     def __str__(self) -> str:
         text = f"run {self.run}: {self.decided} of {self.questions} questions decided, {self.new} outcomes new"
-        found = self.score.get("bi")
+        found = self.score.get("brier_index")
         if found is None:
             return text
         others = [

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 # The tables of an arena's leaderboard, ready to print and to put on a page.
 
 
-ACCURACY = ("ece", "bi", "log")
-MONEY = ("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side")
-BY_MARKET = ("brier", "ece", "return0", "return0.5", "return1", "net0", "sharpe")
+ACCURACY = ("ece", "brier_index", "log")
+MONEY = tuple(name for name in ARENA_METRICS if name not in ("brier", *ACCURACY))
+BY_MARKET = ("brier", "ece", "return", "return_gamma0.5", "return_gamma1", "net", "sharpe")
 Column = tuple[StudyColumn, Callable[[ArenaLeaderboardRow], CellValue]]
 """A column, and the function that returns its value for an entry."""
 
@@ -75,7 +75,7 @@ def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
     ]
     for by, groups in view.groups.items():
         there = {metric for group in groups for line in group.lines for metric in line.scores}
-        for metric in (METRICS[name] for name in ARENA_METRICS if name in there):
+        for metric in (metric for name, metric in ARENA_METRICS.items() if name in there):
             columns = [_group(group, metric.name) for group in groups]
             caption = f"{_upper(metric.meaning)}. In brackets after the name: events."
             found.append(_table(view, f"{metric.label} by {by}", columns, caption))
@@ -114,7 +114,7 @@ def _accuracy() -> list[Column]:
 
 
 def _metric(name: str, *, by_market: bool = False) -> Column:
-    one = METRICS[name]
+    one = ARENA_METRICS[name]
     shown = column(one.label, one.meaning, one.decimals)
     return shown, lambda line: (line.by_market if by_market else line.scores).get(name)
 
@@ -125,7 +125,7 @@ def _markets(tip: str) -> Column:
 
 def _group(group: ArenaLeaderboardGroup, metric: str) -> Column:
     scores = {line.entry.name: line.scores.get(metric) for line in group.lines}
-    shown = column(f"{group.name} ({group.events})", decimals=METRICS[metric].decimals)
+    shown = column(f"{group.name} ({group.events})", decimals=ARENA_METRICS[metric].decimals)
     return shown, lambda line: scores.get(line.entry.name)
 
 

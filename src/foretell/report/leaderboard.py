@@ -137,7 +137,11 @@ def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] 
     from rich.text import Text
 
     wide = console.width >= WIDE
-    usual = ("brier", "bi", "ms", "ece") if wide else ("bi" if board.metric == "brier" else "brier",)
+    usual = (
+        ("brier", "brier_index", "metaculus_baseline", "ece")
+        if wide
+        else ("brier_index" if board.metric == "brier" else "brier",)
+    )
     usual = (*usual, *DECISION_METRICS)
     others = [name for name in usual if name in board.shown_metrics()[1:]]
     console.print(Text(headline(board, anchors), style="bold"))

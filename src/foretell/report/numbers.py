@@ -34,7 +34,7 @@ def column_name(column: str) -> str:
 HEADINGS = {
     "BI": "Brier index",
     "Brier": "Brier score",
-    "MS": "Metaculus baseline",
+    "Baseline": "Metaculus baseline",
     "Log": "Log score",
     "ECE": "Calibration error",
     "vs ref": "Against the reference",

@@ -328,7 +328,7 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
     lead = run_headline(scores.against_rate, scores.against_price)
     good: list[HtmlBlock] = []
     if scores.board is not None:
-        labels = {"bi": "Brier index of this run", "combined": "of its combined answers"}
+        labels = {"brier_index": "Brier index of this run", "combined": "of its combined answers"}
         found = {**summary, "combined": scores.combined}
         pairs = [(name, _span(one)) for key, name in labels.items() if (one := found[key])]
         sides = {"of the market": scores.against_price, "of the base rate": scores.against_rate}

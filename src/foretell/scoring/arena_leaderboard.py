@@ -14,7 +14,8 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import compare_means
-from foretell.metrics.metric import METRICS
+from foretell.metrics.metric import GAMMAS, METRICS, Metric, return_metric
+from foretell.metrics.returns import Bettor
 from foretell.questions.errors import InputError
 from foretell.scoring.arena_table import ArenaEntry, ArenaTable
 from foretell.scoring.engine import ClusterBundles, MetricDraws, ResampledSums, mean_of_draws, resample_sums
@@ -194,18 +195,26 @@ def _each_market_once(arena: ArenaTable) -> Ints:
     return np.flatnonzero(first[arena.markets.moment])
 
 
-ARENA_METRICS = (
-    *("brier", "bi", "log", "ece"),
-    *("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side"),
-)
-"""The metrics shown on an arena's board, in the order of its tables; all are in `metrics.metric.METRICS`."""
+_RISK_AVERSE = {
+    kind: [return_metric(Bettor(gamma=gamma), f"{kind}_gamma{gamma:g}", net=kind == "net") for gamma in GAMMAS[1:]]
+    for kind in ("return", "net")
+}
+ARENA_METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        *(METRICS[name] for name in ("brier", "brier_index", "log", "ece")),
+        *(metric for kind, others in _RISK_AVERSE.items() for metric in (METRICS[kind], *others)),
+        *(METRICS[name] for name in ("sharpe", "yes_side", "no_side")),
+    )
+}
+"""The metrics shown on an arena's board by name, in the order of its tables. Returns are those of three bettors."""
 MAIN_METRIC = "brier"
 RANK_METRIC = "adjusted_brier"
 """Ranks the board: the Brier score, plus how much better the market did on what the entry answered than overall."""
 LEAST_ANSWERED = 0.5
 """Share of the moments it was asked at that an entry must answer to be ranked."""
 GROUPINGS = ("category", "platform", "lead time")
-GROUP_METRICS = ("brier", "ece", "return0", "net0")
+GROUP_METRICS = ("brier", "ece", "return", "net")
 """Metrics shown for every group."""
 FEWEST_EVENTS = 5
 """A category with fewer events than this is pooled with other small ones when categories are rebalanced."""
@@ -286,7 +295,7 @@ def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     by_event, by_market = scored.resample(), scored.resample(weighing="market")
     every = np.ones(len(scored.arena.events), np.bool_)
     adjusted = adjusted_scores(scored)
-    rows = _board_rows(scored, every, by_event, ARENA_METRICS, by_market)
+    rows = _board_rows(scored, every, by_event, tuple(ARENA_METRICS), by_market)
     return _ranked([_with_adjusted(row, adjusted.get(row.entry.name)) for row in rows])
 
 
@@ -392,7 +401,7 @@ def arena_leaderboard_groups(
 def _group(
     scored: ScoredArena, named: tuple[str, str], events: Bools, measures: Sequence[str], *, stream: int = 0
 ) -> ArenaLeaderboardGroup:
-    columns = dict.fromkeys(("weight", *(column for name in measures for column in METRICS[name].column_names)))
+    columns = dict.fromkeys(("weight", *(column for name in measures for column in ARENA_METRICS[name].column_names)))
     drawn = scored.resample(events, columns=tuple(columns), stream=stream)
     lines = _ranked(_board_rows(scored, events, drawn, measures))
     return ArenaLeaderboardGroup(by=named[0], name=named[1], events=int(events.sum()), lines=lines)
@@ -439,7 +448,7 @@ def _board_rows(
 
 def _intervals(scored: ScoredArena, drawn: ResampledSums | None, metrics: Sequence[str]) -> list[dict[str, Interval]]:
     """Per entry, the metrics that can be computed."""
-    found = {} if drawn is None else {m: drawn.draws_of(METRICS[m]).intervals(scored.resampling) for m in metrics}
+    found = {} if drawn is None else {m: drawn.draws_of(ARENA_METRICS[m]).intervals(scored.resampling) for m in metrics}
     return [
         {metric: column[entry] for metric, column in found.items() if entry in column} for entry in scored.arena.names
     ]

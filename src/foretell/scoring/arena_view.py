@@ -10,7 +10,6 @@ import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
-from foretell.metrics.metric import METRICS
 from foretell.questions.codec import plain_data
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
@@ -126,7 +125,7 @@ def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple
 
 
 ARENA_LEADERBOARD_SCHEMA = "foretell/standings/2"
-GROUP_PAGE_METRICS = ("brier", "return0")
+GROUP_PAGE_METRICS = ("brier", "return")
 """Metrics that the page shows for every category and platform."""
 MOST_PAIRED = 40
 """Most entries that are compared pairwise."""
@@ -188,7 +187,7 @@ class ArenaLeaderboard:
                 "better": one.better,
                 "decimals": one.decimals,
             }
-            for one in (METRICS[name] for name in ARENA_METRICS)
+            for one in ARENA_METRICS.values()
         ]
         return {"schema": ARENA_LEADERBOARD_SCHEMA, "measures": measures, **plain_data(self)}
 

@@ -336,7 +336,7 @@ THIS_RUN = "this run"
 THIS_RUN_COMBINED = f"{THIS_RUN}{COMBINED}"
 FEWEST_OUTCOMES = 2
 """Fewest decided questions for a score with an interval."""
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 """Version of the stored summary; raised if its content changes."""
 MOST_PARTS = 12
 """Most categories or sources that are listed."""
@@ -453,7 +453,7 @@ class RunScores:
     @property
     def index(self) -> Interval | None:
         """The Brier index of the run."""
-        return self.metric("bi")
+        return self.metric("brier_index")
 
     @property
     def combined(self) -> dict[str, float] | None:
@@ -461,7 +461,7 @@ class RunScores:
 
         It is not part of the stored summary, because outcomes of other runs may change it.
         """
-        return _plain(self.metric("bi", THIS_RUN_COMBINED))
+        return _plain(self.metric("brier_index", THIS_RUN_COMBINED))
 
     def base_rates(self, question: Question) -> dict[str, float]:
         """The base rate that the run is compared with, by target of a decided question."""
@@ -475,9 +475,9 @@ class RunScores:
     def summary(self) -> dict[str, Any]:
         """Return the run's scores as plain data, for lists; None for what is not yet known."""
         found = {
-            "bi": self.index,
-            "price": self.metric("bi", CROWD),
-            "base_rate": self.metric("bi", BASE_RATE),
+            "brier_index": self.index,
+            "price": self.metric("brier_index", CROWD),
+            "base_rate": self.metric("brier_index", BASE_RATE),
             "brier": self.metric("brier"),
             "calibration_error": self.metric("ece"),
             "against_price": self.against_price,

@@ -12,13 +12,21 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.comparison import McNemarTest, mcnemar
 from foretell.metrics.decisions import clear_answers
-from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
+from foretell.metrics.metric import (
+    DECISION_METRICS,
+    FORMER_NAMES,
+    METRICS,
+    STANDARD_METRICS,
+    Metric,
+    return_metric,
+    sharpe_metric,
+)
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.metrics.scores import right_side
 from foretell.plugins import load, names
 from foretell.questions.codec import plain_data
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.resolution import Resolution
 from foretell.request import errors_name_fields
 from foretell.scoring.engine import (
@@ -51,10 +59,10 @@ class ScoringOptions:
 
     by: tuple[str, ...] = ()
     """Columns of the outcomes whose combinations are scored separately, besides the kinds and the overall number."""
-    metric: str = "bi"
+    metric: str = "brier_index"
     """The metric that ranks the board and is compared with the reference."""
     metrics: tuple[str, ...] = ()
-    """Metrics to compute besides the standard ones, e.g. peer, abi, accuracy, resolution."""
+    """Metrics to compute besides the standard ones, e.g. peer, adjusted_brier_index, accuracy, resolution."""
     reference: str | None = None
     """The forecaster that the others are compared with; None means the leader."""
     cluster: tuple[str, ...] = ()
@@ -196,7 +204,11 @@ def _groups(layers: Sequence[TargetLayer]) -> Iterator[tuple[Mapping[str, str], 
 
 def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
     """The metrics of the board, including the bettor's own returns; those that need prices only if there are any."""
-    own = {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
+    own = {
+        "return": return_metric(scoring.bettor),
+        "net": return_metric(Bettor(gamma=scoring.bettor.gamma), net=True),
+        "sharpe": sharpe_metric(scoring.bettor),
+    }
     pays = bool(table.targets.options.any())
     decisions = DECISION_METRICS if pays else ()
     names = dict.fromkeys((*STANDARD_METRICS, *decisions, scoring.metric, *scoring.metrics))
@@ -377,8 +389,10 @@ def prepared(table: ForecastTable, scoring: ScoringOptions, *, anchors: bool) ->
     """Return the table as it is scored: missing forecasts filled in, and the anchors added."""
     add_metrics()
     for name in (scoring.metric, *scoring.metrics):
+        if name in FORMER_NAMES:
+            raise InputError(f"the metric {name} is now {FORMER_NAMES[name]}", column="--metric")
         if name not in METRICS:
-            raise InputError(f"unknown metric {name!r}", hint=f"one of {', '.join(METRICS)}")
+            raise InputError(f"unknown metric {name!r}", column="--metric", hint=known_names(name, list(METRICS)))
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     return with_anchors(table) if anchors else table
 

@@ -15,7 +15,7 @@ from foretell.questions.errors import MissingExtra
 from foretell.scoring.table import ANCHORS, OVERALL
 from foretell.scoring.verdict import Verdict
 
-SCHEMA = "foretell/score/2"
+SCHEMA = "foretell/score/3"
 Group = Mapping[str, str]
 """Selects targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
 
@@ -32,7 +32,7 @@ class Score:
     completion: float
     """Share of the group's resolved targets that the forecaster answered."""
     metrics: Mapping[str, Interval]
-    """Metrics by name: brier, bi, ms, log, ece, return, sharpe; a metric that cannot be computed is absent."""
+    """Metrics by name, such as brier and brier_index; a metric that cannot be computed is absent."""
 
 
 @dataclass(frozen=True, kw_only=True)

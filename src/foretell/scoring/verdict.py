@@ -34,7 +34,12 @@ LEAST_CLUSTERS = 10
 """With fewer independent clusters than this, no interval of a difference can be trusted."""
 MOST_NEEDED = 1_000_000
 """More questions than this are not worth naming."""
-METRIC_NOUNS = {"bi": "Brier index", "brier": "Brier score", "ms": "Metaculus score", "log": "log score"}
+METRIC_NOUNS = {
+    "brier_index": "Brier index",
+    "brier": "Brier score",
+    "metaculus_baseline": "Metaculus baseline score",
+    "log": "log score",
+}
 """Names of metrics in sentences; tables use shorter ones."""
 Correction = Literal["none", "holm", "bh"]
 """How p-values are corrected for the number of comparisons: not at all, Holm, or Benjamini–Hochberg."""
@@ -244,8 +249,9 @@ class Verdict:
 
     @property
     def _noun(self) -> str:
-        noun = METRIC_NOUNS.get(self.metric) or metric_text(self.metric).label
-        return f"points of {noun}" if self.metric in ("bi", "abi") else f"in {noun}"
+        metric = metric_text(self.metric)
+        noun = METRIC_NOUNS.get(metric.name) or metric.label
+        return f"points of {noun}" if metric.name in ("brier_index", "adjusted_brier_index") else f"in {noun}"
 
     def _wanted(self, about: str, more: str) -> str:
         if self.needed is None or self.needed <= 0:

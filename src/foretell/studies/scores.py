@@ -105,7 +105,7 @@ def _index(score: Floats, examples: Examples, group: str, resampling: Resampling
         return None
     answered = _of_group(examples, group) & np.isfinite(score)
     design = study_design(examples.take(answered), group)
-    metric = METRICS["bi"]
+    metric = METRICS["brier_index"]
     return bootstrap_score(
         score[answered], design, statistic=metric.from_sums, resampling=resampling, bounds=metric.bounds
     )
@@ -177,7 +177,7 @@ def paired_verdict(
     common = _of_group(examples, group) & np.isfinite(first) & np.isfinite(second)
     if not common.any():
         return None
-    metric, design = METRICS["bi"], study_design(examples.take(common), group)
+    metric, design = METRICS["brier_index"], study_design(examples.take(common), group)
     found = compare_paired(
         first[common], second[common], design, statistic=metric.from_sums, resampling=how, bounds=metric.bounds
     )
@@ -208,7 +208,7 @@ def mean_gain(
     a, b = (np.hstack([np.nan_to_num(scores[member]) * weight, weight]) for scores in (a, b))
     design = study_design(examples.take(member), group, weighted=False)
     found = compare_paired(a, b, design, statistic=mean_index, resampling=how).times(times)
-    return None if isnan(found.diff) else Verdict.of(found, CHANGE, "bi", level=how.level)
+    return None if isnan(found.diff) else Verdict.of(found, CHANGE, "brier_index", level=how.level)
 
 
 def mean_index(sums: Floats) -> Floats:

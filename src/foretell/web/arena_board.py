@@ -63,9 +63,9 @@ class BoardColumn:
 METRIC_WORDS: Mapping[str, str] = {
     "brier": "Brier score",
     "adjusted_brier": "Brier score",
-    "bi": "Brier index",
+    "brier_index": "Brier index",
     "ece": "Calibration error",
-    "return0": "Return per $1",
+    "return": "Return per $1",
 }
 """Column headings for readers who do not know the abbreviations."""
 
@@ -132,7 +132,7 @@ BOARD_COLUMNS: Mapping[str, BoardColumn] = {
         usual=True,
     ),
     "ece": _metric("ece", usual=True),
-    "return": _metric("return0", usual=True),
+    "return": _metric("return", usual=True),
     "completion": BoardColumn(
         label="Completion",
         tip="share of the rounds since it joined that it answered; below half it is not ranked",
@@ -151,9 +151,9 @@ BOARD_COLUMNS: Mapping[str, BoardColumn] = {
         cell=_plain(lambda line: (float(line.events), f"{line.events:,}")),
         usual=True,
     ),
-    "bi": _metric("bi"),
+    "brier_index": _metric("brier_index"),
     "log": _metric("log"),
-    "net": _metric("net0"),
+    "net": _metric("net"),
     "sharpe": _metric("sharpe"),
     "seconds": BoardColumn(
         label="Seconds a forecast",

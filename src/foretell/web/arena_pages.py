@@ -334,7 +334,7 @@ def _price_chart(
 
 # Entries.
 
-FACTS = ("adjusted_brier", "bi", "ece", "return0")
+FACTS = ("adjusted_brier", "brier_index", "ece", "return")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from foretell.web.run_rows import RunRowView
 
 def ruler_ends(runs: Sequence[RunRowView]) -> tuple[int, int]:
     """Return round numbers that enclose every score of these runs."""
-    scores = [run.score for run in runs if run.score.get("bi")]
+    scores = [run.score for run in runs if run.score.get("brier_index")]
     numbers = [value for score in scores for value in _numbers(score) if math.isfinite(value)] or [50.0]
     low, high = 10 * math.floor(min(numbers) / 10), 10 * math.ceil(max(numbers) / 10)
     return low, max(high, low + 10)
@@ -19,11 +19,11 @@ def ruler_ends(runs: Sequence[RunRowView]) -> tuple[int, int]:
 
 def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
     """Return a ruler with the score of each run, by run id, all on the same scale."""
-    scored = {run.id: run.score for run in runs if run.score.get("bi")}
+    scored = {run.id: run.score for run in runs if run.score.get("brier_index")}
     low, high = ruler_ends(runs)
     return {
         id: score_ruler(
-            (score["bi"]["estimate"], score["bi"]["low"], score["bi"]["high"]),
+            (score["brier_index"]["estimate"], score["brier_index"]["low"], score["brier_index"]["high"]),
             low,
             high,
             price=_estimate(score["price"]),
@@ -35,15 +35,15 @@ def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
 
 def run_ruler(score: Mapping[str, Any]) -> Chart | None:
     """Draw the score of one run beside the market and the base rate; None without a score."""
-    if not score.get("bi"):
+    if not score.get("brier_index"):
         return None
-    bi = score["bi"]
+    bi = score["brier_index"]
     beside = {"price": _estimate(score["price"]), "rate": _estimate(score["base_rate"])}
     return labelled_score((bi["estimate"], bi["low"], bi["high"]), **beside)
 
 
 def _numbers(score: Mapping[str, Any]) -> list[float]:
-    found = [score["bi"][end] for end in ("estimate", "low", "high")]
+    found = [score["brier_index"][end] for end in ("estimate", "low", "high")]
     return found + [score[name]["estimate"] for name in ("price", "base_rate") if score[name]]
 
 

@@ -89,7 +89,7 @@ class ScoringRequest(TablesRequest):
     )
 
     by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
-    metric: str = setting("bi", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
+    metric: str = setting("brier_index", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
     reference: str | None = setting(
         None, "Compare all others with this forecaster (default: the leader).", metavar="NAME"
     )
@@ -170,7 +170,7 @@ class ErrorsRequest(TablesRequest):
 
     forecaster: str = setting(help="Whose errors to analyse.", argument=True)
     reference: str | None = setting(None, "Also show the difference from this forecaster.", metavar="NAME")
-    metric: str = setting("bi", "Metric for the groups.", metavar="NAME", names=METRIC_NAMES)
+    metric: str = setting("brier_index", "Metric for the groups.", metavar="NAME", names=METRIC_NAMES)
     cluster: Columns = _CLUSTER
 
 

@@ -213,7 +213,7 @@ def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:
 
 def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -> ArmDifference:
     brier, index = (
-        compare_pair(table, *pair, replace(scoring, metric=metric)).verdicts[0] for metric in ("brier", "bi")
+        compare_pair(table, *pair, replace(scoring, metric=metric)).verdicts[0] for metric in ("brier", "brier_index")
     )
     return ArmDifference(first=pair[0], second=pair[1], brier=brier, index=index)
 

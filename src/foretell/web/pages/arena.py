@@ -427,7 +427,7 @@ def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
         "notes": notes,
         "own": own,
         "command": replace(own, runs=tuple(named.get(id, one) for one, id in ids.items())).command(),
-        "choices": [run for run in listed if run.score.get("bi") or run.id in ids.values()],
+        "choices": [run for run in listed if run.score.get("brier_index") or run.id in ids.values()],
         "chosen": set(ids.values()),
         "parts": parts,
     }

@@ -100,7 +100,7 @@ def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
     match one["kind"]:
         case "run":
             score = one["score"]
-            said = {"this run": score["bi"], "market": score["price"], "base rate": score["base_rate"]}
+            said = {"this run": score["brier_index"], "market": score["price"], "base rate": score["base_rate"]}
             return score_thumbnail({
                 name: (found["estimate"], found["low"], found["high"]) for name, found in said.items() if found
             })  # fmt: skip
@@ -177,8 +177,8 @@ def _highlights(
 ) -> list[dict[str, Any]]:
     """Select what to open first, with a sentence on each: a scored run, a researched answer, a tree, an arena."""
     found: list[dict[str, Any]] = []
-    plain = [run for run in runs if not run.model and run.score.get("bi")]
-    if best := max(plain or [run for run in runs if run.score.get("bi")], key=_index, default=None):
+    plain = [run for run in runs if not run.model and run.score.get("brier_index")]
+    if best := max(plain or [run for run in runs if run.score.get("brier_index")], key=_index, default=None):
         score = best.score
         gaps = [
             f"{abs(gap):.1f} points {'better' if gap >= 0 else 'worse'} than {label}"
@@ -232,7 +232,7 @@ def _recent(
 
 
 def _recent_run(here: WebState, run: RunRowView) -> dict[str, Any]:
-    result = f"Brier index {_index(run):.1f}" if run.score.get("bi") else ""
+    result = f"Brier index {_index(run):.1f}" if run.score.get("brier_index") else ""
     row = here.store.run(run.id) if run.questions == 1 and run.done and not result else None
     if row is not None:
         said = here.scores(row, finished=run.finished).answers[0].leading
@@ -284,7 +284,7 @@ NEWEST_TREES = 5
 
 
 def _index(run: RunRowView) -> float:
-    return float(run.score["bi"]["estimate"])
+    return float(run.score["brier_index"]["estimate"])
 
 
 def _researched(here: WebState, runs: Sequence[RunRowView]) -> dict[str, Any] | None:

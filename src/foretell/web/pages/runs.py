@@ -261,7 +261,7 @@ def _same_questions(specs: Mapping[str, Mapping[str, Any]], runs: Sequence[RunRo
     groups: dict[str, list[RunRowView]] = {}
     for run in runs:
         questions = specs.get(run.id, {}).get("questions", {})
-        if run.score.get("bi") and (digest := str(questions.get("digest", ""))):
+        if run.score.get("brier_index") and (digest := str(questions.get("digest", ""))):
             groups.setdefault(digest, []).append(run)
     return [
         {"title": group[0].title, "questions": group[0].questions, "ids": [run.id for run in group]}
