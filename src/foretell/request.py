@@ -8,7 +8,7 @@ import ast
 import inspect
 import os
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import date
@@ -56,6 +56,13 @@ class OperationRequest(BaseModel):
                 column = flags(unused[0], known[unused[0]])[-1]
                 raise InputError(f"has no effect without {needed}", column=column, hint="add that, or leave this out")
         return self
+
+    def refuse_set(self, names: Sequence[str], problem: str) -> None:
+        """Raise an `InputError` with this problem for the first of these fields that the user has set."""
+        for name in names:
+            if self._is_set(name):
+                column = flags(name, type(self).model_fields[name])[-1]
+                raise InputError(problem, column=column, hint="leave it out")
 
     def _is_set(self, name: str) -> bool:
         """Whether the user set a field, to something other than its default and not through the environment."""

@@ -19,10 +19,8 @@ SECTIONS = {
         "grid": "Run an experiment with several settings, or list them.",
     },
     "Measure": {
-        "score": "Score a table of forecasts against a table of outcomes.",
+        "score": "Score forecasts against their outcomes.",
         "compare": "Which forecaster is better, and is it more than chance?",
-        "errors": "Where a forecaster does well and badly.",
-        "plan": "How many questions you need to detect a given improvement.",
         "calibrate": "Learn from past outcomes how to correct and combine forecasts.",
         "study": "Ready-made experiments on forecasts and forecasters.",
         "audit": "Did a run see the future? A second model checks what it read.",

@@ -63,6 +63,13 @@ COMMANDS: dict[str, str] = {
     "ledger head": "ledger",
     "ledger show": "ledger",
     "ledger verify": "ledger --verify",
+
+    # Scores and calibration.
+    "errors": "score --errors NAME",
+    "plan": "compare --detect POINTS",
+    "calibrate ensemble": "calibrate fit --method greedy",
+    "calibrate threshold": "calibrate fit --method threshold",
+    "calibrate report": "study calibration",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
@@ -222,6 +229,32 @@ OPTIONS: dict[str, str] = {
     "init --install": "--set install=ADDRESS",
     "ledger --question": "foretell ledger --json",
     "ledger --head": "--verify NUMBER:HASH",
+
+    # Scores and calibration.
+    **{
+        f"{command} {option}": f"--bootstrap {option.removeprefix('--')}=…"
+        for command in ("score", "compare")
+        for option in ("--draws", "--seed", "--level", "--interval", "--cluster")
+    },
+    **{f"{command} --run": "the name of the run by itself" for command in ("score", "compare")},
+    **{
+        f"{command} --matters": "the smallest difference that matters of each metric (Python: matters=…)"
+        for command in ("score", "compare")
+    },
+    **{
+        f"{command} --drop-unknown": "no option: forecasts of unknown targets are left out, and a note counts them"
+        for command in ("score", "compare", "calibrate fit", "calibrate apply")
+    },
+    "score --anchors": "no option: the baselines are always shown",
+    "score --no-anchors": "foretell.score(…, anchors=False) in Python",
+    "score --title": "no option: a page is named after its forecasts",
+    "score --costs": "a column dollars of the forecasts",
+    "compare --combine": "foretell score --combine",
+    "compare --weights": "foretell score --weights, or a column weight of the outcomes",
+    "compare --gamma": "foretell score --gamma",
+    "compare --fee": "foretell score --fee",
+    "calibrate apply --check": "--allow-overlap",
+    "calibrate apply --name": "no option: the result is named after its forecaster",
 }
 """Old option, such as "--temperature" or "ask --number" → what to type instead."""
 

@@ -30,6 +30,7 @@ from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, RunSpec, read_changes, read_spec, spec_from_mapping, with_settings
 from foretell.runs.store import RunStore, find_run_row
+from foretell.scoring.table_input import names_a_file
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
 TreeResearch = TypeVar("TreeResearch", TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
@@ -146,8 +147,9 @@ class ServerPermissions:
         return request
 
     def _check_sizes(self, request: OperationRequest) -> None:
+        bootstrap = getattr(request, "bootstrap", None)
         for name, most in MOST.items():
-            if (getattr(request, name, 0) or 0) > most:
+            if (getattr(request, name, getattr(bootstrap, name, 0)) or 0) > most:
                 raise InputError(f"at most {most} are permitted here", column=name)
 
     def check_run(self, request: RunRequest) -> RunRequest:
@@ -275,11 +277,9 @@ class ServerPermissions:
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
         """Return the request with the tables that were sent as rows, or with their files if those may be read."""
         self._check_sizes(request)
-        if request.sources:
-            # They could be files that this server may not read.
-            raise InputError("is for the command line", column="sources", hint="use forecasts, or runs")
-        found: dict[str, Any] = {}
-        for name in ("forecasts", "outcomes", "costs"):
+        sources = [str(self.files.find(source)) if names_a_file(source) else source for source in request.sources]
+        found: dict[str, Any] = {"sources": tuple(sources)}
+        for name in ("forecasts", "outcomes"):
             table: Any = getattr(request, name)
             if isinstance(table, str):
                 found[name] = self.files.find(table)

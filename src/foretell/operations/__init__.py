@@ -5,7 +5,8 @@ from foretell.interface import offer
 HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
     "foretell.operations.ask": "AskResult prepare_ask",
-    "foretell.operations.calibrate": "METHODS",
+    "foretell.operations.calibrate": "fit",
+    "foretell.operations.compare": "CompareResult PowerAnalysis compare",
     "foretell.operations.data": "build show_questions",
     "foretell.operations.doctor": "DoctorResult look_at_databases run_doctor",
     "foretell.operations.example": "demo serving_example",
@@ -22,9 +23,7 @@ HOMES = {
     "foretell.operations.requests.asking": "AskRequest",
     "foretell.operations.requests.data": ("BacktestRequest DataBuildRequest DataShowRequest ListingFields"),
     "foretell.operations.requests.runs": "GridRequest RunRequest RunsRequest ShowRequest",
-    "foretell.operations.requests.scoring": (
-        "CalibrateApplyRequest CompareRequest ErrorsRequest PlanRequest ScoreRequest ThresholdRequest"
-    ),
+    "foretell.operations.requests.scoring": "CalibrateApplyRequest CalibrateFitRequest CompareRequest ScoreRequest",
     "foretell.operations.requests.setup": (
         "DemoRequest DoctorRequest InitRequest ModelsCheckRequest ModelsListRequest"
     ),
@@ -36,13 +35,13 @@ HOMES = {
     "foretell.operations.result": "Result",
     "foretell.operations.run": "RunResult prepare replay resume show",
     "foretell.operations.runs": "delete_runs edit_run list_runs read_query resolve_run stop_run",
-    "foretell.operations.score": "plan",
+    "foretell.operations.score": "ErrorsResult ScoreResult",
     "foretell.operations.score_numbers": "NumberScores",
     "foretell.operations.services": "ServiceChecks check_services list_services service_names",
     "foretell.operations.shared_runs": "ClusterStatus settings_for shared_url",
     "foretell.operations.studies": "study",
     "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
-    "foretell.operations.thresholds": "DecidedForecasts fit_thresholds",
+    "foretell.operations.thresholds": "DecidedForecasts ThresholdResult",
     "foretell.operations.tournament": "ATTEMPTS TournamentResult",
     "foretell.operations.tournament_platforms": "TESTING_AREA enter",
     "foretell.operations.tournament_results": "TournamentResults score_tournaments",

@@ -50,9 +50,8 @@ from foretell.operations.requests.runs import RunRequest as RunRequest
 from foretell.operations.requests.runs import RunsRequest as RunsRequest
 from foretell.operations.requests.runs import ShowRequest as ShowRequest
 from foretell.operations.requests.scoring import CalibrateApplyRequest as CalibrateApplyRequest
+from foretell.operations.requests.scoring import CalibrateFitRequest as CalibrateFitRequest
 from foretell.operations.requests.scoring import CompareRequest as CompareRequest
-from foretell.operations.requests.scoring import ErrorsRequest as ErrorsRequest
-from foretell.operations.requests.scoring import PlanRequest as PlanRequest
 from foretell.operations.requests.scoring import ScoreRequest as ScoreRequest
 from foretell.operations.requests.scoring import ThresholdRequest as ThresholdRequest
 from foretell.operations.requests.setup import DemoRequest as DemoRequest
@@ -96,7 +95,7 @@ from foretell.operations.studies import study as study
 from foretell.operations.table import OPERATIONS as OPERATIONS
 from foretell.operations.table import PYTHON_NAMES as PYTHON_NAMES
 from foretell.operations.thresholds import DecidedForecasts as DecidedForecasts
-from foretell.operations.thresholds import fit_thresholds as fit_thresholds
+from foretell.operations.thresholds import ThresholdResult as ThresholdResult
 from foretell.operations.tournament import ATTEMPTS as ATTEMPTS
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_platforms import TESTING_AREA as TESTING_AREA

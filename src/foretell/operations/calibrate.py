@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast
 
 from rich.console import Console
 
@@ -17,21 +17,30 @@ from foretell.forecasters.combine.ensemble import (
 )
 from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, one_sided
 from foretell.forecasters.combine.rules import apply as apply_rule
-from foretell.forecasters.combine.saving import load, to_json
+from foretell.forecasters.combine.saving import load as load_rule
+from foretell.forecasters.combine.saving import to_json
 from foretell.operations.requests.scoring import (
+    ENSEMBLE_METHODS,
+    FIT_METHODS,
+    THRESHOLD,
     CalibrateApplyRequest,
     CalibrateFitRequest,
-    CalibrationMethod,
-    EnsembleRequest,
+    GreedySettings,
+    ThresholdSettings,
 )
 from foretell.operations.result import Result, show_table
-from foretell.operations.thresholds import DecidedForecasts, apply_thresholds, read_thresholds
-from foretell.questions.errors import InputError
+from foretell.operations.thresholds import (
+    DecidedForecasts,
+    ThresholdResult,
+    apply_thresholds,
+    fit_thresholds,
+    read_thresholds,
+)
+from foretell.plugins import load, names
+from foretell.questions.errors import InputError, known_names
 from foretell.report.terminal import TextColumn, show_text
+from foretell.request import OperationRequest
 from foretell.scoring.join import answered_rows, choose_forecaster, read_examples, read_rows
-from foretell.studies.configurations import build_method
-
-METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +50,8 @@ class FitResult(Result):
     rule: FittedRule
     method: str
     forecaster: str
-    one_sided: bool
-    """All outcomes were the same, so nothing about calibration could be learnt."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Say so if nothing could be learnt."""
-        return ("All of them came out alike, so nothing about calibration could be learnt.",) if self.one_sided else ()
+    notes: tuple[str, ...] = ()
+    """What was left out, and whether anything could be learnt."""
 
     def to_json(self) -> str:
         """The rule as `foretell calibrate apply` reads it."""
@@ -66,19 +70,44 @@ class FitResult(Result):
         )
 
 
-def fit(request: CalibrateFitRequest) -> FitResult:
-    """Fit a rule on forecasts whose outcomes are known."""
-    found = read_examples(
-        request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns
-    )
-    name, examples = choose_forecaster(found, request.forecaster)
+def fit(request: CalibrateFitRequest) -> "FitResult | ThresholdResult":
+    """Fit a calibration rule, the weights of an ensemble or thresholds on forecasts whose outcomes are known.
+
+    Raises:
+        InputError: If there is no such method or setting, or if the tables cannot be learnt from.
+    """
+    if request.method == THRESHOLD:
+        return fit_thresholds(request, _settings(request, ThresholdSettings))
+    if request.method in ENSEMBLE_METHODS:
+        return _fit_ensemble(request)
+    if request.method not in names("combiners"):
+        hint = known_names(request.method, list(dict.fromkeys((*FIT_METHODS, *names("combiners")))))
+        raise InputError(f"there is no method {request.method!r}", column="--method", hint=hint)
+    _settings(request, OperationRequest)
+    notes: list[str] = []
+    tables = read_examples(request.forecasts, request.outcomes, columns=request.columns, notes=notes)
+    name, examples = choose_forecaster(tables, request.forecaster)
     examples = answered_rows(examples)
-    return FitResult(
-        rule=build_method(request.method).fit(examples),
-        method=request.method,
-        forecaster=name,
-        one_sided=one_sided(examples),
-    )
+    if one_sided(examples):
+        notes.append("All outcomes were the same, so nothing about calibration could be learnt.")
+    rule = load("combiners", request.method)().fit(examples)
+    return FitResult(rule=rule, method=request.method, forecaster=name, notes=tuple(notes))
+
+
+MethodSettings = TypeVar("MethodSettings", bound=OperationRequest)
+
+
+def _settings(request: CalibrateFitRequest, kind: type[MethodSettings]) -> MethodSettings:
+    """The settings of the request's method, checked."""
+    for name in request.set:
+        if name not in kind.model_fields:
+            known = list(kind.model_fields)
+            hint = known_names(name, known) if known else "leave it out"
+            raise InputError(f"{request.method} has no setting {name!r}", column="--set", hint=hint)
+    try:
+        return kind.read(request.set)
+    except InputError as error:
+        raise error.at(column=f"--set {error.column}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +115,8 @@ class CalibratedForecasts(Result):
     """Forecasts corrected by a fitted rule."""
 
     forecasts: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
+    """What was left out."""
 
     def to_dict(self) -> Any:
         """One dictionary for each forecast, as `foretell score` reads them."""
@@ -99,29 +130,30 @@ def apply(request: CalibrateApplyRequest) -> CalibratedForecasts | DecidedForeca
     """Apply a fitted rule or threshold to new forecasts; it refuses those it was fitted on."""
     if (thresholds := read_thresholds(request.fitted)) is not None:
         return apply_thresholds(thresholds, request)
-    rule = load(request.fitted)
-    found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns)
+    rule, notes = load_rule(request.fitted), list[str]()
+    found = read_rows(request.forecasts, request.outcomes, columns=request.columns, notes=notes)
     if isinstance(rule, Ensemble):
         if missing := [name for name in rule.names if name not in found]:
             problem = f"there are no forecasts by {missing[0]!r}, a member of the ensemble"
             raise InputError(problem, column="forecaster")
+        request.refuse_set(("forecaster",), "has no effect on an ensemble, which combines all forecasters")
         name, rows = "ensemble", side_by_side({name: found[name] for name in rule.names})[1]
     else:
         whose, rows = choose_forecaster(found, request.forecaster)
         name = f"{whose}, calibrated"
     rows = answered_rows(rows)
     try:
-        p = apply_rule(rule, rows, check=request.check)
+        p = apply_rule(rule, rows, check="ids" if request.allow_overlap else "time")
     except TrainingOverlap as error:
         hint = "fit on earlier rounds, or leave such questions out of the forecasts"
         raise InputError(f"this rule must not judge these forecasts: {error}", path=request.fitted, hint=hint) from None
-    name = request.name or name
     columns = zip(rows.question.tolist(), rows.target.tolist(), rows.due.astype(str).tolist(), p.tolist(), strict=True)
     return CalibratedForecasts(
         forecasts=[
             {"forecaster": name, "question": question, "target": target, "due": due, "p": value}
             for question, target, due, value in columns
-        ]
+        ],
+        notes=tuple(notes),
     )
 
 
@@ -148,21 +180,20 @@ class EnsembleResult(FitResult):
             show_text(console, f"Weights: {self.ensemble.told}.\n")
 
 
-def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
+def _fit_ensemble(request: CalibrateFitRequest) -> EnsembleResult:
     """Choose weights for several forecasters; `apply` then combines them."""
-    tables = read_examples(
-        request.forecasts, request.outcomes, drop_unknown=request.drop_unknown, columns=request.columns
-    )
+    greedy = _settings(request, GreedySettings if request.method == "greedy" else OperationRequest)
+    request.refuse_set(("forecaster",), "has no effect on an ensemble, which combines all forecasters")
+    notes: list[str] = []
+    tables = read_examples(request.forecasts, request.outcomes, columns=request.columns, notes=notes)
     if len(tables) < 2:
         raise InputError("an ensemble needs two forecasters or more", path=request.forecasts, column="forecaster")
-    names, rows = side_by_side({name: one.rows for name, one in tables.items()})
+    members, rows = side_by_side({name: table.rows for name, table in tables.items()})
     examples = answered_rows(replace(next(iter(tables.values())), rows=rows))
-    method = {
-        "greedy": GreedySelection(names=names, replacement=request.replacement, steps=request.steps),
-        "skill": SkillWeights(names=names),
-        "pooled": PooledWeights(names=names),
-        "best": BestSoFar(names=names),
-        "equal": EqualWeights(names=names),
-    }[request.method]
-    whose = f"{len(names)} forecasters"
-    return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, one_sided=False)
+    if isinstance(greedy, GreedySettings):
+        method = GreedySelection(names=members, replacement=greedy.replacement, steps=greedy.steps)
+    else:
+        kinds = {"skill": SkillWeights, "pooled": PooledWeights, "best": BestSoFar, "equal": EqualWeights}
+        method = kinds[request.method](names=members)
+    whose = f"{len(members)} forecasters"
+    return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, notes=tuple(notes))

@@ -1,10 +1,10 @@
-"""Score tables of forecasts, compare forecasters, analyse errors, and plan the next comparison."""
+"""Score forecasts against outcomes, and analyse the errors of a forecaster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -14,37 +14,23 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line
 from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.metric import LOG_FLOOR, METRICS
-from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import metaculus_baseline_options, peer_points
-from foretell.operations.requests.scoring import (
-    CompareRequest,
-    ErrorsRequest,
-    PlanRequest,
-    ScoreRequest,
-    ScoringRequest,
-    TablesRequest,
-)
+from foretell.operations.requests.scoring import MeasureRequest, ScoreRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, interval_text, score_numbers
 from foretell.questions.errors import InputError
-from foretell.report.comparison import comparison_study, print_comparison
-from foretell.report.numbers import percent
 from foretell.report.provenance import Provenance
-from foretell.report.study import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
 from foretell.scoring.breakdown import ErrorAnalysis, error_analysis
-from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_costs, read_table
-from foretell.scoring.long_tables import RunRows, add_tables, run_rows
-from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, prepared, score_table
+from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_table
+from foretell.scoring.long_tables import RunRows, add_tables, named_tables, run_rows
+from foretell.scoring.role_columns import ColumnNames
+from foretell.scoring.score import ScoringOptions, prepared, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ANCHORS, ForecastTable, Labels, with_anchors
-from foretell.scoring.verdict import Correction, Verdict, corrected
-
-DIFFICULTY = "difficulty"
-"""A computed column to group by: how hard a question was for all forecasters."""
-
+from foretell.scoring.table import ForecastTable, with_computed_columns
+from foretell.scoring.table_input import names_a_file
 
 # Scores.
 
@@ -87,7 +73,6 @@ class ScoreResult(Result):
     scoring: ScoringOptions
     """The options that made the board."""
     title: str = "Leaderboard"
-    costs: Mapping[str, float] | None = None
     details: tuple[ScoreDetails, ...] = ()
     variance: Mapping[str, float] = field(default_factory=dict[str, float])
     """Forecaster → variance of the hard score between trials of a task, if options have payoffs."""
@@ -108,7 +93,7 @@ class ScoreResult(Result):
         """The leaderboard as a page."""
         from foretell.report.leaderboard import leaderboard_page
 
-        return leaderboard_page(self.board, self.table, self.title, costs=self.costs, scoring=self.scoring)
+        return leaderboard_page(self.board, self.table, self.title, scoring=self.scoring)
 
     def to_markdown(self) -> str:
         """The leaderboard as Markdown."""
@@ -155,47 +140,95 @@ DETAIL_NOTE = (
 )
 
 
-def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResult | NumberScores:
-    """Score a table of forecasts against a table of outcomes: probabilities, or quantiles and samples of numbers."""
-    request, notes = with_runs(_with_sources(request), settings)
-    if (numbers := score_numbers(request)) is not None:
+def score(request: ScoreRequest, settings: Settings | None = None) -> "ScoreResult | ErrorsResult | NumberScores":
+    """Score forecasts against outcomes, or analyse the errors of one forecaster.
+
+    Returns:
+        A leaderboard; with `errors`, an analysis; for quantiles and samples of numbers, their own scores.
+
+    Raises:
+        InputError: If a table cannot be read, or an option has no effect on what is asked for.
+    """
+    tables = gather_tables(request, request.sources, settings)
+    if (numbers := score_numbers(request, tables.forecasts, tables.outcomes)) is not None:
         return numbers
-    table = _table(request, notes)
-    if DIFFICULTY in request.by and DIFFICULTY not in table.targets.groups:
-        table = with_difficulty(table)
-    every = tuple(METRICS) if request.metrics == "all" else ()
-    options = replace(scoring_options(request), anchors=request.anchors, metrics=every)
+    reading = {"trials": request.combine, "weights": request.weights}
+    table, options = tables.read(**reading), score_options(request)
+    if request.errors is not None:
+        request.refuse_set(("metrics",), "has no effect with --errors")
+        return analyse_errors(table, request.errors, options)
+    table = with_computed_columns(table, request.by)
+    every = request.metrics == "all"
+    options = replace(options, metrics=tuple(METRICS) if every else ())
     board = score_table(table, options)
-    costs = None if request.costs is None else read_costs(request.costs, table.forecasters)
-    named = request.forecasts if isinstance(request.forecasts, str | Path) else None
     return ScoreResult(
         board=board,
         table=table,
         scoring=options,
-        title=request.title or (f"Scores of {Path(named).name}" if named else "Leaderboard"),
-        costs=costs,
-        details=score_details(table, board) if request.metrics == "all" else (),
-        options=option_scores(table, options.resampling) if request.metrics == "all" else (),
-        variance=trial_variance(request) if table.targets.options.any() else {},
+        title=tables.title,
+        details=score_details(table, board) if every else (),
+        options=option_scores(table, options.resampling) if every else (),
+        variance=trial_variance(tables.read(**reading | {"trials": "separate"})) if table.targets.options.any() else {},
     )
 
 
-def _with_sources(request: ScoreRequest) -> ScoreRequest:
-    """Put positional files and runs where the options would put them."""
-    if not request.sources:
-        return request
-    files = [Path(one) for one in request.sources if Path(one).suffix or Path(one).exists()]
-    runs = tuple(one for one in request.sources if Path(one) not in files)
-    if files and request.forecasts is not None:
-        problem = f"{files[0]} is given beside --forecasts"
-        raise InputError(problem, column="--forecasts", hint="give both files as arguments, or outcomes with -o")
-    forecasts = request.forecasts if not files else files[0] if len(files) == 1 else {str(one): one for one in files}
-    return request.model_copy(update={"sources": (), "forecasts": forecasts, "runs": (*runs, *request.runs)})
+# The tables and runs of a request.
 
 
-def trial_variance(request: TablesRequest) -> dict[str, float]:
-    """Forecaster with several trials → variance of the hard score between them, averaged over tasks."""
-    table = read_table(request.forecasts, request.outcomes, replace(read_options(request), trials="separate"))
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Forecasts and outcomes from files, rows and stored runs, as one pair of tables."""
+
+    forecasts: Any
+    outcomes: Any
+    columns: ColumnNames = field(default_factory=dict[str, str])
+    runs: tuple[str, ...] = ()
+    """The names of the runs' forecasters, in the order of the runs."""
+    notes: tuple[str, ...] = ()
+    """How the user's own tables were understood."""
+
+    @property
+    def title(self) -> str:
+        """A title for the scores."""
+        named = isinstance(self.forecasts, str | Path)
+        return f"Scores of {Path(self.forecasts).name}" if named else "Leaderboard"
+
+    def read(self, **options: Any) -> ForecastTable:
+        """Join both tables; `options` are fields of `ReadOptions`."""
+        table = read_table(self.forecasts, self.outcomes, ReadOptions(columns=self.columns, **options))
+        return replace(table, notes=(*self.notes, *table.notes))
+
+
+def gather_tables(request: MeasureRequest, sources: Sequence[str], settings: Settings | None = None) -> Tables:
+    """Bring the files and runs in `sources` and the tables of the request together.
+
+    Raises:
+        InputError: If there are none, or if one of them cannot be read.
+    """
+    files = {source: Path(source) for source in sources if names_a_file(source)}
+    runs = [source for source in sources if source not in files]
+    own: Any = request.forecasts
+    if own is None and not files and not runs:
+        raise InputError("no forecasts are given", column="--forecasts", hint="name a file of forecasts or a run")
+    if not runs and not isinstance(own, Mapping) and (own is not None) + len(files) == 1:
+        forecasts = own if own is not None else next(iter(files.values()))
+        return Tables(forecasts=forecasts, outcomes=request.outcomes, columns=request.columns)
+    found = RunRows(forecasts=[], combined=[], outcomes=[], names=(), texts={})
+    if runs:
+        # With tables of one's own an outcome may stand there.
+        alone = request.outcomes is None and own is None and not files
+        found = run_rows(settings or load_settings(), runs, decided=alone)
+    found = add_tables(found, {**named_tables(own), **files}, request.outcomes, request.columns)
+    return Tables(
+        forecasts=[*found.forecasts, *found.combined], outcomes=found.outcomes, runs=found.names, notes=found.notes
+    )
+
+
+def trial_variance(table: ForecastTable) -> dict[str, float]:
+    """Forecaster with several trials → variance of the hard score between them, averaged over tasks.
+
+    Every trial is a forecaster of its own in the table.
+    """
     scores: dict[str, tuple[list[Floats], list[Ints]]] = {}
     for name in table.forecasters:
         rows = table.rows_of(name)
@@ -214,52 +247,21 @@ def trial_variance(request: TablesRequest) -> dict[str, float]:
     }
 
 
-def scoring_options(request: ScoringRequest) -> ScoringOptions:
-    """The request's options for the scoring engine."""
+def measure_options(request: MeasureRequest) -> ScoringOptions:
+    """The options for the scoring engine that all commands have which measure."""
     return ScoringOptions(
         by=request.by,
         metric=request.metric,
         reference=request.reference,
-        cluster=request.cluster,
+        cluster=request.bootstrap.cluster,
         missing=request.missing,
-        bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)),
-        resampling=Resampling(draws=request.draws, seed=request.seed, level=request.level, interval=request.interval),
-        matters=request.matters,
+        resampling=request.bootstrap.resampling,
     )
 
 
-Scoring = TypeVar("Scoring", ScoreRequest, CompareRequest, PlanRequest)
-
-
-def with_runs(request: Scoring, settings: Settings | None = None) -> tuple[Scoring, tuple[str, ...]]:
-    """Add the rows of the request's runs to its tables; also returns how the user's own tables were understood."""
-    if not request.runs and not isinstance(request.forecasts, Mapping):
-        if request.forecasts is None:
-            raise InputError("nothing is given to score", column="--forecasts", hint="-f FILE, or --run RUN")
-        return request, ()
-    found = RunRows(forecasts=[], combined=[], outcomes=[], names=(), texts={})
-    if request.runs:
-        # With tables of one's own an outcome may stand there.
-        alone = request.outcomes is None and request.forecasts is None
-        found = run_rows(settings or load_settings(), request.runs, decided=alone)
-    found = add_tables(found, request.forecasts, request.outcomes, request.columns)
-    tables = {"forecasts": [*found.forecasts, *found.combined], "outcomes": found.outcomes}
-    return request.model_copy(update={**tables, "runs": (), "drop_unknown": True, "columns": {}}), found.notes
-
-
-def _table(request: TablesRequest, notes: Sequence[str] = ()) -> ForecastTable:
-    table = read_table(request.forecasts, request.outcomes, read_options(request))
-    return replace(table, notes=(*notes, *table.notes))
-
-
-def read_options(request: TablesRequest) -> ReadOptions:
-    """The request's options for reading tables."""
-    return ReadOptions(
-        trials=request.combine,
-        weights=request.weights,
-        drop_unknown=request.drop_unknown,
-        columns=request.columns,
-    )
+def score_options(request: ScoreRequest) -> ScoringOptions:
+    """The request's options for the scoring engine."""
+    return replace(measure_options(request), bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)))
 
 
 def _fee(text: str) -> Any:
@@ -271,16 +273,7 @@ def _fee(text: str) -> Any:
         raise InputError(f"{text} is neither none, kalshi nor a rate such as 0.02", column="--fee") from None
 
 
-# Difficulty, and the numbers that need everybody's forecasts at once.
-
-
-def with_difficulty(table: ForecastTable) -> ForecastTable:
-    """Add a column with easy, medium or hard, each a third of the targets."""
-    gamma = table.difficulty
-    low, high = np.nanquantile(gamma, [1 / 3, 2 / 3])
-    codes = np.where(np.isnan(gamma), 3, (gamma > low).astype(int) + (gamma > high)).astype(np.int64)
-    labels = Labels(codes=codes, names=("easy", "medium", "hard", "unanswered"))
-    return replace(table, targets=replace(table.targets, groups={**table.targets.groups, DIFFICULTY: labels}))
+# Numbers that need everybody's forecasts at once.
 
 
 def score_details(table: ForecastTable, board: Scoreboard) -> tuple[ScoreDetails, ...]:
@@ -369,86 +362,6 @@ def _distributions(given: Floats, whole: Bools) -> Floats:
     return np.where(whole[:, None], chances, np.nan)
 
 
-# Comparisons.
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareResult(Result):
-    """Every forecaster against one of them, with p-values corrected for the number of comparisons."""
-
-    reference: str
-    table: ForecastTable
-    pairs: tuple[PairComparison, ...]
-    correction: Correction
-
-    def to_dict(self) -> Any:
-        """The comparison of two forecasters, or a list of comparisons."""
-        notes = {"notes": list(self.table.notes)}
-        if len(self.pairs) == 1:
-            return self.pairs[0].to_dict() | notes
-        pairs = [pair.to_dict() for pair in self.pairs]
-        return {"reference": self.reference, "correction": self.correction, "pairs": pairs, **notes}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each pair and group; p-values are corrected for the number of pairs within each group."""
-        return [row for pair in self.pairs for row in pair.rows()]
-
-    def study(self) -> StudyResult:
-        """The comparison with its tables and charts."""
-        return comparison_study(self.table, self.pairs)
-
-    def to_html(self) -> str:
-        """The comparison as a page."""
-        return self.study().to_html()
-
-    def to_markdown(self) -> str:
-        """The comparison as Markdown."""
-        return self.study().to_markdown()
-
-    def print(self, console: Console) -> None:
-        """The verdicts, and a table with a row for each pair and group."""
-        print_comparison(self.pairs, console, self.table.notes)
-
-
-def compare(request: CompareRequest, settings: Settings | None = None) -> CompareResult:
-    """Compare forecasters with a reference on the targets that both answered."""
-    names = list(dict.fromkeys(request.forecasters))
-    reference = request.reference or names[-1]
-    others = [name for name in names if name != reference]
-    if not others:
-        raise InputError("there is nobody to compare with", hint="name two forecasters or more")
-    options, anchors = scoring_options(request), bool({*names, reference} & set(ANCHORS))
-    table = prepared(_table(*with_runs(request, settings)), options, anchors=anchors)
-    for name in (reference, *others):
-        table.require(name)
-    pairs = [compare_pair(table, name, reference, options) for name in others]
-    return CompareResult(
-        reference=reference,
-        table=table,
-        pairs=tuple(correct_together(pairs, request.correction)),
-        correction=request.correction,
-    )
-
-
-def correct_together(pairs: Sequence[PairComparison], correction: Correction) -> list[PairComparison]:
-    """Correct the p-values of pairs that were compared together, group by group."""
-    if len(pairs) < 2:
-        return list(pairs)
-    groups: dict[tuple[tuple[str, str], ...], list[Verdict]] = {}
-    for pair in pairs:
-        for verdict in pair.verdicts:
-            groups.setdefault(tuple(verdict.group.items()), []).append(verdict)
-    found = {
-        (verdict.first, group): verdict
-        for group, verdicts in groups.items()
-        for verdict in corrected(verdicts, correction)
-    }
-    return [
-        replace(pair, verdicts=tuple(found[pair.first, tuple(one.group.items())] for one in pair.verdicts))
-        for pair in pairs
-    ]
-
-
 # Errors of one forecaster.
 
 
@@ -524,92 +437,15 @@ class ErrorsResult(Result):
         console.print(Text("\nScores by group and figures: --out FILE.html", style="dim"))
 
 
-def errors(request: ErrorsRequest) -> ErrorsResult:
-    """Analyse a forecaster's errors by source, horizon, round and other columns."""
-    plain = _table(request)
-    table = with_anchors(plain)
-    for name in filter(None, (request.forecaster, request.reference)):
-        table.require(name)
-    scoring = ScoringOptions(metric=request.metric, cluster=request.cluster)
-    targets, gamma = plain.targets, plain.difficulty
+def analyse_errors(table: ForecastTable, forecaster: str, scoring: ScoringOptions) -> ErrorsResult:
+    """Analyse a forecaster's errors by the columns of `scoring.by`, or by source, horizon, round and other columns."""
+    whole = prepared(table, scoring, anchors=True)
+    targets, gamma = table.targets, table.difficulty
     return ErrorsResult(
-        analysis=error_analysis(table, request.forecaster, request.reference, scoring=scoring),
+        analysis=error_analysis(whole, forecaster, scoring.reference, scoring=scoring),
         difficulty={
             (targets.question.names[q], targets.target.names[t]): float(hard)
             for q, t, hard in zip(targets.question.codes, targets.target.codes, gamma, strict=True)
         },
-        notes=plain.notes,
+        notes=whole.notes,
     )
-
-
-# How many questions the next comparison needs.
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanResult(Result):
-    """The number of targets needed, and its basis."""
-
-    targets: int
-    gain: float
-    power: float
-    alpha: float
-    sd: float
-    index: float
-    """The Brier index around which the gain is expected."""
-    design_effect: float
-    source: str
-
-    def __str__(self) -> str:
-        points = "1 point" if abs(self.gain) == 1 else f"{abs(self.gain):g} points"
-        return (
-            f"You need {self.targets:,} targets to detect a gain of {points} of Brier index around {self.index:.1f} "
-            f"with {percent(self.power)} probability (two-sided test, alpha {self.alpha:g}).\n"
-            f"Paired Brier differences: standard deviation {self.sd:.3f}, design effect {self.design_effect:.2f} "
-            f"({self.source})."
-        )
-
-
-def plan(request: PlanRequest, settings: Settings | None = None) -> PlanResult:
-    """Compute how many targets are needed to detect a gain."""
-    sd, inflation, level, source = _spread(request, settings)
-    index, gain = level if request.index is None else request.index, abs(request.gain)
-    if not gain:
-        raise InputError("no number of targets shows a gain of nothing", column="--gain", hint="e.g. --gain 1")
-    if index + gain / 2 > PERFECT_INDEX:
-        hint = f"around {index:.1f}, at most {2 * (PERFECT_INDEX - index):.1f}"
-        raise InputError(f"a Brier index cannot exceed {PERFECT_INDEX:g}", column="--gain", hint=hint)
-    # From index I − g/2 to I + g/2 the Brier score (1 − I/100)² falls by exactly g·(1 − I/100)/50.
-    brier_gain = gain * (1 - index / 100) / 50
-    needed = questions_needed(
-        brier_gain, sd, PowerTarget(power=request.power, alpha=request.alpha), inflation=inflation
-    )
-    aim = {"gain": request.gain, "power": request.power, "alpha": request.alpha}
-    return PlanResult(targets=needed, sd=sd, index=index, design_effect=inflation, source=source, **aim)
-
-
-USUAL_INDEX = 70.0
-"""Brier index to plan with if there is no pilot."""
-PERFECT_INDEX = 100.0
-
-
-def _spread(request: PlanRequest, settings: Settings | None) -> tuple[float, float, float, str]:
-    """Standard deviation, design effect and Brier index to plan with, and where they come from."""
-    if request.sd is not None:
-        if request.pilot or request.forecasts is not None or request.runs:
-            raise InputError("is the spread, so a pilot has no effect", column="--sd", hint="leave one of them out")
-        return request.sd, 1.0, USUAL_INDEX, "as given; targets are assumed independent"
-    if len(request.pilot) != 2 or (request.forecasts is None and not request.runs):
-        hint = "give --sd, or two forecasters FIRST SECOND with -f and -o, or with --run"
-        raise InputError("the spread is unknown", hint=hint)
-    first, second = request.pilot
-    given, _ = with_runs(request, settings)
-    reading = ReadOptions(drop_unknown=given.drop_unknown, columns=given.columns)
-    table = read_table(given.forecasts, given.outcomes, reading)
-    for name in (first, second):
-        table.require(name)
-    found = pilot_of(table, first, second)
-    if found is None:
-        problem = f"{first} and {second} never differ, or share fewer than two clusters"
-        raise InputError(f"{problem}: there is no spread to plan from")
-    source = f"from {found.n:,} targets in {found.n_clusters} clusters"
-    return found.sd, max(1.0, found.inflation), found.index, source

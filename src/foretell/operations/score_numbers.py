@@ -27,8 +27,8 @@ from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import NumericRange
+from foretell.report.numbers import plural
 from foretell.report.terminal import TextColumn, show_text
-from foretell.request import flags
 from foretell.scoring.table_input import (
     ColumnRule,
     InputTable,
@@ -71,6 +71,8 @@ class NumberScores(Result):
     """Forecasters of numbers, best first."""
 
     scores: tuple[NumberScore, ...]
+    notes: tuple[str, ...] = ()
+    """What was left out."""
 
     def to_dict(self) -> Any:
         """Plain data."""
@@ -137,38 +139,37 @@ def is_number_table(source: TableSource) -> bool:
 
 
 FOR_PROBABILITIES = (
-    *("combine", "weights", "by", "metric", "reference", "cluster"),
-    *("missing", "gamma", "fee", "metrics", "anchors", "costs"),
+    *("combine", "weights", "by", "metric", "reference", "errors"),
+    *("missing", "gamma", "fee", "metrics"),
 )
 """Options of `score` that only forecasts of probabilities have a use for."""
 
 
-def score_numbers(request: ScoreRequest) -> NumberScores | None:
+def score_numbers(request: ScoreRequest, given: TableSource, known: TableSource | None) -> NumberScores | None:
     """CRPS and coverage of quantiles or samples; None if the forecasts are probabilities.
 
     Forecasts have the columns forecaster, question, value, and level (of a quantile, within 0 and 1) or sample (its
     number); outcomes have question and value.
     """
-    if not is_number_table(request.forecasts):
+    if not is_number_table(given):
         return None
-    for name in FOR_PROBABILITIES:
-        info = ScoreRequest.model_fields[name]
-        if getattr(request, name) != info.get_default():
-            hint = "leave it out"
-            raise InputError("has no effect on forecasts of a number", column=flags(name, info)[-1], hint=hint)
+    request.refuse_set(FOR_PROBABILITIES, "has no effect on forecasts of a number")
+    if request.bootstrap.cluster:
+        hint = "leave cluster out: questions are resampled"
+        raise InputError("cluster has no effect on forecasts of a number", column="--bootstrap", hint=hint)
+    if known is None:
+        raise InputError("forecasts of numbers need a table of outcomes", column="--outcomes", hint="-o FILE")
     with (
         open_duckdb() as con,
-        open_table(request.forecasts, "forecasts", con) as forecasts,
-        open_table(request.outcomes, "outcomes", con) as outcomes,
+        open_table(given, "forecasts", con) as forecasts,
+        open_table(known, "outcomes", con) as outcomes,
     ):
-        values, given, ranges = _values(outcomes), _given(forecasts), _ranges(outcomes)
-    unknown = sorted({question for _, question in given} - set(values))
-    if unknown and not request.drop_unknown:
-        hint = "add it, or say --drop-unknown"
-        raise InputError(f"question {unknown[0]!r} has no row in the outcomes", column="question", hint=hint)
-    resampling = Resampling(draws=request.draws, seed=request.seed, level=request.level, interval=request.interval)
+        values, stated, ranges = _values(outcomes), _stated(forecasts), _ranges(outcomes)
+    unknown = len({question for _, question in stated} - set(values))
+    notes = (f"Left out, because the outcomes do not mention them: {plural(unknown, 'question')}.",) if unknown else ()
+    resampling = request.bootstrap.resampling
     by_forecaster: dict[str, list[tuple[str, list[tuple[float, float]]]]] = defaultdict(list)
-    for (forecaster, question), pairs in given.items():
+    for (forecaster, question), pairs in stated.items():
         if values.get(question) is not None:
             by_forecaster[forecaster].append((question, sorted(pairs)))
     if not by_forecaster:
@@ -179,7 +180,7 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
     ]
     if ranges and levels:
         scores = _with_metaculus(scores, by_forecaster, values, ranges, resampling)
-    return NumberScores(scores=tuple(sorted(scores, key=lambda one: one.crps.estimate)))
+    return NumberScores(scores=tuple(sorted(scores, key=lambda one: one.crps.estimate)), notes=notes)
 
 
 def _score(
@@ -284,7 +285,7 @@ def _values(outcomes: InputTable) -> dict[str, float | None]:
     return dict(outcomes.con.execute(query).fetchall())
 
 
-def _given(forecasts: InputTable) -> dict[tuple[str, str], list[tuple[float, float]]]:
+def _stated(forecasts: InputTable) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """(forecaster, question) → levels or sample numbers with their values."""
     which = "level" if "level" in forecasts.types else "sample"
     forecasts.require("forecaster", "question", which, "value")

@@ -45,7 +45,7 @@ from foretell.runs.spec import (
     with_settings,
 )
 from foretell.runs.store import RunStore
-from foretell.scoring.join import ReadOptions, read_examples_with_notes, read_table
+from foretell.scoring.join import read_examples, read_table
 from foretell.scoring.long_tables import RunRows, add_tables, forecast_rows, questions_of_runs, run_rows
 from foretell.scoring.table import ForecastTable
 from foretell.scoring.table_input import TableSource
@@ -111,7 +111,8 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
     data = _with_facts(runs, tables, options, data)
     if not runs and len(tables) == 1:
         (table,) = tables.values()
-        examples, notes = read_examples_with_notes(table, options.outcomes, columns=options.columns)
+        notes = list[str]()
+        examples = read_examples(table, options.outcomes, columns=options.columns, dated=False, notes=notes)
         return replace(data, tables=examples, notes=notes)
     found = _run_rows(settings, runs)
     if not tables and options.outcomes is None and all(row["outcome"] is None for row in found.outcomes):
@@ -119,7 +120,8 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
         raise InputError("none of the questions has an outcome", hint=hint)
     found = add_tables(found, tables or None, options.outcomes, options.columns)
     rows, outcomes = cast(list[object], found.forecasts), cast(list[object], found.outcomes)
-    examples, notes = read_examples_with_notes(rows, outcomes)
+    notes = list[str]()
+    examples = read_examples(rows, outcomes, dated=False, notes=notes)
     return replace(data, tables=examples, notes=(*found.notes, *notes))
 
 
@@ -213,7 +215,7 @@ def _trees(settings: Settings, sources: Sequence[str]) -> dict[str, Any]:
 def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable, list[str], dict[str, str]]:
     """Combine runs over common questions into one table, with trials combined; also returns the question texts."""
     found = run_rows(settings, starts)
-    table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
+    table = read_table(found.forecasts, found.outcomes)
     return table, list(found.names), dict(found.texts)
 
 

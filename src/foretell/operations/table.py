@@ -65,10 +65,8 @@ OPERATIONS = {
     "whatif": Operation(trees.WhatIfRequest, "what_if:what_if"),
     "demo": Operation(setup.DemoRequest, "example:demo", (*PAGES, "")),
     "score": Operation(scoring.ScoreRequest, "score:score", PAGES),
-    "compare": Operation(scoring.CompareRequest, "score:compare", PAGES),
+    "compare": Operation(scoring.CompareRequest, "compare:compare", PAGES),
     "audit": Operation(audit.AuditRequest, "audit:audit", STUDY),
-    "errors": Operation(scoring.ErrorsRequest, "score:errors", (*ROWS, ".html")),
-    "plan": Operation(scoring.PlanRequest, "score:plan", (".json",)),
     "backtest": Operation(data.BacktestRequest, "run:backtest", (*ROWS, "")),
     "run": Operation(runs.RunRequest, "run:run_spec", (".json", "")),
     "runs list": Operation(runs.RunsRequest, "runs:list_runs"),
@@ -85,8 +83,6 @@ OPERATIONS = {
     "calibrate apply": Operation(
         scoring.CalibrateApplyRequest, "calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")
     ),
-    "calibrate ensemble": Operation(scoring.EnsembleRequest, "calibrate:fit_ensemble", (".json", ".csv")),
-    "calibrate threshold": Operation(scoring.ThresholdRequest, "thresholds:fit_thresholds", ROWS),
     "arena run": Operation(tournaments.ArenaRunRequest, "arena:run_arena"),
     "arena score": Operation(tournaments.ArenaScoreRequest, "arena:score_arena", (".json", ".html")),
     "arena show": Operation(tournaments.ArenaShowRequest, "arena:show_arena"),

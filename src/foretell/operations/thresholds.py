@@ -25,7 +25,7 @@ from foretell.metrics.decisions import (
     score_threshold,
 )
 from foretell.metrics.scores import right_side
-from foretell.operations.requests.scoring import CalibrateApplyRequest, ThresholdRequest
+from foretell.operations.requests.scoring import CalibrateApplyRequest, CalibrateFitRequest, ThresholdSettings
 from foretell.operations.result import Result, show_table
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
@@ -72,6 +72,8 @@ class ThresholdResult(Result):
     validation: tuple[Asking, ...]
     """The questions on which the thresholds were chosen."""
     test: tuple[Asking, ...]
+    notes: tuple[str, ...] = ()
+    """How the tables were read, and what was left out."""
 
     def to_dict(self) -> Any:
         """The thresholds and their value, as `foretell calibrate apply` reads them."""
@@ -130,22 +132,31 @@ def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
     }
 
 
-def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
-    """Choose the threshold of every forecaster on the validation rows, and judge it on the test rows."""
-    reading = ReadOptions(trials=request.combine, drop_unknown=request.drop_unknown, columns=request.columns)
-    table = read_table(request.forecasts, request.outcomes, reading)
-    split = _split(table, request.split)
-    parts = tuple(split.mask(name) for name in (request.validation, request.test))
-    for name, rows in zip((request.validation, request.test), parts, strict=True):
+def fit_thresholds(request: CalibrateFitRequest, settings: ThresholdSettings) -> ThresholdResult:
+    """Choose the threshold of every forecaster, or of the one named, on validation rows; judge it on test rows."""
+    table = read_table(
+        request.forecasts, request.outcomes, ReadOptions(trials=settings.combine, columns=request.columns)
+    )
+    if request.forecaster is not None:
+        table.require(request.forecaster)
+        table = table.only(request.forecaster)
+    split = _split(table, settings.split)
+    parts = tuple(split.mask(name) for name in (settings.validation, settings.test))
+    for name, rows in zip((settings.validation, settings.test), parts, strict=True):
         if not rows.any():
-            hint = f"there are {', '.join(repr(one) for one in split.names[:8])}"
-            raise InputError(f"no target is of the part {name!r}", column=request.split or "split", hint=hint)
-    how = Resampling(draws=request.draws, seed=request.seed)
-    found = [_fit(table, name, parts, request, how) for name in table.forecasters]
+            hint = f"there are {', '.join(map(repr, split.names[:8]))}"
+            raise InputError(f"no target is of the part {name!r}", column=settings.split or "split", hint=hint)
+    how = Resampling(draws=settings.draws, seed=settings.seed)
+    found = [_fit(table, name, parts, settings, how) for name in table.forecasters]
     ranked = sorted(found, key=lambda one: -one.report.score)
     validation, test = (_askings(table, rows) for rows in parts)
     return ThresholdResult(
-        found=tuple(ranked), criterion=request.criterion, combine=request.combine, validation=validation, test=test
+        found=tuple(ranked),
+        criterion=settings.criterion,
+        combine=settings.combine,
+        validation=validation,
+        test=test,
+        notes=table.notes,
     )
 
 
@@ -166,20 +177,20 @@ def _askings(table: ForecastTable, rows: Bools) -> tuple[Asking, ...]:
 
 
 def _fit(
-    table: ForecastTable, name: str, parts: tuple[Bools, ...], request: ThresholdRequest, how: Resampling
+    table: ForecastTable, name: str, parts: tuple[Bools, ...], settings: ThresholdSettings, how: Resampling
 ) -> ForecasterThreshold:
     targets, p = table.targets, table.p_of(name)
     chosen_on, judged_on = (rows & np.isfinite(p) for rows in parts)
-    for part, rows in ((request.validation, chosen_on), (request.test, judged_on)):
+    for part, rows in ((settings.validation, chosen_on), (settings.test, judged_on)):
         if not rows.any():
             raise InputError(f"{name} answered nothing of the part {part!r}", column="forecaster")
     outcome, weight = targets.outcome, targets.weight
     try:
         threshold = best_threshold(
-            p[chosen_on], outcome[chosen_on], criterion=request.criterion, weight=weight[chosen_on]
+            p[chosen_on], outcome[chosen_on], criterion=settings.criterion, weight=weight[chosen_on]
         )
     except ValueError as error:
-        raise InputError(f"{name}: no threshold can be chosen on {request.validation}: {error}") from None
+        raise InputError(f"{name}: no threshold can be chosen on {settings.validation}: {error}") from None
     cluster = targets.groups.get("cluster", targets.question).codes[judged_on]
     p, outcome, weight = p[judged_on], outcome[judged_on], weight[judged_on]
     tp, fp, fn, tn = _counts(p, outcome, weight, threshold.value).tolist()
@@ -210,7 +221,7 @@ class SavedThreshold(BaseModel):
 
 
 class SavedThresholds(BaseModel):
-    """A file of `foretell calibrate threshold`."""
+    """A file of `foretell calibrate fit --method threshold`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -236,7 +247,7 @@ def read_thresholds(path: Path) -> SavedThresholds | None:
     if not isinstance(schema, str) or not schema.startswith(SCHEMAS):
         return None
     if schema != SCHEMA:
-        hint = "choose the thresholds again with foretell calibrate threshold"
+        hint = "choose the thresholds again with foretell calibrate fit --method threshold"
         raise InputError(f"schema is {schema!r}, not {SCHEMA!r}", path=path, column="schema", hint=hint)
     try:
         return SavedThresholds.model_validate_json(json.dumps(document))
@@ -294,8 +305,7 @@ def _number(value: float) -> str:
 
 def apply_thresholds(saved: SavedThresholds, request: CalibrateApplyRequest) -> DecidedForecasts:
     """Call every claim True or False; questions on which the thresholds were chosen are refused."""
-    if request.name is not None:
-        raise InputError("a threshold leaves forecasters as they are", column="--name", hint="leave --name out")
+    request.refuse_set(("allow_overlap",), "has no effect on thresholds")
     rows, _ = table_rows(request.forecasts, str(request.forecasts), request.columns, forecasts=True)
     rows = [{**row, "p": float(row["p"]), "target": row.get("target", "yes")} for row in rows]
     if request.forecaster is not None:
@@ -376,7 +386,7 @@ def _scores(saved: SavedThresholds, request: CalibrateApplyRequest, names: Seque
     """Accuracy, balanced accuracy and F1 by forecaster; empty if no outcome is known."""
     if not _resolved(request):
         return {}
-    reading = ReadOptions(trials=saved.combine, drop_unknown=request.drop_unknown, columns=request.columns)
+    reading = ReadOptions(trials=saved.combine, columns=request.columns)
     table = read_table(request.forecasts, request.outcomes, reading)
     criteria: tuple[Criterion, ...] = ("accuracy", "balanced", "f1")
     scores: dict[str, dict[str, Any]] = {}

@@ -39,7 +39,7 @@ from foretell.runs.outcomes import RunOutcomes, past_of, rates_of
 from foretell.runs.services import open_markets, service_config
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.store import RunStore
-from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import final_forecasts, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.table import BASE_RATE
@@ -271,7 +271,7 @@ def _arena(settings: Settings, client: AsyncHttpClient) -> ProphetArenaClient:
 def _board(
     forecasts: list[Row], outcomes: list[Row], request: TournamentResultsRequest, title: str, own: str
 ) -> ScoreResult:
-    table = read_table(forecasts, outcomes, ReadOptions(drop_unknown=True))
+    table = read_table(forecasts, outcomes)
     options = ScoringOptions(
         by=request.by,
         reference=request.reference or own,

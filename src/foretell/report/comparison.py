@@ -1,11 +1,18 @@
 """Presentation of a comparison of forecasters: the verdict, the scores on common targets, and where they differ."""
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import McNemarTest, benjamini_hochberg, holm
+from foretell.metrics.decisions import clear_answers, consensus_matrix
+from foretell.metrics.scores import called_true, right_side
 from foretell.report.charts.calibration import agreement_plot, reliability_diagram
+from foretell.report.charts.groups import distance_heatmap, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.document import rich_study_table
 from foretell.report.leaderboard import SIGNS
@@ -25,6 +32,7 @@ from foretell.report.study import (
 from foretell.scoring.score import PairComparison
 from foretell.scoring.scoreboard import group_title
 from foretell.scoring.table import ForecastTable
+from foretell.scoring.verdict import METRIC_NOUNS, Correction, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,21 +68,21 @@ def comparison_table(pairs: Sequence[PairComparison]) -> StudyTable:
     """Build a table with a row for each pair and group: both scores on the common targets, and the difference."""
     verdicts = [verdict for pair in pairs for verdict in pair.verdicts]
     word, decimals = metric_text(verdicts[0].metric), verdicts[0].decimals
-    second = pairs[0].second
+    # All pairs have no common reference.
+    second = clean(pairs[0].second) if len({pair.second for pair in pairs}) == 1 else "second"
     first = clean(pairs[0].first) if len(pairs) == 1 else "Score"
     columns = (
         StudyColumn(label=first, decimals=decimals, tip=word.meaning),
-        StudyColumn(label=f"{clean(second)} ", decimals=decimals, tip=word.meaning),
-        StudyColumn(label="Difference", decimals=decimals, tip=f"minus {clean(second)}"),
+        StudyColumn(label=f"{second} ", decimals=decimals, tip=word.meaning),
+        StudyColumn(label="Difference", decimals=decimals, tip=f"minus {second}"),
         words("Verdict"),
         count("n", "targets both answered"),
     )
     rows: list[tuple[str, tuple[CellValue, ...]]] = []
     for verdict in verdicts:
         group = group_title(verdict.group)
-        name = (
-            group if len(pairs) == 1 else verdict.first if len(pairs[0].verdicts) == 1 else f"{verdict.first} · {group}"
-        )
+        who = f"{verdict.first} − {verdict.second}" if second == "second" else verdict.first
+        name = group if len(pairs) == 1 else who if len(pairs[0].verdicts) == 1 else f"{who} · {group}"
         says = f"{verdict.symbol} {verdict.says}"
         rows.append((name, (verdict.first_score, verdict.second_score, verdict, says, verdict.n)))
     header = "Group" if len(pairs) == 1 else "Forecaster"
@@ -93,9 +101,15 @@ def comparison_notes(pairs: Sequence[PairComparison]) -> list[str]:
                 test.left_out
             )
             notes.append(f"{text}; McNemar's exact test, two-sided, p {test.p:.3f}.{ties}")
-        if pair.verdicts and (warning := pair.verdicts[0].warning):
-            notes.append(f"{pair.first} and {pair.second}: {warning}.")
-    return [*dict.fromkeys(notes), SIGNS]
+    return [*dict.fromkeys((*notes, *_warnings(pairs))), SIGNS]
+
+
+def _warnings(pairs: Sequence[PairComparison]) -> list[str]:
+    return [
+        f"{pair.first} and {pair.second}: {pair.verdicts[0].warning}."
+        for pair in pairs
+        if pair.verdicts and pair.verdicts[0].warning
+    ]
 
 
 def comparison_study(
@@ -173,3 +187,133 @@ def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mappin
         rows.append((texts.get(question, question)[:MAX_TEXT], values))
     caption = f"The {len(rows)} resolved targets on which they are farthest apart"
     return table("Where they differ", "Question", columns, rows, caption=caption)
+
+
+# All pairs of forecasters: who beats whom, and who is right where others are wrong.
+
+MATRIX_NOTES = (
+    "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half "
+    "counts half in the accuracy and is left out of McNemar's test.",
+    "McNemar's test takes targets for independent. Horizons of one question and questions of one day are not, so its "
+    "p-values and intervals (Newcombe 1998) are too sure on such data. The verdicts resample whole clusters instead.",
+    "Agreement is the share of targets that two forecasters put on the same side, without forecasts of one half.",
+)
+
+
+def matrix_study(forecasts: ForecastTable, pairs: Sequence[PairComparison], correction: Correction) -> StudyResult:
+    """Show all pairs of forecasters, the best first: the verdict on each, McNemar's test and how often they agree."""
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    verdicts = [pair.verdicts[0] for pair in pairs if pair.verdicts]
+    right = np.stack([right_side(forecasts.p_of(name), forecasts.targets.outcome) for name in names])
+    side = np.stack([clear_answers(called_true(forecasts.p_of(name))) for name in names])
+    agree = 100 * consensus_matrix(side)
+    board = _against_best(names, pairs, right, forecasts.targets.weight)
+    charts = list[StudyChart]()
+    if verdicts:
+        word = metric_text(verdicts[0].metric)
+        chart = verdict_heatmap(names, verdicts, label=word.label, decimals=verdicts[0].decimals)
+        charts.append(StudyChart(name="verdicts", title="Who beats whom", chart=chart))
+    apart = distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0)
+    charts.append(StudyChart(name="agreement", title="How often two differ", chart=apart))
+    same = {(names[i], names[j]): float(agree[i, j]) for i, j in np.argwhere(np.isfinite(agree)) if i != j}
+    agreement = _pairs_table("Agreement, % of targets", names, same, 0)
+    groups = [comparison_table(pairs)] if any(len(pair.verdicts) > 1 for pair in pairs) else []
+    return StudyResult(
+        name="comparison",
+        title=f"All pairs of {len(names)} forecasters",
+        sentences=(_matrix_sentence(names, verdicts),),
+        tables=(board, *_mcnemar_tables(names, pairs, correction), agreement, *groups),
+        charts=tuple(charts),
+        notes=(*MATRIX_NOTES, *_warnings(pairs), SIGNS, *forecasts.notes),
+        settings={"correction": correction, **draw_settings(pairs[0].resampling)},
+        how_to_read=COMPARISON_ADVICE[:1],
+    )
+
+
+def print_matrix(study: StudyResult, console: "Console") -> None:
+    """Print the sentence, the tables and the notes of `matrix_study`."""
+    from rich.text import Text
+
+    console.print(Text(clean(study.text), style="bold"))
+    for shown in study.tables:
+        console.print()
+        console.print(Text(clean(shown.title), style="bold"))
+        console.print(rich_study_table(shown, console.width))
+    console.print()
+    for note in study.notes:
+        console.print(Text(clean(note), style="dim"))
+
+
+def _matrix_sentence(names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    # The best is the first of its pairs.
+    mine = [verdict for verdict in verdicts if verdict.first == names[0]]
+    if not mine:
+        return f"{names[0]} has no target with an outcome in common with others."
+    beaten = sum(verdict.says == "better" and verdict.survives for verdict in mine)
+    noun = METRIC_NOUNS.get(mine[0].metric) or metric_text(mine[0].metric).label
+    return (
+        f"{names[0]} has the best {noun}; corrected for the number of pairs, it is better by more than chance than "
+        f"{beaten} of {plural(len(mine), 'other')}."
+    )
+
+
+def _against_best(names: Sequence[str], pairs: Sequence[PairComparison], right: Floats, weight: Floats) -> StudyTable:
+    """The score and accuracy of every forecaster, and its difference to the best on what both answered."""
+    against = {pair.second: pair.verdicts[0] for pair in pairs if pair.first == names[0] and pair.verdicts}
+    metric = pairs[0].verdicts[0].metric if pairs[0].verdicts else "brier_index"
+    word = metric_text(metric)
+    columns = (
+        StudyColumn(
+            label=word.label, decimals=word.decimals, tip=f"{word.meaning}; on the targets shared with the best"
+        ),
+        StudyColumn(label="best", decimals=word.decimals, brief=True, tip="the best one's score on the same targets"),
+        StudyColumn(label="minus the best", decimals=word.decimals, tip="on the targets that both answered"),
+        words("Verdict"),
+        column("accuracy", "% of targets on the right side of one half", 1),
+        count("n", "targets shared with the best"),
+    )
+    rows: list[tuple[str, tuple[CellValue, ...]]] = []
+    for place, name in enumerate(names):
+        known = np.isfinite(right[place]) & (weight > 0)
+        share = 100 * float(np.average(right[place][known], weights=weight[known])) if known.any() else None
+        if name in against:
+            verdict = against[name].swapped()
+            says = f"{verdict.symbol} {verdict.says}"
+            rows.append((name, (verdict.first_score, verdict.second_score, verdict, says, share, verdict.n)))
+        else:
+            most = max(against.values(), key=lambda verdict: verdict.n, default=None)
+            best = None if place or most is None else most.first_score
+            rows.append((name, (best, best, None, "" if place else "best", share, int(known.sum()))))
+    return table("Score and accuracy", "Forecaster", columns, rows, styles={names[0]: "reference"}, correct=False)
+
+
+def _mcnemar_tables(
+    names: Sequence[str], pairs: Sequence[PairComparison], correction: Correction
+) -> tuple[StudyTable, StudyTable]:
+    """The difference of accuracy of every pair with its interval, and the p-value of McNemar's test."""
+    tests = {(pair.first, pair.second): pair.mcnemar for pair in pairs if pair.mcnemar is not None}
+    adjust = {"holm": holm, "bh": benjamini_hochberg}.get(correction, np.asarray)
+    p = dict(zip(tests, adjust([test.p for test in tests.values()]).tolist(), strict=True)) if tests else {}
+    p |= {(second, first): value for (first, second), value in p.items()}
+    gaps = {pair: _accuracy_gap(test) for pair, test in tests.items()}
+    gaps |= {(second, first): gap.times(-1) for (first, second), gap in gaps.items()}
+    how = {"holm": ", corrected for the number of pairs (Holm)", "bh": ", corrected (Benjamini-Hochberg)"}
+    caption = "Accuracy of the row minus that of the column, in points"
+    return (
+        _pairs_table("Right where the other is wrong", names, gaps, 1, caption),
+        _pairs_table("p-value of McNemar's exact test", names, p, 3, f"Two-sided{how.get(correction, '')}"),
+    )
+
+
+def _accuracy_gap(test: McNemarTest) -> Interval:
+    diff, low, high = (100 * share for share in (test.diff, test.low, test.high))
+    return Interval(estimate=diff, low=low, high=high, se=nan, n_clusters=test.n, n_effective=test.n, draws=0)
+
+
+def _pairs_table(
+    title: str, names: Sequence[str], cells: Mapping[tuple[str, str], CellValue], decimals: int, caption: str = ""
+) -> StudyTable:
+    """Build a table with a cell for every pair; columns are named by the number of their forecaster."""
+    columns = tuple(column(str(i), name, decimals) for i, name in enumerate(names, 1))
+    rows = {f"{i} {name}": [cells.get((name, other)) for other in names] for i, name in enumerate(names, 1)}
+    return table(title, "Forecaster", columns, rows, caption=caption)

@@ -1,7 +1,7 @@
 """Presentation of a leaderboard: headline, terminal, Markdown and HTML page."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from foretell.metrics.clusters import FEW_CLUSTERS
 from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import MOST_ROWS, question_set, score_by_group, verdict_heatmap
-from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
 from foretell.report.charts.svg import Chart
 from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
 from foretell.report.html import HtmlBlock, Section, advice_blocks, page, settings_text
@@ -214,17 +214,13 @@ def leaderboard_page(
     title: str,
     *,
     anchors: Collection[str] = ANCHORS,
-    costs: Mapping[str, float] | None = None,
     scoring: ScoringOptions | None = None,
 ) -> str:
-    """Return a complete HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier.
-
-    `scoring` are the options that made the board, so that charts show the same numbers.
-    """
+    """Return a complete HTML document; `scoring` are the options that made the board, for charts with its numbers."""
     groups = board.sections(anchors)
     return page(
         title,
-        leaderboard_sections(board, forecasts, anchors=anchors, costs=costs, scoring=scoring),
+        leaderboard_sections(board, forecasts, anchors=anchors, scoring=scoring),
         lead=headline(board, anchors),
         notes=[scope(group, board) for group in groups[:1]],
         made=Provenance.now(board.settings),
@@ -236,7 +232,6 @@ def leaderboard_sections(
     forecasts: ForecastTable,
     *,
     anchors: Collection[str] = ANCHORS,
-    costs: Mapping[str, float] | None = None,
     scoring: ScoringOptions | None = None,
 ) -> list[Section]:
     """Return the sections of a leaderboard's page: the ranking first, how to read it last."""
@@ -255,7 +250,7 @@ def leaderboard_sections(
         ("pairs", "Who beats whom", _pairs(subject)),
         ("calibration", "Calibration", _calibration(subject)),
         ("groups", "Where it is won and lost", _by_group(subject)),
-        ("frontier", "Score for money", _frontier(subject, costs or {})),
+        ("cost", "Score and cost", _frontier(subject)),
         ("tables", "Every group", [block for blocks in every for block in blocks]),
         reading,
     ]
@@ -360,16 +355,55 @@ def _by_group(subject: _PageInput) -> list[HtmlBlock]:
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="pair")] if charts else []
 
 
-def _frontier(subject: _PageInput, costs: Mapping[str, float]) -> list[HtmlBlock]:
-    word = metric_text(subject.board.metric)
-    points = [
-        FrontierPoint(name=row.name, cost=costs[row.name], interval=interval)
+COST_CAPTION = (
+    "Best for its cost is who is not beaten in score by anybody who costs no more. The cost is that of an answer to a "
+    "question, with all its trials, on average; replies that another run had paid for count as paid."
+)
+
+
+def _frontier(subject: _PageInput) -> list[HtmlBlock]:
+    """Return score against dollars and against seconds, if any dollars are known."""
+    word, costs = metric_text(subject.board.metric), subject.table.costs
+    if not any(cost.dollars > 0 for cost in costs.values()):
+        return []
+    scores = {
+        row.name: interval
         for row in subject.first.rows
         if row.name in costs and (interval := row.metric(word.name)) is not None
-    ]
+    }
     low = word.better == "low"
-    chart = frontier(points, label=word.label, decimals=word.decimals, low_is_better=low)
-    return [HtmlBlock(charts=[chart])] if points else []
+    charts, best = list[Chart](), dict[str, set[str]]()
+    for unit in ("dollars", "seconds"):
+        points = [
+            FrontierPoint(name=name, cost=cost, interval=interval)
+            for name, interval in scores.items()
+            if math.isfinite(cost := getattr(costs[name], unit))
+        ]
+        best[unit] = {point.name for point in pareto(points, low_is_better=low)}
+        label = f"{unit} per forecast"
+        if points:
+            drawn = frontier(points, label=word.label, cost_label=label, decimals=word.decimals, low_is_better=low)
+            charts.append(drawn)
+    columns = (
+        column(word.label, word.meaning, word.decimals),
+        column("dollars", "per forecast", 4),
+        column("seconds", "per forecast, on the clock", 1),
+        column("per dollar", "score divided by dollars", 0),
+        words("best for its dollars"),
+        words("best for its time"),
+    )
+    rows = {
+        name: (
+            interval,
+            costs[name].dollars,
+            costs[name].seconds,
+            interval.estimate / costs[name].dollars if costs[name].dollars > 0 else None,
+            *("yes" if name in names else "" for names in best.values()),
+        )
+        for name, interval in scores.items()
+    }
+    shown = table("Score and cost", "Forecaster", columns, rows, caption=COST_CAPTION)
+    return [HtmlBlock(charts=charts, style="pair"), HtmlBlock(table=shown)]
 
 
 # The error analysis of one forecaster as a web page.

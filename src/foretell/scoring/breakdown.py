@@ -357,7 +357,7 @@ def error_analysis(
     """
     for name in filter(None, (forecaster, reference)):
         table.require(name)
-    columns = columns_to_group(table)
+    columns = scoring.by or columns_to_group(table)
     p = table.p_of(forecaster)
     brier = (p - table.targets.outcome) ** 2
     order = np.argsort(brier, kind="stable")[: int(np.isfinite(p).sum())]  # What was not answered sorts last.

@@ -21,9 +21,8 @@ from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.columns import assign_roles, refuse_unknown_names, what_was_understood
 from foretell.scoring.role_columns import ColumnNames
-from foretell.scoring.table import ForecastTable, Labels, Targets
+from foretell.scoring.table import ForecastCost, ForecastTable, Labels, Targets
 from foretell.scoring.table_input import (
-    SHOWN_ROWS,
     ColumnArray,
     ColumnArrays,
     ColumnRule,
@@ -31,7 +30,6 @@ from foretell.scoring.table_input import (
     TableSource,
     broken_columns,
     broken_rules,
-    check_rules,
     log_reader,
     moment_rules,
     moment_sql,
@@ -50,6 +48,8 @@ PRICE_COLUMNS = ("price", "yes_ask", "no_ask")
 RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", QUARANTINED, *PRICE_COLUMNS}
 """Columns with a fixed meaning; all others are labels to group by."""
 HORIZON_EDGES = (7, 30, 90, 180, 365, 1095, 1825, 3650)
+COST_COLUMNS = ("dollars", "seconds")
+"""Columns of the forecasts with what a forecast cost."""
 TRIAL_MARK = " · trial "
 """Separates forecaster and trial if every trial is a forecaster of its own."""
 FLOOR = 1e-9
@@ -64,8 +64,6 @@ class ReadOptions:
     """How to treat several trials of a forecaster on a target: average, average log-odds, or keep as forecasters."""
     weights: Literal["equal", "question"] = "equal"
     """Weights if there is no weight column: every target counts once, or every question once (its targets 1/m each)."""
-    drop_unknown: bool = False
-    """Drop forecasts of targets that the outcomes do not mention, instead of rejecting the file."""
     columns: ColumnNames = field(default_factory=dict[str, str])
     """Role → the column that plays it, where its usual names do not tell: {"forecaster": "model", "p": "prob"}."""
 
@@ -84,21 +82,21 @@ def read_table(
     with open_duckdb() as con, _both_tables(forecasts, outcomes, con, reading.columns) as (f, o):
         f, o = _checked(f, o, _forecast_rules, _outcome_rules)
         refuse_repeats(o, {c: o.text(c) for c in ("question", "target", "due") if c in o.types})
-        matched = match_forecasts(f, o, separate=reading.trials == "separate", drop_unknown=reading.drop_unknown)
+        separate = reading.trials == "separate"
+        matched = match_forecasts(f, o, separate=separate)
         targets = _read_targets(o, by_question=reading.weights == "question")
         table = ForecastTable(targets=targets, **_pooled(f, matched, as_odds=reading.trials == "logit-mean"))
-        quarantined = _quarantined(o)
+        quarantined, costs = _quarantined(o), _costs(f, separate=separate)
         notes = _understood(f, o)
     place = matched["place"]
-    unknown, still_open = int(np.ma.getmaskarray(place).sum()), int((np.ma.filled(place, 0) < 0).sum())
+    unknown, still_open = _unknown(matched), int((np.ma.filled(place, 0) < 0).sum())
     notes += [quarantine_note(quarantined)] if quarantined else []
     if still_open:
         notes.append(f"Not scored, because the target has not resolved: {_forecasts(still_open)}.")
-    if unknown:
-        notes.append(f"Left out, because the outcomes do not mention the target: {_forecasts(unknown)}.")
+    notes += _unknown_note(unknown)
     if len(table.p) < len(place) - unknown - still_open:
         notes.append(f"trials of one forecaster are combined by {reading.trials}")
-    return replace(table, notes=tuple(notes))
+    return replace(table, notes=tuple(notes), costs=costs)
 
 
 def log_tables(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
@@ -196,19 +194,51 @@ def _forecasts(n: int) -> str:
     return f"{n:,} forecast{'s' * (n != 1)}"
 
 
-def read_costs(source: TableSource, forecasters: Sequence[str]) -> dict[str, float]:
-    """Read the dollars per forecast by forecaster, for the frontier of score against cost."""
-    with open_duckdb() as con, open_table(source, "costs", con) as table:
-        table.require("forecaster", "dollars")
-        number = table.number("dollars")
-        bad = f"{number} is null or not isfinite({number}) or {number} < 0"
-        problem, hint = "{value} is not an amount of money", "dollars per forecast, 0 or more"
-        check_rules(table, [ColumnRule(column="dollars", bad=bad, problem=problem, hint=hint)])
-        rows = con.execute(f"select {table.text('forecaster')}, {number} from {table.table}").fetchall()
-        unknown = [name for name, _ in rows if name not in forecasters]
-        if unknown:
-            raise InputError(f"no forecaster is called {unknown[0]!r}", path=table.name, column="forecaster")
-    return dict(rows)
+def _unknown(matched: ColumnArrays) -> int:
+    return int(np.ma.getmaskarray(matched["place"]).sum())
+
+
+def _unknown_note(n: int) -> list[str]:
+    return [f"Left out, because the outcomes do not mention the target: {_forecasts(n)}."] if n else []
+
+
+def _costs(f: InputTable, *, separate: bool) -> dict[str, ForecastCost]:
+    """The mean cost of a forecaster's answer to a question, from the columns dollars and seconds of the forecasts.
+
+    Every row of a forecast has the cost of the whole forecast; those of several trials add up if trials are combined.
+    """
+    known = [column for column in COST_COLUMNS if column in f.types]
+    if not known:
+        return {}
+    trial = f"coalesce({f.text('trial')}, '')" if "trial" in f.types else "''"
+    name = (
+        f"{f.text('forecaster')} || '{TRIAL_MARK}' || {trial}"
+        if separate and "trial" in f.types
+        else f.text("forecaster")
+    )
+    due = f.text("due") if "due" in f.types else "''"
+    each = ", ".join(f"max({f.number(column)}) as {column}" for column in known)
+    added, mean = (", ".join(f"{what}({column}) as {column}" for column in known) for what in ("sum", "avg"))
+    rows = f.con.execute(
+        f"""with forecast as (select {name} as name, {f.text("question")} as question, {due} as due, {trial} as trial,
+            {each} from {f.table} group by 1, 2, 3, 4),
+        answer as (select name, question, due, {added} from forecast group by 1, 2, 3)
+        select name, {mean} from answer group by 1"""
+    ).fetchall()
+    costs = (
+        (row[0], {column: value for column, value in zip(known, row[1:], strict=True) if value is not None})
+        for row in rows
+    )
+    return {name: ForecastCost(**cost) for name, cost in costs if cost}
+
+
+def forecasters_in(source: TableSource, names: ColumnNames | None = None) -> tuple[str, ...]:
+    """Return the forecasters of a table or log of forecasts, without checking its other columns."""
+    source, _ = log_tables(source, None)
+    with open_duckdb() as con, open_table(source, "forecasts", con) as raw:
+        table = assign_roles(raw, NEEDED_COLUMNS, names)
+        query = f"select {table.text('forecaster')} as name from {table.table} group by 1 order by min(_row)"
+        return tuple(name for (name,) in con.execute(query).fetchall() if name is not None)
 
 
 def _outcome_key(f: InputTable) -> list[str]:
@@ -226,7 +256,7 @@ def _two_outcomes(f: InputTable) -> int | None:
 def _outcomes_within(f: InputTable) -> InputTable:
     """Extract the outcomes from the table of forecasts, with every target once."""
     key = _outcome_key(f)
-    columns = [c for c in f.columns if c not in ("forecaster", "p", "trial")]
+    columns = [c for c in f.columns if c not in ("forecaster", "p", "trial", *COST_COLUMNS)]
     others = ", ".join(f"any_value({quoted(c)}) as {quoted(c)}" for c in columns if c not in key)
     keys = ", ".join(map(quoted, key))
     f.con.execute(
@@ -246,6 +276,12 @@ def _outcome_rules(o: InputTable) -> list[ColumnRule]:
 def _forecast_rules(f: InputTable) -> list[ColumnRule]:
     """Every row names a forecaster, a question and a target, and has a probability."""
     rules = [*text_rules(f, "forecaster", "question", "target"), *unit_rules(f, "p", optional=False)]
+    for column in COST_COLUMNS:
+        if column in f.types:
+            number = f.number(column)
+            bad = f"{f.text(column)} is not null and ({number} is null or not isfinite({number}) or {number} < 0)"
+            hint = f"{column} of a forecast, 0 or more"
+            rules.append(ColumnRule(column=column, bad=bad, problem="{value} is not a cost", hint=hint))
     return [*rules, *(moment_rules(f, "due") if "due" in f.types else ())]
 
 
@@ -284,7 +320,6 @@ def match_forecasts(
     o: InputTable,
     *,
     separate: bool = False,
-    drop_unknown: bool = False,
     resolved: bool = True,
     once: bool = False,
 ) -> ColumnArrays:
@@ -296,7 +331,6 @@ def match_forecasts(
         f: The forecasts.
         o: The targets with their outcomes.
         separate: Whether every trial is a forecaster of its own.
-        drop_unknown: Whether to allow a forecast of an unknown target.
         resolved: Whether only targets with an outcome have an index.
         once: Whether to take a target with several rows in `o` from the first.
     """
@@ -317,30 +351,10 @@ def match_forecasts(
     keyed = f"""select _row, {name} as name, {f.text("question")} as question, {f.text("target")} as target,
         {f"coalesce({moment_sql(f, 'due')}, '')" if rounds else "''"} as _due, {f.number("p")} as p,
         {trial} as trial from {f.table}"""
-    matched = f.fetch(
+    return f.fetch(
         f"""select k._row, n.code::int as code, t._place::int as place, k.p {", k.trial" if "trial" in f.types else ""}
         from ({keyed}) k join names n using (name) left join targets t using (question, target, _due)"""
     )
-    unknown = np.ma.getmaskarray(matched["place"])
-    if unknown.any() and not drop_unknown:
-        raise _unknown_target(f, np.unique(np.ma.getdata(matched["_row"])[unknown]).tolist())
-    return matched
-
-
-def _unknown_target(f: InputTable, rows: Sequence[int]) -> InputError:
-    query = f"select {f.text('question')}, {f.text('target')} from {f.table} where _row = {rows[0]}"
-    question, target = f.con.execute(query).fetchall()[0]
-    where = "question" if "target" in f.assumed else "target"
-    said = f"question {question!r}" + ("" if "target" in f.assumed else f", target {target!r}")
-    found = InputProblem(
-        problem=f"unknown target: the outcomes have no row for {said}",
-        row=f.line(rows[0]),
-        column=f.names.get(where, where),
-        hint="give unresolved targets a row with an empty outcome, or drop such forecasts with --drop-unknown",
-        count=len(rows),
-        more=tuple(map(f.line, rows[1:SHOWN_ROWS])),
-    )
-    return InputError.of([found], path=f.name)
 
 
 def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -> None:
@@ -451,7 +465,9 @@ def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
     known = {c: np.ma.filled(column.astype(np.float64), np.nan) for c, column in data.items()}
     labels = _labels(o, texts, where)
     question, target = labels.pop("question"), labels.pop("target")
+    horizon = None
     if "horizon" in labels:
+        horizon = _days_of(labels["horizon"])[labels["horizon"].codes]
         labels["horizon"] = _horizons(labels["horizon"])
     none = np.full(n, np.nan)
     weight = 1.0 / np.bincount(question.codes)[question.codes] if by_question else np.ones(n)
@@ -464,6 +480,7 @@ def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
         yes_ask=known.get("yes_ask", none),
         no_ask=known.get("no_ask", none),
         payoff=known.get("payoff"),
+        horizon=horizon,
         groups=labels,
     )
 
@@ -484,9 +501,13 @@ def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
     }
 
 
+def _days_of(written: Labels) -> Floats:
+    return np.array([float(name) if name else np.nan for name in written.names])
+
+
 def _horizons(written: Labels) -> Labels:
     """Label horizons by exact days if there are few, else by the benchmark's usual bins."""
-    days = np.array([float(name) if name else np.nan for name in written.names])
+    days = _days_of(written)
     if len(days) <= 12:
         return Labels(codes=written.codes, names=tuple(f"{d:g}" if np.isfinite(d) else "" for d in days))
     names = (f"≤{HORIZON_EDGES[0]}", *(f"{a + 1}–{b}" for a, b in pairwise(HORIZON_EDGES)), f">{HORIZON_EDGES[-1]}", "")
@@ -510,40 +531,23 @@ def read_examples(
     forecasts: TableSource,
     outcomes: TableSource | None = None,
     *,
-    drop_unknown: bool = False,
     columns: ColumnNames | None = None,
     dated: bool = True,
+    notes: list[str] | None = None,
 ) -> dict[str, Examples]:
     """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN if it gave no answer.
+
+    Forecasts of targets that the outcomes do not mention are left out; a sentence with their number is added to
+    `notes`.
 
     The outcomes need `due` and `resolved_on`, unless `dated` is False (see `Examples.dated`). Source, subtype, kind,
     price, price_age, prior, horizon, liquidity, cluster and weight are used if present.
     """
-    return _examples(forecasts, outcomes, columns, drop_unknown=drop_unknown, dated=dated)[0]
-
-
-def read_examples_with_notes(
-    forecasts: TableSource, outcomes: TableSource | None = None, *, columns: ColumnNames | None = None
-) -> tuple[dict[str, Examples], tuple[str, ...]]:
-    """Read examples that need no dates, leaving out forecasts of unknown targets; a note says how many."""
-    found, unknown = _examples(forecasts, outcomes, columns, drop_unknown=True, dated=False)
-    note = f"Left out, because the outcomes do not mention the target: {_forecasts(unknown)}."
-    return found, (note,) if unknown else ()
-
-
-def _examples(
-    forecasts: TableSource,
-    outcomes: TableSource | None,
-    columns: ColumnNames | None,
-    *,
-    drop_unknown: bool,
-    dated: bool,
-) -> tuple[dict[str, Examples], int]:
-    """Read the examples, and count the forecasts of unknown targets."""
     forecasts, outcomes = log_tables(forecasts, outcomes)
     with _opened(forecasts, outcomes, columns, answers=True, dated=dated) as (f, o):
-        matched = match_forecasts(f, o, drop_unknown=drop_unknown)
-        unknown = int(np.ma.getmaskarray(matched["place"]).sum())
+        matched = match_forecasts(f, o)
+        if notes is not None:
+            notes += _unknown_note(_unknown(matched))
         facts = _facts(o)
         if not len(facts["question"]):
             raise InputError("no target has an outcome yet", path=o.name, column="outcome")
@@ -552,27 +556,30 @@ def _examples(
     known_on = np.where(np.isnat(known_on), UNKNOWN_DAY, known_on)
     weight = np.nan_to_num(_numbers(facts["weight"]), nan=1.0)
     payoff, category = _numbers(facts["payoff"]), _texts(facts["category"])
-    examples = {
+    return {
         name: Examples(rows=rows, outcome=outcome, known_on=known_on, weight=weight, payoff=payoff, category=category)
         for name, rows in found.items()
     }
-    return examples, unknown
 
 
 def read_rows(
     forecasts: TableSource,
     facts: TableSource | None = None,
     *,
-    drop_unknown: bool = False,
     columns: ColumnNames | None = None,
+    notes: list[str] | None = None,
 ) -> dict[str, TrialRows]:
     """Every forecaster's trials on all targets, resolved or not, to apply a rule to them.
+
+    Forecasts of targets that `facts` does not mention are left out; a sentence with their number is added to `notes`.
 
     The attributes of targets (due, source, kind, price, …) are read from `facts`, a table like the outcomes whose
     outcome may be empty or absent; without it, from the columns of the forecasts.
     """
     with _opened(forecasts, facts, columns) as (f, o):
-        matched = match_forecasts(f, o, drop_unknown=drop_unknown, resolved=False, once=facts is None)
+        matched = match_forecasts(f, o, resolved=False, once=facts is None)
+        if notes is not None:
+            notes += _unknown_note(_unknown(matched))
         return _by_forecaster(f, _facts(o), matched)
 
 

@@ -28,7 +28,7 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
-from foretell.scoring.join import ReadOptions, log_tables, read_table, table_rows
+from foretell.scoring.join import COST_COLUMNS, log_tables, read_table, table_rows
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -85,8 +85,8 @@ def _outcome_row(question: Question, target: Target, found: Resolution | None) -
     }
 
 
-def forecast_rows(forecasts: Iterable[Forecast], questions: Iterable[Question]) -> list[Row]:
-    """One row per forecaster, question, target and trial."""
+def forecast_rows(forecasts: Iterable[Forecast], questions: Iterable[Question], *, costs: bool = False) -> list[Row]:
+    """One row per forecaster, question, target and trial; with `costs`, each with what the forecast cost."""
     due = {(q.id, q.as_of.at): day_text(q.due) for q in questions}
     return [
         {
@@ -96,6 +96,7 @@ def forecast_rows(forecasts: Iterable[Forecast], questions: Iterable[Question]) 
             "due": due.get((forecast.question_id, forecast.as_of.at), day_text(forecast.as_of.at)),
             "trial": forecast.trial,
             "p": p,
+            **({"dollars": forecast.usage.worth, "seconds": forecast.usage.seconds} if costs else {}),
         }
         for forecast in forecasts
         for target, p in forecast.p.items()
@@ -199,8 +200,10 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
             # Its own questions: another run may have asked the same one with other options.
             asked, _ = questions_of_runs(store, [row.id])
             own, combined = scored_forecasts(store, row, said, asked)
-            forecasts += [{**one, "forecaster": name} for one in forecast_rows(own, asked)]
-            together += [{**one, "forecaster": f"{name}{COMBINED}"} for one in forecast_rows(combined, asked)]
+            forecasts += [{**one, "forecaster": name} for one in forecast_rows(own, asked, costs=True)]
+            together += [
+                {**one, "forecaster": f"{name}{COMBINED}"} for one in forecast_rows(combined, asked, costs=True)
+            ]
     if decided and all(row["outcome"] is None for row in outcomes):
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}
@@ -236,7 +239,7 @@ def add_tables(
         notes.extend(understood)
         return [_filled(row, asked) for row in rows]
 
-    tables = [(name, *log_tables(table, None)) for name, table in _named_tables(forecasts)]
+    tables = [(name, *log_tables(table, None)) for name, table in named_tables(forecasts).items()]
     answers = [("outcomes", outcomes), *((name, inside) for name, _, inside in tables)]
     for row in (row for name, one in answers if one is not None for row in read(one, name, forecasts=False)):
         tell(row)
@@ -247,18 +250,25 @@ def add_tables(
             full = row | {"forecaster": f"{who} (table)" if who in called else who}
             added.append({column: full[column] for column in FORECAST_COLUMNS if full.get(column) is not None})
             if "outcome" in full:
-                tell({column: value for column, value in full.items() if column not in ("forecaster", "p", "trial")})
+                tell(
+                    {
+                        column: value
+                        for column, value in full.items()
+                        if column not in ("forecaster", "p", "trial", *COST_COLUMNS)
+                    }
+                )
     known = [*found.forecasts, *added]
     return replace(found, forecasts=known, outcomes=list(told.values()), notes=(*found.notes, *notes))
 
 
-FORECAST_COLUMNS = ("forecaster", "question", "target", "due", "trial", "p")
+FORECAST_COLUMNS = ("forecaster", "question", "target", "due", "trial", "p", *COST_COLUMNS)
 
 
-def _named_tables(forecasts: Any) -> Sequence[tuple[str, TableSource]]:
+def named_tables(forecasts: Any) -> dict[str, TableSource]:
+    """Return tables by name: those of a mapping, a single one by the name of its file, or none."""
     if forecasts is None or isinstance(forecasts, Mapping):
-        return list(cast("Mapping[str, TableSource]", forecasts or {}).items())
-    return [(str(forecasts) if isinstance(forecasts, str | Path) else "forecasts", forecasts)]
+        return dict(cast("Mapping[str, TableSource]", forecasts or {}))
+    return {str(forecasts) if isinstance(forecasts, str | Path) else "forecasts": forecasts}
 
 
 def _filled(row: Mapping[str, Any], asked: Mapping[str, Sequence[Row]]) -> Row:
@@ -560,7 +570,7 @@ def score_run(store: RunStore, row: RunRow) -> RunScores:
         for one in forecast_rows(said, questions)
     ]
     try:
-        table = read_table(forecasts, outcome_rows(questions, resolutions), ReadOptions(drop_unknown=True))
+        table = read_table(forecasts, outcome_rows(questions, resolutions))
     except InputError:  # What was answered is not what came out.
         return scored
     column = next((name for name in ("category", "source") if _distinct(table, name) > 1), "")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from html import escape
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -48,8 +47,8 @@ from foretell.scoring.scoreboard import (
     rows_as_text,
     verdict_row,
 )
-from foretell.scoring.table import ANCHORS, OVERALL, ForecastTable, with_anchors
-from foretell.scoring.table_input import TableSource
+from foretell.scoring.table import ANCHORS, OVERALL, ForecastTable, with_anchors, with_computed_columns
+from foretell.scoring.table_input import TableSource, names_a_file
 from foretell.scoring.verdict import PairComparer, Verdict, corrected
 
 
@@ -92,14 +91,14 @@ def score(
     Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
     a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
     for a run, for a backtest of a named question set, and if the forecasts have a column `outcome`. `options` are
-    the fields of `ReadOptions` and `ScoringOptions`: `score(f, o, by=("source",), drop_unknown=True)`.
+    the fields of `ReadOptions` and `ScoringOptions`: `score(f, o, by=("source",), missing=0.5)`.
 
     >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
     >>> round(board.scores[0].metrics["brier"].estimate, 3)
     0.04
     """
-    forecasts, outcomes, found = _sources(forecasts, outcomes)
-    reading, options = _split_options(reading or found, options)
+    forecasts, outcomes = _sources(forecasts, outcomes)
+    reading, options = _split_options(reading, options)
     table = read_table(forecasts, outcomes, reading)
     lists = {name: (value,) for name in ("by", "metrics") if isinstance(value := options.get(name), str)}
     return score_table(table, replace(scoring or ScoringOptions(), **options | lists))
@@ -112,10 +111,8 @@ def _split_options(reading: ReadOptions | None, options: dict[str, Any]) -> tupl
     return changed, {name: value for name, value in options.items() if name not in names}
 
 
-def _sources(
-    forecasts: TableSource, outcomes: TableSource | None
-) -> tuple[TableSource, TableSource | None, ReadOptions | None]:
-    """Turn runs, backtests and resolutions into long tables, and say how to read them; keep other inputs."""
+def _sources(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
+    """Turn runs, backtests and resolutions into long tables; keep other inputs."""
     from foretell.runs.backtest import Backtest
 
     if isinstance(forecasts, Backtest):
@@ -124,15 +121,15 @@ def _sources(
         if outcomes is None or _all_are(outcomes, Resolution):
             known = forecasts.resolutions if outcomes is None else cast("list[Resolution]", outcomes)
             outcomes = outcome_rows(forecasts.questions, known, forecasts.quarantined)
-        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, None
+        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes
     runs = [forecasts] if isinstance(forecasts, str) else forecasts
-    if not _all_are(runs, str) or any(Path(one).suffix or Path(one).exists() for one in cast("list[str]", runs)):
-        return forecasts, outcomes, None
+    if not _all_are(runs, str) or any(map(names_a_file, cast("list[str]", runs))):
+        return forecasts, outcomes
     from foretell.runs.settings import load_settings
     from foretell.scoring.long_tables import run_rows
 
     found = run_rows(load_settings(), cast("list[str]", runs), decided=outcomes is None)
-    return found.forecasts, outcomes or found.outcomes, ReadOptions(drop_unknown=True)
+    return found.forecasts, outcomes or found.outcomes
 
 
 def _all_are(values: object, kind: type) -> bool:
@@ -354,8 +351,8 @@ def compare(
     >>> round(verdict.diff, 2), verdict.says
     (-0.15, 'too few to tell')
     """
-    forecasts, outcomes, found = _sources(forecasts, outcomes)
-    reading, options = _split_options(reading or found, options)
+    forecasts, outcomes = _sources(forecasts, outcomes)
+    reading, options = _split_options(reading, options)
     scoring = replace(ScoringOptions(), **options)
     return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
 
@@ -381,7 +378,7 @@ def compare_pair(
         verdicts=(*verdicts[:1], *corrected(verdicts[1:])),
         resampling=scoring.resampling,
         pilot=pilot_of(table, first, second),
-        mcnemar=_mcnemar(table.only(first, second), scoring.metric),
+        mcnemar=mcnemar_of_pair(table, first, second, scoring.metric) if scoring.metric in RIGHT_OR_WRONG else None,
     )
 
 
@@ -393,14 +390,18 @@ def prepared(table: ForecastTable, scoring: ScoringOptions, *, anchors: bool) ->
             raise InputError(f"the metric {name} is now {FORMER_NAMES[name]}", column="--metric")
         if name not in METRICS:
             raise InputError(f"unknown metric {name!r}", column="--metric", hint=known_names(name, list(METRICS)))
+    table = with_computed_columns(table, scoring.by)
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     return with_anchors(table) if anchors else table
 
 
-def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
-    """McNemar's test of two forecasters: by target for accuracy, by task for choices."""
-    if metric not in ("accuracy", "choice"):
-        return None
+RIGHT_OR_WRONG = ("accuracy", "choice")
+"""Metrics by which a single answer is right or wrong."""
+
+
+def mcnemar_of_pair(table: ForecastTable, first: str, second: str, metric: str = "accuracy") -> McNemarTest | None:
+    """McNemar's test of two forecasters: by task for choices, else by target; None if they share no clear answer."""
+    pair = table.only(first, second)
     targets = pair.targets
     right: list[Floats] = []
     for name in pair.forecasters:
@@ -413,8 +414,8 @@ def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
             found = right_side(p, targets.outcome)
         right.append(found)
     # A task is one answer, not one for each of its options.
-    _, first = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
-    both = np.stack([found[first] for found in right])
+    _, rows = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
+    both = np.stack([found[rows] for found in right])
     # A forecast of 0.5, or a tie of the most probable options, takes no side.
     clear = clear_answers(both)
     n = int(np.isfinite(clear).all(axis=0).sum())

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
+from math import nan
 from typing import Literal
 
 import numpy as np
@@ -76,6 +77,8 @@ class Targets:
     no_ask: Floats
     payoff: Floats | None = None
     """What a dollar on each option returned, NaN if unknown; None if there is no choice between options."""
+    horizon: Floats | None = None
+    """Days from asking to resolution, NaN if unknown; None if the outcomes have no such column."""
     groups: Mapping[str, Labels] = field(default_factory=dict[str, Labels])
     """Columns to group and cluster by: kind, source, horizon, cluster, resolved_on, due and the user's own."""
     round: Ints | None = None
@@ -124,6 +127,14 @@ class Targets:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ForecastCost:
+    """What one forecast cost; NaN where it is unknown."""
+
+    dollars: float = nan
+    seconds: float = nan
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForecastTable:
     """Forecasts in long form over the targets of `targets`; a pair that is absent was not forecast."""
 
@@ -137,6 +148,8 @@ class ForecastTable:
     notes: tuple[str, ...] = ()
     """What was left out of the scores, and why."""
     weighing: Weighing = "given"
+    costs: Mapping[str, ForecastCost] = field(default_factory=dict[str, ForecastCost])
+    """Forecaster → the mean cost of its answer to a question, where it is known."""
 
     @cached_property
     def _by_forecaster(self) -> tuple[Ints, Ints]:
@@ -296,6 +309,54 @@ def _priced_weight(table: ForecastTable, targets: Ints, priced: Bools) -> Floats
     out = np.zeros(len(targets))
     out[priced] = table.weights(targets[priced])
     return out
+
+
+# Columns to group by that are computed if the outcomes do not have them.
+
+LEAD_TIMES = {"up to a week": 7.0, "up to a month": 31.0, "up to three months": 92.0, "up to a year": 366.0}
+"""Upper ends of the groups of lead times in days from asking to resolution, inclusive."""
+LEVELS = ("easy", "medium", "hard")
+
+
+def with_computed_columns(table: ForecastTable, by: Collection[str]) -> ForecastTable:
+    """Add the columns lead_time and difficulty if they are grouped by and the table has none of its own.
+
+    Raises:
+        InputError: If the outcomes do not tell how long before its outcome a question was asked.
+    """
+    computed = {"lead_time": _lead_times, "difficulty": _difficulties}
+    groups = {name: label(table) for name, label in computed.items() if name in by and name not in table.targets.groups}
+    return (
+        replace(table, targets=replace(table.targets, groups={**table.targets.groups, **groups})) if groups else table
+    )
+
+
+def _lead_times(table: ForecastTable) -> Labels:
+    """The time from asking to resolution: the horizon where it is known, else the days from due to resolved_on."""
+    targets = table.targets
+    days = np.full(len(targets), np.nan) if targets.horizon is None else targets.horizon
+    dates = [targets.groups.get(name) for name in ("due", "resolved_on")]
+    if dates[0] is not None and dates[1] is not None:
+        asked, known = (
+            np.array([name[:10] or "NaT" for name in one.names], "M8[D]")[one.codes] for one in dates if one is not None
+        )
+        waited = (known - asked).astype(np.float64)
+        days = np.where(np.isfinite(days), days, np.where(np.isnat(known - asked), np.nan, waited))
+    if not np.isfinite(days).any():
+        hint = "add a column horizon, in days, or due and resolved_on"
+        raise InputError(
+            "the outcomes do not say how long before them questions were asked", column="lead_time", hint=hint
+        )
+    codes = np.where(np.isfinite(days), np.searchsorted(list(LEAD_TIMES.values()), days), len(LEAD_TIMES) + 1)
+    return Labels(codes=codes.astype(np.int64), names=(*LEAD_TIMES, "longer", "unknown"))
+
+
+def _difficulties(table: ForecastTable) -> Labels:
+    """How hard a target was for everyone, each level a third of the targets."""
+    gamma = table.difficulty
+    low, high = np.nanquantile(gamma, [1 / 3, 2 / 3])
+    codes = np.where(np.isnan(gamma), 3, (gamma > low).astype(int) + (gamma > high)).astype(np.int64)
+    return Labels(codes=codes, names=(*LEVELS, "unanswered"))
 
 
 # Rows that stand beside every forecaster, so that a score can be read: 0.5, the base rate and the crowd.

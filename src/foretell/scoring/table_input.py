@@ -140,10 +140,21 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
         yield _from_query(f"{name}_frame", Path(name), name, con)
 
 
+def names_a_file(text: str) -> bool:
+    """Whether a text names a file or folder, rather than a stored run: it exists, or ends like a file.
+
+    >>> names_a_file("results.csv"), names_a_file("autumn"), names_a_file("v1.2")
+    (True, False, False)
+    """
+    return re.fullmatch(r"\.[A-Za-z]\w{1,7}", Path(text).suffix) is not None or Path(text).exists()
+
+
 def log_reader(path: Path) -> Callable[[Path], Any] | None:
-    """The reader of a log of evaluations, which holds both forecasts and outcomes; None if the file is a table."""
-    if path.suffix == ".eval" or (
-        path.suffix == ".json" and path.is_file() and next(text_lines(path), "").lstrip().startswith("{")
+    """The reader of a log of evaluations, or of a folder of them, with forecasts and outcomes; None for a table."""
+    if (
+        path.suffix == ".eval"
+        or path.is_dir()
+        or (path.suffix == ".json" and path.is_file() and next(text_lines(path), "").lstrip().startswith("{"))
     ):
         return plugins.load("logs", "inspect")
     return None
@@ -154,7 +165,7 @@ def table_columns(source: TableSource) -> set[str]:
     if isinstance(source, str | Path):
         import duckdb
 
-        if Path(source).is_file() and log_reader(Path(source)) is not None:
+        if Path(source).exists() and log_reader(Path(source)) is not None:
             return set()
         with open_duckdb() as con:
             try:

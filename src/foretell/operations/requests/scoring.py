@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from foretell.operations.requests.asking import ShortText
+from foretell.questions.errors import InputError, known_names
 from foretell.request import OperationRequest, setting
+from foretell.scoring.bootstrap_options import BOOTSTRAP, Bootstrap
 from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 
 METRIC_NAMES = "foretell.metrics.metric:METRICS"
@@ -26,53 +27,18 @@ def _columns(value: Any) -> Any:
 Columns = Annotated[tuple[str, ...], BeforeValidator(_columns)]
 """Names of columns, repeated or separated by commas."""
 
-_FORECASTS: Any = setting(
-    help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
-)
 _OUTCOMES: Any = setting(
     None,
     "Table of outcomes: question, target, outcome, due, resolved_on; forecasts that have these columns need none.",
     flag="-o/--outcomes",
     metavar="FILE",
 )
-_DROP_UNKNOWN: Any = setting(False, "Leave out forecasts whose target is not in the outcomes.")
 _FORECASTER: Any = setting(None, "Which forecaster; required if the table has several.", metavar="NAME")
-_CLUSTER: Any = setting(
-    (),
-    "Columns that define clusters, which are resampled as a whole; two columns are crossed.",
-    metavar="COLUMNS",
-    group="statistics",
-)
 CombineTrials = Literal["mean", "logit-mean", "separate"]
-CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
 
 
-class TablesRequest(OperationRequest):
-    """A table of forecasts and a table of outcomes. In Python, each can also be a data frame or a list of rows."""
-
-    forecasts: Any = setting(
-        help="Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
-    )
-    outcomes: Any = setting(
-        None,
-        "Table of outcomes: question, target, outcome, and columns to group by; forecasts with a column outcome need "
-        "none.",
-        flag="-o/--outcomes",
-        metavar="FILE",
-    )
-    combine: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
-    weights: Literal["equal", "question"] = setting(
-        "equal", "Without a weight column: count every target once (equal), or every question once (question)."
-    )
-    drop_unknown: bool = _DROP_UNKNOWN
-    columns: RoleColumns = ROLE_COLUMNS
-
-
-class ScoringRequest(TablesRequest):
-    """Tables or stored runs, what to compute from them, and how to compute intervals.
-
-    Runs and tables can be combined on one leaderboard: `--run autumn --run winter -f mine.csv`.
-    """
+class MeasureRequest(OperationRequest):
+    """Forecasts with their outcomes, and how to measure them. In Python, a table can also be a data frame or rows."""
 
     forecasts: Any = setting(
         None, "Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
@@ -84,46 +50,27 @@ class ScoringRequest(TablesRequest):
         flag="-o/--outcomes",
         metavar="FILE",
     )
-    runs: tuple[ShortText, ...] = setting(
-        (), "A stored run, by name or by the beginning of its id; may be repeated.", flag="--run", metavar="RUN"
+    columns: RoleColumns = ROLE_COLUMNS
+    by: Columns = setting(
+        (),
+        "Also score each combination of these columns, e.g. source,horizon; lead_time and difficulty are computed.",
+        metavar="COLUMNS",
     )
-
-    by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
-    metric: str = setting("brier_index", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
+    metric: str = setting("brier_index", "The metric that ranks and compares.", metavar="NAME", names=METRIC_NAMES)
     reference: str | None = setting(
         None, "Compare all others with this forecaster (default: the leader).", metavar="NAME"
     )
-    cluster: Columns = _CLUSTER
     missing: float | None = setting(None, "Probability to use for missing forecasts.", metavar="P", ge=0, le=1)
-    matters: float | None = setting(
-        None,
-        "Smallest difference that matters, in the unit of the metric (default: 1 point of Brier index, 0.005 of Brier "
-        "score).",
-        metavar="DIFFERENCE",
-        ge=0,
-        group="statistics",
-    )
-    gamma: float = setting(
-        0.0, "Risk aversion of the bettor in return and sharpe, 0 to 1.", ge=0, le=1, group="statistics"
-    )
-    fee: str = setting("none", "Fee the bettor pays: none, kalshi or a rate.", metavar="FEE", group="statistics")
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
-    seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
-    level: float = setting(0.95, "Confidence level of the intervals.", gt=0, lt=1, group="statistics")
-    interval: Literal["percentile", "symmetric"] = setting(
-        "percentile",
-        "How to compute intervals: percentiles, or symmetric about the estimate (Algorithm 1 of Prophet Arena).",
-        group="statistics",
-    )
+    bootstrap: Bootstrap = BOOTSTRAP
 
 
-class ScoreRequest(ScoringRequest):
-    """Score a table of forecasts against a table of outcomes.
+class ScoreRequest(MeasureRequest):
+    """Score forecasts against their outcomes.
 
-    Tables are CSV, Parquet or JSONL, as you have them: columns are recognised by their usual names, and the answer says
-    how they were understood; docs/formats.md describes them. An Inspect log can be scored as it is. Every number comes
-    with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were answered.
-    You can group by any column of the outcomes, and by `difficulty`: how hard a question was for everyone.
+    Give stored runs by name or id, and tables as files: CSV, Parquet, JSONL, or an Inspect log. Columns are recognised
+    by their usual names, and the answer says how they were understood; docs/formats.md describes them. Every number
+    comes with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were
+    answered. If the forecasts have a column dollars (stored runs know theirs), the page shows score against cost.
 
     A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
 
@@ -131,104 +78,181 @@ class ScoreRequest(ScoringRequest):
 
       foretell score -f forecasts.csv -o outcomes.csv --columns forecaster=model,p=prob
 
-      foretell score --run autumn --run winter -f mine.csv
+      foretell score autumn winter mine.csv --errors mine
     """
 
     sources: tuple[str, ...] = setting(
-        (), "Files of forecasts, or stored runs, to score together.", argument=True, metavar="[FILE_OR_RUN...]"
+        (), "Stored runs and files of forecasts, to score together.", argument=True, metavar="[RUN_OR_FILE...]"
     )
-
     metrics: Literal["usual", "all"] = setting(
         "usual",
         "With all: every metric, and the recalibration line, in pages and files; docs/metrics.md explains them.",
     )
-    anchors: bool = setting(True, "Add the rows 0.5, base rate and crowd price.")
-    title: str | None = setting(None, "Title of the page written by --out FILE.html.")
-    costs: Any = setting(None, "Table of forecaster and dollars, to plot score against cost.", metavar="FILE")
+    errors: str | None = setting(
+        None,
+        "Analyse the errors of this forecaster: its worst misses, and its score by source, horizon and other columns.",
+        metavar="NAME",
+    )
+    weights: Literal["equal", "question"] = setting(
+        "equal", "Without a weight column: count every target once (equal), or every question once (question)."
+    )
+    combine: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
+    gamma: float = setting(
+        0.0, "Risk aversion of the bettor in return, net and sharpe, 0 to 1.", ge=0, le=1, group="statistics"
+    )
+    fee: str = setting(
+        "none", "Fee the bettor pays in return and sharpe: none, kalshi or a rate.", metavar="FEE", group="statistics"
+    )
 
 
-class CompareRequest(ScoringRequest):
-    """Is one FORECASTER better than another, and is it more than chance?
+class Detect(BaseModel):
+    """The improvement that a comparison should detect."""
 
-    Both are scored on the questions that both answered. The interval comes from resampling groups of related
-    questions. If you name more than two, each is compared with the last, and p-values are corrected for their number.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    points: float
+    """The improvement, in points of the Brier index."""
+    power: float = Field(0.8, ge=0.05, le=0.999)
+    """Probability of detecting it."""
+    alpha: float = Field(0.05, ge=0.0001, le=0.5)
+    """Probability of a false alarm."""
+    index: float | None = Field(None, lt=100)
+    """The Brier index around which it is expected; None takes the forecasters' own, or 70."""
+
+    def __str__(self) -> str:
+        parts = {name: getattr(self, name) for name in ("power", "alpha", "index") if name in self.model_fields_set}
+        return ",".join([f"{self.points:g}", *(f"{name}={value}" for name, value in parts.items())])
+
+
+def read_detect(value: Any) -> Any:
+    """Read an improvement to detect from a number, a mapping or text such as 1,power=0.9.
+
+    >>> read_detect("1, power=0.9"), read_detect(0.5)
+    ({'points': '1', 'power': '0.9'}, {'points': '0.5'})
+    """
+    if value is None or isinstance(value, Detect):
+        return value
+    if isinstance(value, Mapping):
+        parts = dict(cast("Mapping[str, Any]", value))
+    else:
+        pairs = [part.partition("=") for part in str(value).split(",") if part.strip()]
+        parts = {
+            name.strip() if equals else "points": (text if equals else name).strip() for name, equals, text in pairs
+        }
+    for name in parts:
+        if name not in Detect.model_fields:
+            raise InputError(
+                f"has no part {name!r}", column="--detect", hint=known_names(name, list(Detect.model_fields))
+            )
+    if "points" not in parts:
+        raise InputError("does not say how many points", column="--detect", hint="e.g. --detect 1,power=0.9")
+    return parts
+
+
+class CompareRequest(MeasureRequest):
+    """Compare forecasters: which is better, and is it more than chance?
+
+    A NAME is a file of forecasts to read, a forecaster in the tables given, or else a stored run. Two forecasters are
+    scored on the questions that both answered. If you name more, each is compared with the last one. If you name files
+    or runs alone, all pairs are compared, with McNemar's test of who is right where others are wrong. P-values are
+    corrected for the number of comparisons.
+
+    With --detect, the answer is how many questions you need to detect an improvement of so many points of the Brier
+    index. Its spread comes from the two forecasters, or from --sd.
 
       foretell compare mine base -f forecasts.csv -o outcomes.csv --by source --out page.html
+
+      foretell compare autumn winter results.csv --out page.html
+
+      foretell compare mine base results.csv --detect 1,power=0.9
     """
 
-    forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
-    reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"detect": "sd"}
+
+    names: tuple[str, ...] = setting(
+        (), "Forecasters to compare, stored runs, and files of forecasts.", argument=True, metavar="[NAME...]"
+    )
+    reference: str | None = setting(
+        None, "Compare all others with this forecaster (default: the last one named).", metavar="NAME"
+    )
     correction: Literal["none", "holm", "bh"] = setting(
         "holm",
         "Correction of p-values for the number of comparisons: holm, bh (Benjamini-Hochberg) or none.",
         group="statistics",
     )
+    detect: Annotated[Detect | None, BeforeValidator(read_detect)] = setting(
+        None,
+        "Compute how many questions are needed to detect a gain of POINTS of the Brier index; "
+        "power=0.8,alpha=0.05,index=70 may follow.",
+        metavar="POINTS[,...]",
+        group="statistics",
+    )
+    sd: float | None = setting(
+        None,
+        "Standard deviation of the paired Brier differences, in place of two forecasters.",
+        gt=0,
+        group="statistics",
+    )
 
 
-class ErrorsRequest(TablesRequest):
-    """Where FORECASTER does well and badly: its worst misses, and its score by source, horizon and other columns."""
-
-    forecaster: str = setting(help="Whose errors to analyse.", argument=True)
-    reference: str | None = setting(None, "Also show the difference from this forecaster.", metavar="NAME")
-    metric: str = setting("brier_index", "Metric for the groups.", metavar="NAME", names=METRIC_NAMES)
-    cluster: Columns = _CLUSTER
+CALIBRATION_METHODS = ("default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper")
+ENSEMBLE_METHODS = ("greedy", "skill", "pooled", "best", "equal")
+THRESHOLD = "threshold"
+FIT_METHODS = (*CALIBRATION_METHODS, *ENSEMBLE_METHODS, THRESHOLD)
+"""Methods of `calibrate fit`."""
 
 
-class PlanRequest(OperationRequest):
-    """How many questions you need to detect an improvement of a given size.
+class GreedySettings(OperationRequest):
+    """Settings of the method greedy."""
 
-    Name two forecasters of a past comparison as the pilot, or give the standard deviation yourself:
+    steps: int = setting(20, "Maximum number of steps.", ge=1)
+    replacement: bool = setting(True, "Allow a member to be added again, which gives it more weight.")
 
-      foretell plan mine base --gain 1 -f forecasts.csv -o outcomes.csv
 
-      foretell plan autumn winter --gain 1 --run autumn --run winter
+class ThresholdSettings(OperationRequest):
+    """Settings of the method threshold."""
 
-      foretell plan --gain 1 --sd 0.12
+    split: str | None = setting(None, "Column of the outcomes with the split (default: split, or else subtype).")
+    validation: str = setting("validation", "The rows on which the threshold is chosen.")
+    test: str = setting("test", "The rows on which it is judged.")
+    criterion: Literal["accuracy", "balanced", "f1"] = setting("accuracy", "What to maximise.")
+    combine: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class CalibrateFitRequest(OperationRequest):
+    """Learn from forecasts with known outcomes how to correct or combine the next ones, or where to cut them.
+
+    platt, hierarchical, isotonic, beta, shrink, bayes-shrink, paper and default correct one forecaster. greedy, skill,
+    pooled, best and equal weight several; later rounds decide how far to move away from equal weights. The outcomes
+    need the columns due (when it was asked) and resolved_on (when the answer became known).
+
+    threshold chooses the probability above which a claim is called True, on validation rows, and judges it on test
+    rows; a column split of the outcomes (for claims: subtype) says which is which.
+
+    Settings: greedy has steps and replacement; threshold has split, validation, test, criterion (accuracy, balanced or
+    f1), combine (mean or logit-mean), draws and seed.
+
+      foretell calibrate fit -f past.csv -o outcomes.csv --method hierarchical --out rule.json
+
+      foretell calibrate fit -f past.csv -o outcomes.csv --method greedy --set steps=10 --out rule.json
     """
 
-    pilot: tuple[str, ...] = setting(
-        (), "Two forecasters of a past comparison.", argument=True, metavar="[FIRST SECOND]"
+    forecasts: Path = setting(
+        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
     )
-    gain: float = setting(help="The improvement to detect, in points of the Brier index.")
-    index: float | None = setting(
-        None, "The Brier index around which to look (default: the pilot's own, or 70).", lt=100
-    )
-    sd: float | None = setting(None, "Standard deviation of the paired Brier differences.", gt=0)
-    forecasts: Any = setting(None, "Table of the pilot's forecasts.", flag="-f/--forecasts", metavar="FILE")
-    outcomes: Any = setting(None, "Table of the pilot's outcomes.", flag="-o/--outcomes", metavar="FILE")
-    runs: tuple[ShortText, ...] = setting(
-        (), "A stored run of the pilot, by name or by the beginning of its id; may be repeated.", flag="--run",
-        metavar="RUN",
-    )  # fmt: skip
-    drop_unknown: bool = _DROP_UNKNOWN
-    columns: RoleColumns = ROLE_COLUMNS
-    power: float = setting(0.8, "Probability of detecting the gain.", ge=0.05, le=0.999)
-    alpha: float = setting(0.05, "Probability of a false alarm.", ge=0.0001, le=0.5)
-
-
-class _PastRequest(OperationRequest):
-    """Resolved forecasts to learn from."""
-
-    forecasts: Path = _FORECASTS
     outcomes: Path | None = _OUTCOMES
-    drop_unknown: bool = _DROP_UNKNOWN
     columns: RoleColumns = ROLE_COLUMNS
-
-
-class CalibrateFitRequest(_PastRequest):
-    """Fit a calibration rule on forecasts with known outcomes.
-
-    The outcomes need the columns due (when it was asked) and resolved_on (when the answer became known):
-
-      foretell calibrate fit -f f.csv -o o.csv --method hierarchical --out rule.json
-    """
-
     forecaster: str | None = _FORECASTER
-    method: CalibrationMethod = setting("default", "The method.")
+    method: str = setting(
+        "default", "The method.", metavar="NAME", names="foretell.operations.requests.scoring:FIT_METHODS"
+    )
+    set: Mapping[str, str] = setting({}, "A setting of the method, such as steps=10; may be repeated.")
 
 
 class CalibrateApplyRequest(OperationRequest):
-    """Apply the rule or the thresholds in FITTED to new forecasts.
+    """Apply what `calibrate fit` learnt to new forecasts.
 
     A rule refuses the questions it was fitted on, and questions asked before its last training outcome was known.
     Without --outcomes, the columns it needs (due and, if used, source, kind, price, prior, horizon) are taken from the
@@ -238,63 +262,19 @@ class CalibrateApplyRequest(OperationRequest):
     were chosen on. With outcomes, accuracy, balanced accuracy and F1 are printed.
 
       foretell calibrate apply rule.json -f new.csv -o questions.csv --out calibrated.csv
-
-      foretell calibrate apply cut.json -f new.csv --out decided.csv
     """
 
     fitted: Path = setting(help="File of the fitted rule or thresholds.", argument=True)
-    forecasts: Path = _FORECASTS
+    forecasts: Path = setting(
+        help="Table of new forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
+    )
     outcomes: Path | None = setting(
         None, "Table with due, source, kind and price of the questions.", flag="-o/--outcomes", metavar="FILE"
     )
-    forecaster: str | None = _FORECASTER
-    drop_unknown: bool = _DROP_UNKNOWN
     columns: RoleColumns = ROLE_COLUMNS
-    name: str | None = setting(
-        None, "Name of the result (default: the forecaster's name plus calibrated, or ensemble)."
+    forecaster: str | None = _FORECASTER
+    allow_overlap: bool = setting(
+        False,
+        "Accept questions asked before the rule's training ended, but none it was fitted on: for a check, not for "
+        "publication.",
     )
-    check: Literal["time", "ids"] = setting(
-        "time",
-        "With ids, the rule accepts questions asked before its training ended: for a check, not for publication.",
-    )
-
-
-class ThresholdRequest(_PastRequest):
-    """Choose the probability above which a claim is called True: on validation rows, judged on test rows.
-
-    The outcomes say which is which in a column split (for claims: subtype).
-
-      foretell calibrate threshold -f f.csv -o o.csv --out cut.json
-    """
-
-    split: str | None = setting(
-        None, "Column of the outcomes with the split (default: split, or else subtype).", metavar="COLUMN"
-    )
-    validation: str = setting("validation", "The rows on which the threshold is chosen.", metavar="NAME")
-    test: str = setting("test", "The rows on which it is judged.", metavar="NAME")
-    criterion: Literal["accuracy", "balanced", "f1"] = setting(
-        "accuracy", "What to maximise: accuracy, balanced accuracy over true and false claims, or F1."
-    )
-    combine: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    seed: int = setting(0, "Seed of the bootstrap.")
-
-
-class EnsembleRequest(_PastRequest):
-    """Fit weights for combining several forecasters.
-
-    Later rounds decide how far to move away from equal weights; if there is no gain beyond noise, weights stay equal.
-    Apply the file like any other rule:
-
-      foretell calibrate ensemble -f past.csv -o outcomes.csv --out rule.json
-
-      foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
-    """
-
-    ONLY_WITH: ClassVar[Mapping[str, str]] = {"method=greedy": "steps replacement"}
-    method: Literal["greedy", "skill", "pooled", "best", "equal"] = setting(
-        "greedy", "Add the best step by step, weight by past skill, stack log-odds, take the best so far, or use "
-        "equal weights.",
-    )  # fmt: skip
-    steps: int = setting(20, "Maximum number of steps of the greedy selection.", ge=1)
-    replacement: bool = setting(True, "Allow the greedy selection to add a member again, which gives it more weight.")

@@ -203,7 +203,7 @@ def estimate_leakage(
 
 def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:
     """The arms on the resolved targets that all of them answered."""
-    table = read_table(list(rows), outcomes, ReadOptions(drop_unknown=True))
+    table = read_table(list(rows), outcomes)
     shared = np.all([np.isfinite(table.p_of(name)) for name in table.forecasters], axis=0)
     if not shared.any():
         raise InputError("the runs share no resolved target", hint="compare runs over the same questions")

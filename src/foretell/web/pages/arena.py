@@ -396,9 +396,8 @@ class OwnTables:
 
     def command(self) -> str:
         """Return the command that gives the same result."""
-        runs = [part for run in self.runs for part in ("--run", run)]
-        files = ["-f", next(iter(self.tables))] if self.tables else []
-        return shlex.join(["foretell", "score", *runs, *files, *(["-o", "outcomes.csv"] if self.outcomes else [])])
+        outcomes = ["-o", "outcomes.csv"] if self.outcomes else []
+        return shlex.join(["foretell", "score", *self.runs, *self.tables, *outcomes])
 
 
 def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
@@ -449,7 +448,7 @@ def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
         tables = {name: file(place, text) for place, (name, text) in enumerate(own.tables.items())}
         outcomes = file(len(tables), own.outcomes) if own.outcomes.strip() else None
         runs = tuple(here.run(one).id for one in dict.fromkeys(own.runs))
-        found = score(ScoreRequest(runs=runs, forecasts=tables, outcomes=outcomes), here.settings)
+        found = score(ScoreRequest(sources=runs, forecasts=tables, outcomes=outcomes), here.settings)
     if not isinstance(found, ScoreResult):
         raise InputError("tables of numbers are scored by the command", hint="foretell score -f FILE -o FILE")
     return found.board
@@ -466,8 +465,8 @@ def _board(here: WebState, runs: Sequence[str]) -> tuple[Scoreboard, StudyResult
     ids = tuple(row.id for row in rows)
 
     def make() -> tuple[Scoreboard, StudyResult, StudyParts]:
-        # The same operation as `foretell score --run …`, so that it is the same answer.
-        found = score(ScoreRequest(runs=ids), here.settings)
+        # The same operation as `foretell score RUN …`, so that it is the same answer.
+        found = score(ScoreRequest(sources=ids), here.settings)
         assert isinstance(found, ScoreResult)
         study, parts = _drawn(found.board, OwnTables(runs=ids))
         shared = {other for other, _ in here.store.database.read(_SHARED_SQL, (ids[0], ids[0]))}
