@@ -303,7 +303,7 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
     """Name the fields of a request in the errors raised inside, for callers that do not type commands.
 
     Errors name options as the command line spells them, because a flag can be told from any other word. With `titles`,
-    fields go by their label in forms. Without a request, `--drop-unknown` is `drop_unknown`.
+    fields go by their label in forms. Without a request, `--as-of` is `as_of`.
 
     >>> class Asked(OperationRequest):
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")

@@ -96,7 +96,7 @@ def test_bad_input_is_one_line_exit_2_and_nothing_written(
     assert not (tmp_path / "s.html").exists()
 
 
-def test_compare_errors_and_plan(run: Callable[..., Ended], tables: tuple[Path, Path], tmp_path: Path):
+def test_compare_errors_and_power(run: Callable[..., Ended], tables: tuple[Path, Path], tmp_path: Path):
     both = ["-f", tables[0], "-o", tables[1]]
     compared = run("compare", "A", "B", *both, "--json")
     assert json.loads(compared.stdout)["verdicts"][0]["diff"] > 0
@@ -104,11 +104,12 @@ def test_compare_errors_and_plan(run: Callable[..., Ended], tables: tuple[Path, 
     assert run("compare", "A", "C", *both).returncode == 2
     assert run("compare", "A", "B", *both, "--out", "page.html").returncode == 0
     assert "Too few to tell A from B" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert run("errors", "A", *both, "--reference", "B", "--out", "errors.html").returncode == 0
-    assert (tmp_path / "errors.html").exists()
-    planned = run("plan", "--gain", "1", "--sd", "0.1")
+    assert run("score", *both, "--errors", "A", "--reference", "B", "--out", "e.html", "--out", "e.md").returncode == 0
+    assert "Error analysis of A" in (tmp_path / "e.html").read_text(encoding="utf-8")
+    assert "A scores" in (tmp_path / "e.md").read_text(encoding="utf-8")
+    planned = run("compare", "--detect", "1", "--sd", "0.1")
     assert "a gain of 1 point of Brier index" in planned.stdout
-    assert run("plan", "--gain", "1").returncode == 2
+    assert run("compare", "--detect", "1").returncode == 2
 
 
 def test_wrong_words_are_told_what_is_right(run: Callable[..., Ended], tables: tuple[Path, Path]):

@@ -135,9 +135,11 @@ def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_p
     assert own.metrics["log"].estimate == pytest.approx(metrics(log)["log_score"]["mean"])
     path = str(log.location)
     assert score(path, anchors=False).rows() == board.rows()
-    shown = CliRunner().invoke(operation_command("score"), [path, "--no-anchors", "--json"])
+    shown = CliRunner().invoke(operation_command("score"), [path, "--json"])
     assert shown.exit_code == 0, shown.exception
     assert json.loads(shown.stdout)["scores"][0]["metrics"]["brier"]["estimate"] == own.metrics["brier"].estimate
+    folder = CliRunner().invoke(operation_command("score"), [str(tmp_path / "logs"), "--json"])
+    assert json.loads(folder.stdout)["scores"] == json.loads(shown.stdout)["scores"], "a folder of logs"
 
     read_inspect_log(tmp_path / "logs", name="me").write(tmp_path / "out")
     again = score(tmp_path / "out" / "forecasts.csv", tmp_path / "out" / "outcomes.csv", anchors=False)

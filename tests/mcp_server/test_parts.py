@@ -140,6 +140,6 @@ def test_a_tool_that_breaks_does_not_break_the_server(tmp_path: Path, monkeypatc
                 "forecasts": [{"forecaster": "me", "question": "q", "target": "yes", "p": 0.5}],
                 "outcomes": [{"question": "q", "target": "yes", "outcome": 1}],
             }
-            assert not (await client.call_tool("score", {**rows, "draws": 100})).is_error
+            assert not (await client.call_tool("score", {**rows, "bootstrap": "draws=100"})).is_error
 
     asyncio.run(run())

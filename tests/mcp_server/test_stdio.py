@@ -149,9 +149,11 @@ def test_scores_of_rows_and_of_files_agree(office: Office):
         (office.files / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
     async def work(client: Any) -> None:
-        rows = parsed(await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "draws": 200}))
+        rows = parsed(
+            await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "bootstrap": {"draws": 200}})
+        )
         files = {"forecasts": "forecasts.jsonl", "outcomes": str(office.files / "outcomes.jsonl")}
-        assert parsed(await client.call_tool("score", {**files, "draws": 200})) == rows
+        assert parsed(await client.call_tool("score", {**files, "bootstrap": {"draws": 200}})) == rows
         assert rows["scores"][0]["forecaster"] == "me"
         assert rows["scores"][0]["metrics"]["brier"]["estimate"] == pytest.approx(0.025)
         elsewhere = {**files, "forecasts": "../home/runs.db"}

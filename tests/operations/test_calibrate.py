@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.studies.made_trials import grown, made, write_long
 
 from foretell.cli import operation_command
-from foretell.operations import METHODS
+from foretell.operations.requests.scoring import CALIBRATION_METHODS
 from foretell.questions import InputError
 
 calibrate = operation_command("calibrate")
@@ -35,7 +35,7 @@ def rounds(tmp_path: Path) -> tuple[Path, Path, Path, Path]:
     return (*past, *write_long({"bot": examples.take(late)}, tmp_path / "late"))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CALIBRATION_METHODS)
 def test_fit_then_apply_to_a_later_round(method: str, rounds, tmp_path: Path):
     f, o, new_f, new_o = rounds
     rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
@@ -62,7 +62,7 @@ def test_an_ensemble_is_fitted_and_applied(method: str, tmp_path: Path):
     early = write_long({name: one.take(one.known_on < last) for name, one in members.items()}, tmp_path / "early")
     late = write_long({name: one.take(one.rows.due == last) for name, one in members.items()}, tmp_path / "late")
     rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
-    fitted = run("ensemble", "-f", early[0], "-o", early[1], "--method", method, "--out", rule)
+    fitted = run("fit", "-f", early[0], "-o", early[1], "--method", method, "--out", rule)
     assert fitted.exit_code == 0, (fitted.output, fitted.exception)
     assert sum(json.loads(rule.read_text())["parameters"]["weights"]) == pytest.approx(1)
     applied = run("apply", rule, "-f", late[0], "-o", late[1], "--out", out)
@@ -79,17 +79,17 @@ def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
 
     f, o, new_f, new_o = rounds
     run("fit", "-f", f, "-o", o, "--method", "platt", "--out", tmp_path / "rule.json")
-    run("apply", tmp_path / "rule.json", "-f", new_f, "-o", new_o, "--out", tmp_path / "out.csv", "--name", "platt")
+    run("apply", tmp_path / "rule.json", "-f", new_f, "-o", new_o, "--out", tmp_path / "out.csv")
     board = score(tmp_path / "out.csv", new_o, anchors=False)
-    assert board.scores[0].forecaster == "platt"
+    assert board.scores[0].forecaster == "bot, calibrated"
     assert board.scores[0].completion == 1
 
 
 def test_a_rule_refuses_what_it_was_fitted_on(rounds, tmp_path: Path):
     f, o, *_ = rounds
     run("fit", "-f", f, "-o", o, "--out", tmp_path / "rule.json")
-    for check in ("time", "ids"):
-        result = run("apply", tmp_path / "rule.json", "-f", f, "-o", o, "--out", tmp_path / "x.csv", "--check", check)
+    for more in ([], ["--allow-overlap"]):
+        result = run("apply", tmp_path / "rule.json", "-f", f, "-o", o, "--out", tmp_path / "x.csv", *more)
         assert isinstance(result.exception, InputError)
         assert "must not judge these forecasts" in str(result.exception)
         assert "dated questions it was fitted on" in str(result.exception)
@@ -105,7 +105,7 @@ def test_a_rule_refuses_questions_from_before_its_training_ended(rounds, tmp_pat
     result = run("apply", rule, "-f", keep, "-o", o, "--out", tmp_path / "x.csv")
     assert isinstance(result.exception, InputError)
     assert "was asked before" in str(result.exception)
-    assert run("apply", rule, "-f", keep, "-o", o, "--out", tmp_path / "x.csv", "--check", "ids").exit_code == 0
+    assert run("apply", rule, "-f", keep, "-o", o, "--out", tmp_path / "x.csv", "--allow-overlap").exit_code == 0
 
 
 def test_apply_needs_no_outcomes_where_forecasts_carry_the_columns(rounds, tmp_path: Path):
@@ -130,7 +130,7 @@ def test_one_class_is_told(rounds, tmp_path: Path):
         writer.writerows({**row, "outcome": 0} for row in rows)
     result = run("fit", "-f", f, "-o", o, "--method", "platt", "--out", tmp_path / "rule.json")
     assert result.exit_code == 0
-    assert "came out alike" in result.output
+    assert "All outcomes were the same" in result.output
     assert json.loads((tmp_path / "rule.json").read_text())["parameters"]["slope"] == 1
 
 
@@ -140,6 +140,28 @@ def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
     result = run("fit", "-f", f, "-o", o, "--out", tmp_path / "rule.json")
     assert isinstance(result.exception, InputError)
     assert "column resolved_on" in str(result.exception)
+
+
+def test_settings_of_a_method_are_checked(rounds):
+    f, o, *_ = rounds
+    asked = ("fit", "-f", f, "-o", o, "--method")
+    for more, problem in {
+        ("greedy", "--set", "stepz=3"): "--set: greedy has no setting 'stepz' (did you mean steps?)",
+        ("greedy", "--set", "steps=0"): "--set steps: must be at least 1",
+        ("platt", "--set", "steps=3"): "--set: platt has no setting 'steps' (leave it out)",
+        ("plat",): "--method: there is no method 'plat' (did you mean platt?)",
+        ("equal", "--forecaster", "bot"): "--forecaster: has no effect on an ensemble",
+    }.items():
+        assert problem in str(run(*asked, *more).exception)
+
+
+def test_forecasts_of_unknown_targets_are_left_out_and_counted(rounds, tmp_path: Path):
+    f, o, *_ = rounds
+    lines = f.read_text().splitlines()
+    extra = lines[1].split(",")
+    extra[lines[0].split(",").index("question")] = "elsewhere"
+    f.write_text("\n".join([*lines, ",".join(extra)]) + "\n")
+    assert "do not mention the target: 1 forecast." in run("fit", "-f", f, "-o", o).output
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -9,11 +9,12 @@ import pytest
 
 from foretell.operations import (
     CalibrateApplyRequest,
+    CalibrateFitRequest,
     CompareRequest,
     DataBuildRequest,
     ScoreRequest,
-    ThresholdRequest,
     calibrate,
+    compare,
     data,
     score,
     thresholds,
@@ -68,7 +69,7 @@ def test_files_of_tasks_and_claims_are_known_without_their_format(tmp_path: Path
 
 
 def test_scores_of_choices_by_hand(folder: Path):
-    request = {"forecasts": rows(), "outcomes": folder / "outcomes.csv", "metric": "hard", "draws": 100}
+    request = {"forecasts": rows(), "outcomes": folder / "outcomes.csv", "metric": "hard", "bootstrap": "draws=100"}
     found = score.score(ScoreRequest.read(request))
     assert isinstance(found, score.ScoreResult)
     scores = {one.forecaster: {name: m.estimate for name, m in one.metrics.items()} for one in found.board.scores}
@@ -79,13 +80,15 @@ def test_scores_of_choices_by_hand(folder: Path):
     assert scores["A"]["confidence"] == pytest.approx((0.7 + 0.6 + 0.6) / 3)
     assert scores["B"]["choice"] == pytest.approx(1 / 2)
     assert scores["always 0.5"]["choice"] == pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3), "tied options share the choice"
-    pair = score.compare(CompareRequest.read({**request, "forecasters": ("A", "B"), "metric": "choice"}))
+    pair = compare.compare(CompareRequest.read({**request, "names": ("A", "B"), "metric": "choice"}))
     assert pair.pairs[0].verdicts[0].diff == pytest.approx(0), "on the two tasks both answered"
 
 
 def test_a_task_of_which_an_option_was_left_out_is_not_scored(folder: Path):
     some = [row for row in rows() if not (row["question"] == "x3" and row["target"] == "C")]
-    found = score.score(ScoreRequest.read({"forecasts": some, "outcomes": folder / "outcomes.csv", "draws": 100}))
+    found = score.score(
+        ScoreRequest.read({"forecasts": some, "outcomes": folder / "outcomes.csv", "bootstrap": "draws=100"})
+    )
     assert isinstance(found, score.ScoreResult)
     mine = next(one for one in found.board.scores if one.forecaster == "A")
     assert mine.metrics["choice"].estimate == pytest.approx(1 / 2)
@@ -129,11 +132,18 @@ CLAIMS = [
 ]
 
 
+def fitted(forecasts: Path, outcomes: Path, **settings: str) -> thresholds.ThresholdResult:
+    asked = {"forecasts": forecasts, "outcomes": outcomes, "method": "threshold", "set": settings}
+    found = calibrate.fit(CalibrateFitRequest.read(asked))
+    assert isinstance(found, thresholds.ThresholdResult)
+    return found
+
+
 def test_a_threshold_is_chosen_on_validation_and_judged_on_test(tmp_path: Path):
     forecasts, outcomes = tmp_path / "f.csv", tmp_path / "o.csv"
     forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
     outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
-    found = thresholds.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
+    found = fitted(forecasts, outcomes)
     (one,) = found.found
     # Anything between 0.3 and 0.45 is right on all validation rows; on the test rows 0.375 is wrong about h alone.
     assert one.report.threshold.value == pytest.approx(0.375)
@@ -141,11 +151,12 @@ def test_a_threshold_is_chosen_on_validation_and_judged_on_test(tmp_path: Path):
     assert (one.called_true, one.called_false) == pytest.approx((1, 1 / 2))
     assert (one.test.only_a, one.test.only_b) == (1, 1), "McNemar's table against one half"
     assert found.to_dict()["forecasters"][0]["threshold"] == pytest.approx(0.375)
+    assert fitted(forecasts, outcomes, criterion="f1", draws="100").criterion == "f1"
+    with pytest.raises(InputError, match=r"--set: threshold has no setting 'criterium' \(did you mean criterion\?\)"):
+        fitted(forecasts, outcomes, criterium="f1")
     outcomes.write_text("question,target,outcome\na,true,1\n")
     with pytest.raises(InputError, match="do not say what is validation"):
-        thresholds.fit_thresholds(
-            ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes, "drop_unknown": True})
-        )
+        fitted(forecasts, outcomes)
 
 
 @pytest.fixture
@@ -154,7 +165,7 @@ def cut(tmp_path: Path) -> Path:
     forecasts, outcomes = tmp_path / "past.csv", tmp_path / "known.csv"
     forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
     outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
-    found = thresholds.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
+    found = fitted(forecasts, outcomes)
     (tmp_path / "cut.json").write_text(found.to_json())
     return tmp_path / "cut.json"
 
@@ -208,14 +219,14 @@ def test_a_threshold_does_not_judge_what_it_was_chosen_on(cut: Path):
 def test_trials_give_a_variance_and_pairs_give_mcnemar(folder: Path):
     trials = [{**row, "trial": 0} for row in rows()]
     trials += [{**row, "trial": 1, "p": 1 - float(str(row["p"]))} for row in rows() if row["question"] == "x1"]
-    request = {"forecasts": trials, "outcomes": folder / "outcomes.csv", "draws": 100, "interval": "symmetric"}
+    request = {"forecasts": trials, "outcomes": folder / "outcomes.csv", "bootstrap": "draws=100,interval=symmetric"}
     found = score.score(ScoreRequest.read(request))
     assert isinstance(found, score.ScoreResult)
     assert found.variance == pytest.approx({"A": 0.5, "B": 0.5}), "1 and 0 on the only task with two trials"
     first = found.board.scores[0].metrics["brier"]
     assert (first.low, first.high) == (0, 1), "two tasks leave every score open"
-    pair = score.compare(
-        CompareRequest.read({**request, "forecasts": rows(), "forecasters": ("A", "B")} | {"metric": "choice"})
+    pair = compare.compare(
+        CompareRequest.read({**request, "forecasts": rows(), "names": ("A", "B")} | {"metric": "choice"})
     ).pairs[0]
     assert pair.mcnemar is not None
     assert (pair.mcnemar.n, pair.mcnemar.only_a, pair.mcnemar.only_b) == (2, 1, 1)

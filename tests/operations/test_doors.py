@@ -228,12 +228,14 @@ def test_an_option_without_effect_is_named_through_every_door(doors: Doors) -> N
 def test_python_errors_name_parameters() -> None:
     rows = [{"forecaster": name, "question": "q", "target": "yes", "p": 0.3} for name in ("A", "B")]
     other = [{"question": "other", "target": "yes", "outcome": 1}]
-    for call in (lambda: foretell.score(rows, other), lambda: foretell.compare(rows, other, "A", "B")):
-        with pytest.raises(InputError, match="drop such forecasts with `drop_unknown`"):
-            call()
     known = [*other, {"question": "q", "target": "yes", "outcome": 0}]
-    more = [*rows, {"forecaster": "A", "question": "gone", "target": "yes", "p": 0.3}]
-    assert foretell.score(more, known, drop_unknown=True).scores
+    asked = {"metric": "bi"}
+    for call in (
+        lambda: foretell.score(rows, known, **asked),
+        lambda: foretell.compare(rows, known, "A", "B", **asked),
+    ):
+        with pytest.raises(InputError, match="field metric: the metric bi is now brier_index"):
+            call()
 
 
 def test_a_tree(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +265,13 @@ def test_scores(doors: Doors) -> None:
     forecasts, outcomes = doors.folder / "f.csv", doors.folder / "o.csv"
     forecasts.write_text("forecaster,question,target,p\nA,q1,yes,0.2\nA,q2,yes,0.9\nB,q1,yes,0.4\nB,q2,yes,0.7\n")
     outcomes.write_text("question,target,outcome,source\nq1,yes,0,x\nq2,yes,1,y\n")
-    fields = {"forecasts": forecasts, "outcomes": outcomes, "by": ["source"], "metric": "brier", "draws": 200}
+    fields = {
+        "forecasts": forecasts,
+        "outcomes": outcomes,
+        "by": ["source"],
+        "metric": "brier",
+        "bootstrap": "draws=200",
+    }
     found = same({"cli": doors.by_command(ScoreRequest, fields), "mcp": doors.by_tool(ScoreRequest, fields)})
     assert found["scores"][0]["forecaster"] == "A"
 
@@ -314,7 +322,7 @@ def test_a_tested_past_counts_the_same_everywhere(doors: Doors) -> None:
     assert "The trials count" in view["combination"]["stages"][-1]["told"]
     assert shown["rule"] in page
     assert "Combined answers" in page
-    board = doors.by_command(ScoreRequest, {"runs": [spec.id]})
+    board = doors.by_command(ScoreRequest, {"sources": [spec.id]})
     assert {"agent", "agent, combined"} <= {one["forecaster"] for one in board["scores"]}
 
 

@@ -18,10 +18,9 @@ from foretell.operations import (
     CompareRequest,
     DataBuildRequest,
     DataShowRequest,
-    ErrorsRequest,
     NumberScores,
-    PlanRequest,
     ScoreRequest,
+    compare,
     data,
     score,
     show_questions,
@@ -50,11 +49,11 @@ def tables() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def request(tables: tuple[Any, Any], **more: Any) -> ScoreRequest:
-    return ScoreRequest.read({"forecasts": tables[0], "outcomes": tables[1], "draws": 200, **more})
+    return ScoreRequest.read({"forecasts": tables[0], "outcomes": tables[1], "bootstrap": "draws=200", **more})
 
 
 def test_details_agree_with_the_board(tables: Any):
-    found = score.score(request(tables, metrics="all", anchors=False))
+    found = score.score(request(tables, metrics="all"))
     assert isinstance(found, score.ScoreResult)
     details = {one.forecaster: one for one in found.details}
     assert [one.forecaster for one in found.details] == list(NAMES)
@@ -70,7 +69,7 @@ def test_details_agree_with_the_board(tables: Any):
 
 
 def test_hard_questions_score_worse(tables: Any):
-    found = score.score(request(tables, by=("difficulty",), anchors=False))
+    found = score.score(request(tables, by=("difficulty",)))
     assert isinstance(found, score.ScoreResult)
     of = {
         one.group["difficulty"]: one.metrics["brier"].estimate
@@ -81,34 +80,123 @@ def test_hard_questions_score_worse(tables: Any):
 
 
 def test_several_are_compared_with_the_last_and_corrected(tables: Any):
-    common = {"forecasts": tables[0], "outcomes": tables[1], "draws": 200, "metric": "brier", "forecasters": NAMES}
-    plain = score.compare(CompareRequest.read({**common, "correction": "none"}))
-    holm = score.compare(CompareRequest.read(common))
+    common = {
+        "forecasts": tables[0],
+        "outcomes": tables[1],
+        "bootstrap": "draws=200",
+        "metric": "brier",
+        "names": NAMES,
+    }
+    plain = compare.compare(CompareRequest.read({**common, "correction": "none"}))
+    holm = compare.compare(CompareRequest.read(common))
     assert plain.reference == "poor"
     own, corrected = ([getattr(pair.verdicts[0], name) for pair in holm.pairs] for name in ("p", "p_corrected"))
     assert own == [pair.verdicts[0].p for pair in plain.pairs]
     assert min(corrected) == pytest.approx(min(1, 2 * min(own)))
     assert all(np.isnan(pair.verdicts[0].p_corrected) for pair in plain.pairs)
     assert [pair["first"] for pair in holm.to_dict()["pairs"]] == ["good", "fair"]
-    other = score.compare(CompareRequest.read({**common, "reference": "good"}))
+    other = compare.compare(CompareRequest.read({**common, "reference": "good"}))
     assert [pair.first for pair in other.pairs] == ["fair", "poor"]
     with pytest.raises(InputError, match="nobody to compare with"):
-        score.compare(CompareRequest.read({**common, "forecasters": ("good",)}))
+        compare.compare(CompareRequest.read({**common, "names": ("good",)}))
 
 
 def test_errors_say_how_hard_a_question_was(tables: Any):
-    found = score.errors(ErrorsRequest.read({"forecasts": tables[0], "outcomes": tables[1], "forecaster": "poor"}))
+    found = score.score(ScoreRequest.read({"forecasts": tables[0], "outcomes": tables[1], "errors": "poor"}))
+    assert isinstance(found, score.ErrorsResult)
     worst = found.to_dict()["hardest"][0]
     assert 0 <= worst["difficulty"] <= 1
     assert {row["column"] for row in found.rows()} == {"source"}
     assert max(map(len, str(found).splitlines())) <= 80
 
 
-def test_a_plan_needs_a_spread(tables: Any):
+def power(**given: Any) -> compare.PowerAnalysis:
+    found = compare.compare(CompareRequest.read(given))
+    assert isinstance(found, compare.PowerAnalysis)
+    return found
+
+
+def test_a_power_analysis_needs_a_spread(tables: Any):
     with pytest.raises(InputError, match="spread is unknown"):
-        score.plan(PlanRequest.read({"gain": 1}))
-    pilot = {"forecasts": tables[0], "outcomes": tables[1], "pilot": ("good", "poor"), "gain": 1}
-    assert score.plan(PlanRequest.read(pilot)).to_dict()["targets"] > 1
+        power(detect=1)
+    pilot = {"forecasts": tables[0], "outcomes": tables[1], "names": ("good", "poor")}
+    assert power(detect=1, **pilot).to_dict()["targets"] > 1
+    assert power(detect="1,power=0.9", **pilot).targets > power(detect=1, **pilot).targets
+    with pytest.raises(InputError, match="that of two forecasters, and there are 3"):
+        power(detect=1, forecasts=tables[0], outcomes=tables[1])
+    with pytest.raises(InputError, match="--by: has no effect with --detect"):
+        power(detect=1, by="source", **pilot)
+
+
+def test_without_names_all_pairs_are_compared_and_tested(tables: Any):
+    asked = {"forecasts": tables[0], "outcomes": tables[1], "bootstrap": "draws=200"}
+    found = compare.compare(CompareRequest.read(asked))
+    assert isinstance(found, compare.CompareResult)
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("good", "fair"), ("good", "poor"), ("fair", "poor")]
+    assert all(pair.mcnemar is not None for pair in found.pairs)
+    named = compare.compare(CompareRequest.read({**asked, "names": ("good", "poor")}))
+    assert isinstance(named, compare.CompareResult)
+    assert found.pairs[1].verdicts[0].diff == named.pairs[0].verdicts[0].diff, "a pair has one verdict"
+    study = found.study()
+    accuracy = study.table("Score and accuracy").numbers("accuracy")
+    gap = study.table("Right where the other is wrong").numbers("3")["1 good"]
+    assert gap == pytest.approx(accuracy["good"] - accuracy["poor"])
+    assert study.table("Agreement, % of targets").numbers("1")["2 fair"] > 50
+    assert max(map(len, str(found).splitlines())) <= 80
+    assert "Who beats whom" in found.to_html()
+    against = compare.compare(CompareRequest.read({**asked, "reference": "fair"}))
+    assert isinstance(against, compare.CompareResult)
+    assert [(pair.first, pair.second) for pair in against.pairs] == [("good", "fair"), ("poor", "fair")]
+
+
+def test_a_name_is_a_file_a_forecaster_or_a_run(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    path = tmp_path / "f.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in tables[0]))
+    asked = {"outcomes": tables[1], "bootstrap": "draws=200"}
+    found = compare.compare(CompareRequest.read({**asked, "names": (str(path), "good", "poor")}))
+    assert isinstance(found, compare.CompareResult)
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("good", "poor")]
+    with pytest.raises(InputError, match=r"'goof' is neither a file, a forecaster .* \(did you mean good\?\)"):
+        compare.compare(CompareRequest.read({**asked, "names": (str(path), "goof", "poor")}))
+
+
+def test_costs_of_forecasts_give_the_best_for_their_cost(tables: Any):
+    dollars = {"good": 0.4, "fair": 0.1, "poor": 0.2}
+    rows = [{**row, "dollars": dollars[row["forecaster"]], "seconds": 2} for row in tables[0]]
+    found = score.score(request((rows, tables[1])))
+    assert isinstance(found, score.ScoreResult)
+    assert {name: cost.dollars for name, cost in found.table.costs.items()} == pytest.approx(dollars)
+    assert "Score and cost" in found.to_html()
+    assert "Score and cost" not in score.score(request(tables)).to_html()
+    twice = [{**row, "trial": trial} for row in rows for trial in (1, 2)]
+    both = score.score(request((twice, tables[1])))
+    assert isinstance(both, score.ScoreResult)
+    assert both.table.costs["good"].dollars == pytest.approx(0.8), "the trials of an answer add up"
+    with pytest.raises(InputError, match="-1 is not a cost"):
+        score.score(request(([{**rows[0], "dollars": -1}, *rows[1:]], tables[1])))
+
+
+def test_scores_by_lead_time_come_from_dates_or_horizons(tables: Any):
+    dated = [{**row, "due": "2026-01-01", "resolved_on": f"2026-0{1 + i % 2}-05"} for i, row in enumerate(tables[1])]
+    found = score.score(request((tables[0], dated), by=("lead_time",)))
+    assert isinstance(found, score.ScoreResult)
+    groups = {one.group["lead_time"] for one in found.board.scores if "lead_time" in one.group}
+    assert groups == {"up to a week", "up to three months"}
+    far = [{**row, "horizon": 400} for row in tables[1]]
+    board = score.score(request((tables[0], far), by=("lead_time",)))
+    assert isinstance(board, score.ScoreResult)
+    assert {one.group["lead_time"] for one in board.board.scores if "lead_time" in one.group} == {"longer"}
+    with pytest.raises(InputError, match="how long before them"):
+        score.score(request(tables, by=("lead_time",)))
+
+
+def test_forecasts_of_unknown_targets_are_left_out_and_counted(tables: Any):
+    extra = {"forecaster": "good", "question": "elsewhere", "target": "yes", "p": 0.4}
+    found = score.score(request(([*tables[0], extra], tables[1])))
+    assert isinstance(found, score.ScoreResult)
+    assert "Left out, because the outcomes do not mention the target: 1 forecast." in found.board.notes
+    assert found.board.scores == score.score(request(tables)).board.scores
 
 
 def test_quantiles_and_samples_are_scored_by_crps():
@@ -129,8 +217,11 @@ def test_quantiles_and_samples_are_scored_by_crps():
     assert score.score(request((samples, outcomes))).rows()[0]["crps"] == pytest.approx(0.25)
     with pytest.raises(InputError, match="is not a level"):
         score.score(request(([{**quantiles[0], "level": 1.5}], outcomes)))
-    with pytest.raises(InputError, match="has no row in the outcomes"):
+    with pytest.raises(InputError, match="no forecast is about a question with a known value"):
         score.score(request(([{**quantiles[0], "question": "other"}], outcomes)))
+    some = score.score(request(([*quantiles, {**quantiles[0], "question": "other"}], outcomes)))
+    assert isinstance(some, NumberScores)
+    assert "do not mention them: 1 question." in some.notes[0]
 
 
 def test_numbers_with_a_range_have_metaculus_scores():
@@ -303,20 +394,18 @@ def test_an_overall_interval_is_as_uncertain_as_its_smaller_kind():
     rng = np.random.default_rng(2)
     kinds = ["market"] * 60 + ["dataset"] * 7
     p = [*rng.uniform(0.7, 0.8, 60), *rng.uniform(0.1, 0.9, 7)]
-    found = score.score(request(rows_of({"me": p}, [1] * 67, kind=kinds), anchors=False))
+    found = score.score(request(rows_of({"me": p}, [1] * 67, kind=kinds)))
     assert isinstance(found, score.ScoreResult)
-    overall, market, dataset = (
-        found.board.group(kind=k)[0].metrics["brier_index"] for k in ("overall", "market", "dataset")
-    )
+    mine = {one.group["kind"]: one.metrics["brier_index"] for one in found.board.scores if one.forecaster == "me"}
+    overall, market, dataset = (mine[kind] for kind in ("overall", "market", "dataset"))
     spread = [(one.se / 2) ** 2 for one in (market, dataset)]
     freedom = sum(spread) ** 2 / (spread[0] ** 2 / 59 + spread[1] ** 2 / 6)
     assert overall.n_effective == 1 + int(freedom) < 10, "Satterthwaite's degrees of freedom, not 66"
     assert overall.n_clusters == 67
-    single = score.score(request(rows_of({"me": p[:61]}, [1] * 61, kind=kinds[:61]), anchors=False))
+    single = score.score(request(rows_of({"me": p[:61]}, [1] * 61, kind=kinds[:61])))
     assert isinstance(single, score.ScoreResult)
-    assert np.isnan(single.board.group(kind="overall")[0].metrics["brier_index"].low), (
-        "nobody knows how far one question is off"
-    )
+    (own,) = (one for one in single.board.group(kind="overall") if one.forecaster == "me")
+    assert np.isnan(own.metrics["brier_index"].low), "nobody knows how far one question is off"
 
 
 def test_details_are_those_of_the_board_also_for_two_kinds(tables: Any):
@@ -347,8 +436,9 @@ def test_json_names_every_p_value_for_what_it_is(tables: Any):
 
 def test_a_forecast_of_one_half_takes_no_side_in_mcnemars_test():
     forecasts, outcomes = rows_of({"me": [0.5, 0.5, 0.9, 0.9], "you": [0.9, 0.1, 0.5, 0.1]}, [0, 0, 1, 1])
-    found = score.compare(CompareRequest.read({
-        "forecasters": ("me", "you"), "forecasts": forecasts, "outcomes": outcomes, "metric": "accuracy", "draws": 100,
+    found = compare.compare(CompareRequest.read({
+        "names": ("me", "you"), "forecasts": forecasts, "outcomes": outcomes, "metric": "accuracy",
+        "bootstrap": "draws=100",
     }))  # fmt: skip
     test = found.pairs[0].mcnemar
     assert test is not None
@@ -360,7 +450,8 @@ def test_a_forecast_of_one_half_takes_no_side_in_mcnemars_test():
 
 def test_difficulty_is_the_error_of_a_price_unless_it_is_that_of_a_dataset():
     forecasts, outcomes = rows_of({"a": [0.9, 0.2, 0.6], "b": [0.7, 0.4, 0.5]}, [1, 0, 1], price=[0.8, 0.1, None])
-    plain = score.errors(ErrorsRequest.read({"forecaster": "a", "forecasts": forecasts, "outcomes": outcomes}))
+    plain = score.score(ScoreRequest.read({"errors": "a", "forecasts": forecasts, "outcomes": outcomes}))
+    assert isinstance(plain, score.ErrorsResult)
     hard = list(plain.difficulty.values())
     assert hard[:2] == pytest.approx([0.04, 0.01])
     board = score.score(request((forecasts, outcomes), metrics="all"))
@@ -369,14 +460,15 @@ def test_difficulty_is_the_error_of_a_price_unless_it_is_that_of_a_dataset():
     assert rows.difficulty.tolist() == pytest.approx(hard)
     assert (rows.difficulty - rows.anchored_difficulty).std() == pytest.approx(0)
     datasets = [{**row, "kind": "dataset"} for row in outcomes]
-    other = score.errors(ErrorsRequest.read({"forecaster": "a", "forecasts": forecasts, "outcomes": datasets}))
+    other = score.score(ScoreRequest.read({"errors": "a", "forecasts": forecasts, "outcomes": datasets}))
+    assert isinstance(other, score.ErrorsResult)
     assert list(other.difficulty.values())[:2] != pytest.approx([0.04, 0.01])
 
 
 def test_files_of_comparisons_hold_two_sided_and_corrected_p_values(tables: Any):
-    found = score.compare(CompareRequest.read({
-        "forecasters": (*NAMES[1:], "good"), "forecasts": tables[0], "outcomes": tables[1], "by": "source",
-        "draws": 200,
+    found = compare.compare(CompareRequest.read({
+        "names": (*NAMES[1:], "good"), "forecasts": tables[0], "outcomes": tables[1], "by": "source",
+        "bootstrap": "draws=200",
     }))  # fmt: skip
     rows = [row for row in found.rows() if row.get("kind") == "overall"]
     assert [row["p"] for row in rows] == [pair.verdicts[0].p for pair in found.pairs]
@@ -395,36 +487,36 @@ def test_a_difference_of_nothing_but_rounding_has_no_star():
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"gain": 0.0, "sd": 0.1}, "gain of nothing"),
-        ({"gain": float("nan"), "sd": 0.1}, "finite"),
-        ({"gain": 1.0, "sd": float("inf")}, "finite"),
-        ({"gain": 80.0, "sd": 0.1}, "cannot exceed 100"),
-        ({"gain": 1.0}, "the spread is unknown"),
+        ({"detect": 0.0, "sd": 0.1}, "gain of nothing"),
+        ({"detect": float("nan"), "sd": 0.1}, "finite"),
+        ({"detect": 1.0, "sd": float("inf")}, "finite"),
+        ({"detect": 80.0, "sd": 0.1}, "cannot exceed 100"),
+        ({"detect": 1.0}, "the spread is unknown"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused_in_one_line(given: dict[str, Any], problem: str):
+def test_a_power_analysis_that_makes_no_sense_is_refused_in_one_line(given: dict[str, Any], problem: str):
     with pytest.raises(InputError, match=problem):
-        score.plan(PlanRequest.read(given))
+        power(**given)
 
 
-def test_a_plan_counts_shared_days_and_kinds_as_a_comparison_does():
+def test_a_power_analysis_counts_shared_days_and_kinds_as_a_comparison_does():
     rng = np.random.default_rng(3)
     days = [f"2026-01-{1 + i % 12:02}" for i in range(240)]
     shock = dict(zip(sorted(set(days)), rng.uniform(-0.3, 0.3, 12), strict=True))
     outcomes = [1] * 240
     p = {"a": [0.6 + shock[day] for day in days], "b": [0.6] * 240}
-    request_of = {"gain": 1.0, "pilot": ("a", "b")}
+    request_of: dict[str, Any] = {"detect": 1.0, "names": ("a", "b")}
     forecasts, known = rows_of(p, outcomes)
-    plain = score.plan(PlanRequest.read({**request_of, "forecasts": forecasts, "outcomes": known}))
+    plain = power(**request_of, forecasts=forecasts, outcomes=known)
     dated = rows_of(p, outcomes, resolved_on=days)[1]
-    shared = score.plan(PlanRequest.read({**request_of, "forecasts": forecasts, "outcomes": dated}))
+    shared = power(**request_of, forecasts=forecasts, outcomes=dated)
     assert plain.design_effect == pytest.approx(1.0)
     assert shared.design_effect == pytest.approx(240 / 12, rel=0.2), "all targets of a day move together"
     # A kind with other differences on average is not spread: kinds are not drawn by chance.
     kinds = ["market"] * 120 + ["dataset"] * 120
     steady = {"a": [0.7, 0.72] * 60 + [0.5, 0.52] * 60, "b": [0.6] * 240}
     apart = rows_of(steady, outcomes, kind=kinds)
-    planned = score.plan(PlanRequest.read({**request_of, "forecasts": apart[0], "outcomes": apart[1]}))
+    planned = power(**request_of, forecasts=apart[0], outcomes=apart[1])
     assert planned.sd < 0.02
 
 

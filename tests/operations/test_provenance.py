@@ -91,7 +91,7 @@ def outs(words: str) -> list[str]:
 
 
 def made_board() -> Any:
-    return score.score(ScoreRequest(forecasts=Path("f.csv"), outcomes=Path("o.csv"), draws=200))
+    return score.score(ScoreRequest(forecasts=Path("f.csv"), outcomes=Path("o.csv"), bootstrap="draws=200"))
 
 
 def kept_run(words: str) -> None:
@@ -102,9 +102,14 @@ def kept_run(words: str) -> None:
 
 STUDY = StudyResult(name="grid", title="T", sentences=("It is so.",), tables=(), settings={"draws": 300, "seed": 5})
 PAGES: dict[str, tuple[Callable[[str], None], str]] = {
-    "score": (of_command("-f", "f.csv", "-o", "o.csv", "--by", "source", "--seed", "3"), "seed 3, 2,000 draws"),
-    "compare": (of_command("good", "fair", "-f", "f.csv", "-o", "o.csv", "--seed", "3"), "seed 3, 2,000 draws"),
-    "errors": (of_command("good", "-f", "f.csv", "-o", "o.csv"), "seed 0, 2,000 draws"),
+    "score": (
+        of_command("-f", "f.csv", "-o", "o.csv", "--by", "source", "--bootstrap", "seed=3"),
+        "seed 3, 2,000 draws",
+    ),
+    "compare": (
+        of_command("good", "fair", "-f", "f.csv", "-o", "o.csv", "--bootstrap", "seed=3"),
+        "seed 3, 2,000 draws",
+    ),
     "tree report": (of_command(str(TREE)), ""),
     "show": (kept_run, ""),
     "audit": (of_command("--filter", "rules"), ""),
@@ -150,9 +155,8 @@ def test_the_command_in_a_footer_makes_the_same_page_again(folder: Path):
     Path("my tables").mkdir()
     for name in ("f.csv", "o.csv"):
         Path(name).rename(Path("my tables") / name)
-    run(
-        ["score", "-f", "my tables/f.csv", "-o", "my tables/o.csv", "--by", "source", "--no-anchors", "--out", "b.html"]
-    )
+    tables = ["my tables/f.csv", "-o", "my tables/o.csv"]
+    run(["score", *tables, "--by", "source", "--bootstrap", "draws=300,seed=2", "--out", "b.html"])
     document = Path("b.html").read_text(encoding="utf-8")
     _, command = footer_of(document).split(" with foretell ")
     Path("b.html").unlink()
@@ -238,10 +242,10 @@ def test_markup_in_a_command_is_text():
 
 def test_a_path_in_the_users_home_does_not_name_the_user(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/alice")
-    request = ScoreRequest(forecasts=Path("/home/alice/my work/f.csv"), by=("source", "kind"), anchors=False)
+    request = ScoreRequest(forecasts=Path("/home/alice/my work/f.csv"), by=("source", "kind"), gamma=1)
     assert (
         command_text("score", request)
-        == "foretell score --forecasts ~/'my work/f.csv' --by source --by kind --no-anchors"
+        == "foretell score --forecasts ~/'my work/f.csv' --by source --by kind --gamma 1.0"
     )
 
 

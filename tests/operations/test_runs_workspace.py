@@ -277,27 +277,27 @@ def board_of(settings: Settings, **given: Any) -> Any:
 def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
     low, high = made(settings), made(settings, p=0.7)
     edit_run(low, name="low", settings=settings)
-    both = board_of(settings, runs=("low", high))
+    both = board_of(settings, sources=("low", high))
     assert [(one.forecaster, one.n) for one in both.scores if one.n == 3][:1] == [("low", 3)]
     # A table says the question and the number; target, due date and its own name follow from the runs and the file.
     mine = write(Path("mine.csv"), [{"question": "snow", "p": "0.1"}])
     full = [{"forecaster": "low", "question": r["id"], "target": "yes", "due": r["due"], "p": "0.4"} for r in ROWS]
-    boards = [board_of(settings, runs=("low", high), forecasts=table) for table in (mine, full)]
+    boards = [board_of(settings, sources=("low", high), forecasts=table) for table in (mine, full)]
     named = [{one.forecaster: one.metrics["brier"].estimate for one in b.scores} for b in boards]
     assert named[0]["mine"] == pytest.approx(0.01)
     assert named[1]["low (table)"] == pytest.approx((0.36 + 0.16 + 0.16) / 3)
     assert named[0]["low"] == named[1]["low"] == pytest.approx(0.24)
     # Outcomes of one's own add to what is known; several tables stand under their names, without any run too.
     hail = [{"question": "hail", "outcome": "1"}]
-    more = board_of(settings, runs=("low",), forecasts={"x.csv": full}, outcomes=hail)
+    more = board_of(settings, sources=("low",), forecasts={"x.csv": full}, outcomes=hail)
     assert {one.n for one in more.scores if one.forecaster == "low"} == {4}
     alone = {name: [{"question": "q", "target": "yes", "p": p, "outcome": 1}] for name, p in (("a", 0.9), ("b", 0.4))}
     board = board_of(settings, forecasts=alone)
     assert {one.forecaster for one in board.scores} >= {"a", "b"}
     for wrong, told in (([{"question": "snow", "p": "700"}], "outside"), ([{"p": "0.5"}], "question")):
         with pytest.raises(InputError, match=told):
-            board_of(settings, runs=("low",), forecasts=wrong)
-    with pytest.raises(InputError, match="nothing is given to score"):
+            board_of(settings, sources=("low",), forecasts=wrong)
+    with pytest.raises(InputError, match="no forecasts are given"):
         board_of(settings)
 
 

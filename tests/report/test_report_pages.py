@@ -22,6 +22,7 @@ from foretell.report import table as made_table
 from foretell.report.leaderboard import headline
 from foretell.scoring import ForecastTable, Scoreboard, ScoringOptions, score_table
 from foretell.scoring.breakdown import error_analysis
+from foretell.scoring.table import ForecastCost
 
 EVIL = '<script>alert("x")</script>'
 QUICK = ScoringOptions(by=("source",), resampling=Resampling(draws=200))
@@ -39,8 +40,12 @@ def said(document: str) -> str:
     return " ".join(" ".join([root.findtext("head/title") or "", *body.itertext()]).split())
 
 
+def with_costs(table: ForecastTable) -> ForecastTable:
+    return replace(table, costs={"good": ForecastCost(dollars=0.1, seconds=3), "fair": ForecastCost(dollars=2.0)})
+
+
 def test_page_asks_nothing_of_the_network(board: Scoreboard, table: ForecastTable) -> None:
-    document = leaderboard_page(board, table, "T", costs={"good": 0.1, "fair": 2.0})
+    document = leaderboard_page(board, with_costs(table), "T")
     links = re.findall(r'(?:src|href|action|data|poster)\s*=\s*"([^"]*)"', document)
     assert links
     assert all(link.startswith("#") for link in links)
@@ -78,8 +83,8 @@ def test_leaderboard_says_what_the_board_says(board: Scoreboard, table: Forecast
 
 
 def test_frontier_appears_only_with_costs(board: Scoreboard, table: ForecastTable) -> None:
-    assert "Score for money" not in leaderboard_page(board, table, "T")
-    assert "Score for money" in leaderboard_page(board, table, "T", costs={"good": 0.2})
+    assert "Score and cost" not in leaderboard_page(board, table, "T")
+    assert "Score and cost" in leaderboard_page(board, with_costs(table), "T")
 
 
 def test_anchors_can_be_named(board: Scoreboard, table: ForecastTable) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from foretell.metrics import Resampling
 from foretell.report import error_analysis_page, leaderboard_page
-from foretell.scoring import ForecastTable, ReadOptions, ScoringOptions, read_table, score_table
+from foretell.scoring import ForecastTable, ScoringOptions, read_table, score_table
 from foretell.scoring.breakdown import error_analysis
 
 BLF = "blf:pro-high-brave-c1-p1-t1[hier-cal]"
@@ -36,7 +36,7 @@ def tranches(shared_data: Path) -> ForecastTable:
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    return read_table(rows(FORECASTS), rows(OUTCOMES), ReadOptions(drop_unknown=True))
+    return read_table(rows(FORECASTS), rows(OUTCOMES))
 
 
 @pytest.mark.shared_data

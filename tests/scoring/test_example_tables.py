@@ -70,7 +70,6 @@ BAD = {
     "a prior beyond one": ("o", "poly,,0.4", "poly,,1.4", "row 2, column prior: 1.4 is outside [0, 1]"),
     "a target given twice": ("o", "q2,yes,2025-01-05", "q1,yes,2025-01-05", "repeats row 1"),
     "a trial given twice": ("f", "2025-01-05,10,", "2025-01-05,2,", "repeats row 1"),
-    "an unknown target": ("f", "A,q2,yes", "A,q9,yes", "row 3, column target: unknown target"),
     "p beyond one": ("f", "2,0.9", "2,1.9", "row 3, column p: 1.9 is outside [0, 1]"),
 }
 
@@ -100,8 +99,10 @@ def test_forecasts_without_due_dates_must_be_unambiguous(tmp_path: Path):
     assert read_examples(*written(tmp_path, plain, once))["A"].rows.trials[0, 0] == 0.3
 
 
-def test_unknown_targets_can_be_dropped(tmp_path: Path):
-    found = read_examples(*written(tmp_path, FORECASTS.replace("A,q2,yes", "A,q9,yes")), drop_unknown=True)
+def test_unknown_targets_are_left_out_and_counted(tmp_path: Path):
+    notes: list[str] = []
+    found = read_examples(*written(tmp_path, FORECASTS.replace("A,q2,yes", "A,q9,yes")), notes=notes)
+    assert notes == ["Left out, because the outcomes do not mention the target: 1 forecast."]
     np.testing.assert_array_equal(found["A"].rows.trials[0], [0.2, np.nan, np.nan])
 
 

@@ -56,7 +56,6 @@ BAD_FORECASTS = {
     "empty p": ("A,q1,yes,0.2", "A,q1,yes,", "row 1, column p"),
     "text p": ("A,q1,yes,0.2", "A,q1,yes,maybe", "maybe is not a number"),
     "duplicate": ("B,q1,yes,0.4", "A,q1,yes,0.4", "row 3, column target: repeats row 1"),
-    "unknown target": ("A,q2,yes,0.9", "A,q2,no,0.9", "row 2, column target: unknown target"),
     "missing column": ("forecaster,question,target,p", "forecaster,question,target,guess", "column 'p' is missing"),
     "too many values": ("A,q2,yes,0.9", "A,q2,yes,0.9,7", "row 2: the row has 5 values and the header 4"),
     "no name": ("B,q1,yes,0.4", ",q1,yes,0.4", "row 3, column forecaster"),

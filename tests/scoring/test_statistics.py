@@ -8,7 +8,8 @@ import pytest
 from foretell import score
 from foretell.metrics import expanded_level
 from foretell.metrics.bootstrap import expanded_p
-from foretell.operations import PlanRequest, ScoreRequest, plan
+from foretell.operations import CompareRequest, PowerAnalysis, ScoreRequest
+from foretell.operations.compare import compare
 from foretell.operations.score import ScoreResult
 from foretell.operations.score import score as score_tables
 from foretell.scoring import Scoreboard
@@ -68,10 +69,16 @@ def board(asked: dict[str, Any]) -> Scoreboard:
     return found.board
 
 
-def test_a_plan_stands_on_the_level_of_its_pilot():
+def power(**asked: Any) -> PowerAnalysis:
+    found = compare(CompareRequest.read(asked))
+    assert isinstance(found, PowerAnalysis)
+    return found
+
+
+def test_a_power_analysis_stands_on_the_level_of_its_pilot():
     forecasts, outcomes = tables(clusters=60)
-    asked = {"pilot": ("f0", "f1"), "gain": 2.0, "forecasts": forecasts, "outcomes": outcomes}
-    own = plan(PlanRequest.read(asked))
+    asked = {"names": ("f0", "f1"), "forecasts": forecasts, "outcomes": outcomes}
+    own = power(detect=2.0, **asked)
     squared = [
         (
             row["p"]
@@ -81,7 +88,7 @@ def test_a_plan_stands_on_the_level_of_its_pilot():
         for row in forecasts
     ]
     assert own.index == pytest.approx(100 * (1 - np.mean(squared) ** 0.5))
-    usual = plan(PlanRequest.read({**asked, "index": 70.0}))
+    usual = power(detect={"points": 2.0, "index": 70.0}, **asked)
     assert own.index < 70
     assert own.targets < usual.targets, "a point of index is more Brier score at a worse level"
     # Needed targets go with the inverse square of the gain in Brier score, which at index I is worth (100 − I) / 5,000.
@@ -91,6 +98,6 @@ def test_a_plan_stands_on_the_level_of_its_pilot():
 def test_a_pilot_at_54_needs_less_than_half_of_what_the_usual_level_would_ask_for():
     """The worked example: a gain of one point, 1,945 targets around an index of 70 and 833 around the pilot's 54.2."""
     spread = 0.0945
-    usual, own = (plan(PlanRequest.read({"gain": 1.0, "sd": spread, "index": index})) for index in (None, 54.2))
+    usual, own = (power(detect=text, sd=spread) for text in ("1", "1,index=54.2"))
     assert (usual.index, usual.targets) == (70.0, pytest.approx(1945, abs=10))
     assert own.targets == pytest.approx(833, abs=10)

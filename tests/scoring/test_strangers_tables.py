@@ -423,8 +423,9 @@ def test_the_command_takes_a_file_as_it_is(tmp_path: Path):
     for words in (
         ("score", str(odd)),
         ("compare", "a", "b", "-f", str(odd)),
-        ("errors", "a", "-f", str(odd)),
-        ("plan", "a", "b", "--gain", "1", "-f", str(odd)),
+        ("compare", "a", "b", str(odd)),
+        ("score", str(odd), "--errors", "a"),
+        ("compare", "a", "b", "--detect", "1", "-f", str(odd)),
     ):
         assert command(*words).exit_code != 0
         found = command(*words, "--columns", named)
@@ -434,10 +435,11 @@ def test_the_command_takes_a_file_as_it_is(tmp_path: Path):
 def test_several_files_stand_on_one_board(tmp_path: Path):
     first = written(tmp_path, "mine.csv", "id,prob,resolution\nq1,20%,no\nq2,70%,yes\n")
     second = written(tmp_path, "yours.csv", "question;forecast\nq1;0,4\nq2;0,9\n")
-    found = command("score", str(first), str(second), "--json", "--no-anchors")
+    found = command("score", str(first), str(second), "--json")
     assert found.exit_code == 0, found.output
     board = json.loads(found.stdout)
-    assert {one["forecaster"]: one["n"] for one in board["scores"]} == {"mine": 2, "yours": 2}
+    counts = {one["forecaster"]: one["n"] for one in board["scores"]}
+    assert (counts["mine"], counts["yours"]) == (2, 2)
     assert len(board["notes"]) == 2
 
 
@@ -453,7 +455,7 @@ def test_a_missing_group_is_named_or_left_out(tmp_path: Path):
 def test_a_calibration_report_of_a_minimal_table(tmp_path: Path):
     rows = "".join(f"a,q{n},{(n % 9 + 1) / 10},{int(n % 9 > 4)}\n" for n in range(40))
     path = written(tmp_path, "r.csv", "forecaster,question,p,outcome\n" + rows)
-    found = command("calibrate", "report", "-f", str(path), "--method", "platt", "--draws", "100", "--json")
+    found = command("study", "calibration-report", "-f", str(path), "--method", "platt", "--draws", "100", "--json")
     assert found.exit_code == 0, found.output
     assert "due and resolved_on" in found.output
     assert "question out" in found.output

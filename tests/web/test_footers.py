@@ -63,7 +63,7 @@ def test_no_table_of_a_report_scrolls_sideways_at_1280_pixels(open_page: Any):
         {"question": f"q{i}", "target": "yes", "outcome": int(one), "price": 0.4, "source": "ab"[i % 2]}
         for i, one in enumerate(outcome)
     ]
-    request = ScoreRequest(forecasts=forecasts, outcomes=outcomes, by=("source",), draws=200, metrics="all")
+    request = ScoreRequest(forecasts=forecasts, outcomes=outcomes, by=("source",), bootstrap="draws=200", metrics="all")
     found = score.score(request)
     assert isinstance(found, score.ScoreResult)
     page = open_page(viewport={"width": 1280, "height": 900})

@@ -5,8 +5,8 @@ from foretell.interface import offer
 HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
     "foretell.operations.ask": "AskResult prepare_ask",
-    "foretell.operations.calibrate": "fit",
-    "foretell.operations.compare": "CompareResult PowerAnalysis compare",
+    "foretell.operations.calibrate": "FitResult",
+    "foretell.operations.compare": "CompareResult PowerAnalysis",
     "foretell.operations.data": "build show_questions",
     "foretell.operations.doctor": "DoctorResult look_at_databases run_doctor",
     "foretell.operations.example": "demo serving_example",

@@ -415,6 +415,12 @@ class ErrorsResult(Result):
 
         return error_analysis_page(self.analysis)
 
+    def to_markdown(self) -> str:
+        """The analysis as Markdown."""
+        from foretell.report.leaderboard import markdown_errors
+
+        return markdown_errors(self.analysis)
+
     def print(self, console: Console) -> None:
         """Print a sentence, and the targets with the worst scores."""
         from rich.text import Text

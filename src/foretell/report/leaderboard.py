@@ -413,9 +413,9 @@ def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
     """Return the error analysis as an HTML page."""
     cases = [
         HtmlBlock(heading="Hardest"),
-        _case_table(found.hardest, "Largest Brier scores"),
+        HtmlBlock(table=_case_table(found.hardest, "Largest Brier scores")),
         HtmlBlock(heading="Easiest"),
-        _case_table(found.easiest, "Smallest Brier scores"),
+        HtmlBlock(table=_case_table(found.easiest, "Smallest Brier scores")),
     ]
     questions = [question_set(b) for b in found.breakdowns if len(b.groups) <= 30]
     sections = [
@@ -427,6 +427,29 @@ def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
     ]
     made = Provenance.now(draw_settings(found.scoring.resampling))
     return page(title or f"Error analysis of {found.forecaster}", sections, lead=error_analysis_lead(found), made=made)
+
+
+def markdown_errors(found: ErrorAnalysis) -> str:
+    """Return the error analysis as Markdown: the score by group, and the hardest and easiest questions."""
+    word, who = metric_text(found.scoring.metric), found.forecaster
+    columns = (
+        column(word.label, word.meaning, word.decimals),
+        column("Base rate", decimals=2),
+        column("Targets", decimals=0),
+    )
+    tables = [
+        table(
+            f"By {column_name(part.column)}",
+            "Group",
+            columns,
+            list(zip(part.groups, zip(part.scores[who], part.base_rate, part.answered[who], strict=True), strict=True)),
+        )
+        for part in found.breakdowns
+    ]
+    tables += [_case_table(found.hardest, "Largest Brier scores"), _case_table(found.easiest, "Smallest Brier scores")]
+    parts = [markdown_text(error_analysis_lead(found)), *(line for one in tables for line in markdown_table(one))]
+    made = Provenance.now(draw_settings(found.scoring.resampling))
+    return "\n\n".join(parts) + f"\n\n{made.to_markdown()}"
 
 
 def error_analysis_lead(found: ErrorAnalysis) -> str:
@@ -502,7 +525,7 @@ def _bin(b: CalibrationGap) -> tuple[str, Sequence[CellValue]]:
     return f"{b.low:.2f}–{b.high:.2f}", (b.mean_p, happened, gap, b.count, 100 * b.share_of_error)
 
 
-def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
+def _case_table(cases: Sequence[WorstForecast], title: str) -> StudyTable:
     rows = [
         (
             shorten(case.title, 200) if case.title else shorten(case.question, 64),
@@ -518,7 +541,7 @@ def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
         )
         for case in cases
     ]
-    return HtmlBlock(table=table(title, "Question", CASES, rows))
+    return table(title, "Question", CASES, rows)
 
 
 def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:

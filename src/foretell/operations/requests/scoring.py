@@ -108,7 +108,7 @@ class ScoreRequest(MeasureRequest):
 class Detect(BaseModel):
     """The improvement that a comparison should detect."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     points: float
     """The improvement, in points of the Brier index."""
