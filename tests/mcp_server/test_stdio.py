@@ -119,7 +119,7 @@ def test_arguments_that_do_not_fit_are_named(office: Office):
             ("what_if", {"tree": TREE, "scenarios": ["rain"]}, "no scenario 'rain' is saved"),
             ("score", {"forecasts": FORECASTS}, "outcomes"),
             ("score", {"forecasts": [{"p": 2}], "outcomes": OUTCOMES}, "question"),
-            ("score", {"sources": ["/etc/passwd.csv"]}, "is for the command line"),
+            ("score", {"sources": ["/etc/passwd.csv"]}, "is not a file under the directories"),
             ("show_run", {"run": "zzz"}, "no run is named 'zzz'"),
             ("launch", {}, "there is no tool 'launch'"),
         ):
@@ -150,10 +150,10 @@ def test_scores_of_rows_and_of_files_agree(office: Office):
 
     async def work(client: Any) -> None:
         rows = parsed(
-            await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "bootstrap": {"draws": 200}})
+            await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "bootstrap": "draws=200"})
         )
         files = {"forecasts": "forecasts.jsonl", "outcomes": str(office.files / "outcomes.jsonl")}
-        assert parsed(await client.call_tool("score", {**files, "bootstrap": {"draws": 200}})) == rows
+        assert parsed(await client.call_tool("score", {**files, "bootstrap": "draws=200"})) == rows
         assert rows["scores"][0]["forecaster"] == "me"
         assert rows["scores"][0]["metrics"]["brier"]["estimate"] == pytest.approx(0.025)
         elsewhere = {**files, "forecasts": "../home/runs.db"}

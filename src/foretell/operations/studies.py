@@ -47,10 +47,10 @@ from foretell.runs.spec import (
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_examples, read_table
 from foretell.scoring.long_tables import RunRows, add_tables, forecast_rows, questions_of_runs, run_rows
-from foretell.scoring.table import ForecastTable
+from foretell.scoring.table import ForecastCost, ForecastTable
 from foretell.scoring.table_input import TableSource
 from foretell.studies.consistency import StatedForecast
-from foretell.studies.forecaster_facts import ForecastCost, read_forecaster_facts
+from foretell.studies.forecaster_facts import read_forecaster_facts
 from foretell.studies.inputs import (
     AgentStudyOptions,
     AgentTrials,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError, known_names
@@ -62,7 +62,7 @@ def read_bootstrap(value: Any) -> Any:
     return options
 
 
-Bootstrap = Annotated[BootstrapOptions, BeforeValidator(read_bootstrap)]
+Bootstrap = Annotated[BootstrapOptions, BeforeValidator(read_bootstrap), WithJsonSchema({"type": "string"})]
 """The type of a request's field `bootstrap`."""
 BOOTSTRAP: Any = setting(
     BootstrapOptions(),

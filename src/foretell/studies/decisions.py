@@ -27,11 +27,10 @@ from foretell.questions.errors import InputError, known_names
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
-from foretell.scoring.table import options_of_tasks
+from foretell.scoring.table import ForecastCost, options_of_tasks
 from foretell.scoring.verdict import Verdict
 from foretell.studies.ablation import levels_of
 from foretell.studies.configurations import study_configs, with_scope
-from foretell.studies.forecaster_facts import ForecastCost
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import known_mean, mean_of_runs, weighted_means
 from foretell.studies.sections import SECTION, run_sections

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from foretell.forecasters.tree.proposition import Tree
     from foretell.runs.runtime import Runtime
     from foretell.studies.consistency import StatedForecast
-    from foretell.studies.forecaster_facts import ForecastCost
+    from foretell.scoring.table import ForecastCost
     from foretell.studies.reasoning import ReasoningCase
     from foretell.studies.trajectories import TracedTrial
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from foretell.questions.errors import InputError, known_names
 from foretell.request import OperationRequest, setting
@@ -180,7 +180,7 @@ class CompareRequest(MeasureRequest):
         "Correction of p-values for the number of comparisons: holm, bh (Benjamini-Hochberg) or none.",
         group="statistics",
     )
-    detect: Annotated[Detect | None, BeforeValidator(read_detect)] = setting(
+    detect: Annotated[Detect | None, BeforeValidator(read_detect), WithJsonSchema({"type": "string"})] = setting(
         None,
         "Compute how many questions are needed to detect a gain of POINTS of the Brier index; "
         "power=0.8,alpha=0.05,index=70 may follow.",
