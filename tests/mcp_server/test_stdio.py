@@ -119,7 +119,7 @@ def test_arguments_that_do_not_fit_are_named(office: Office):
             ("what_if", {"tree": TREE, "scenarios": ["rain"]}, "no scenario 'rain' is saved"),
             ("score", {"forecasts": FORECASTS}, "outcomes"),
             ("score", {"forecasts": [{"p": 2}], "outcomes": OUTCOMES}, "question"),
-            ("score", {"sources": ["/etc/passwd.csv"]}, "is not a file under the directories"),
+            ("score", {"sources": ["/etc/passwd.csv"]}, "no file may be read"),
             ("show_run", {"run": "zzz"}, "no run is named 'zzz'"),
             ("launch", {}, "there is no tool 'launch'"),
         ):

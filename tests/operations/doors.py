@@ -128,7 +128,7 @@ def command_words(kind: type[OperationRequest], fields: Mapping[str, Any]) -> li
         info = kind.model_fields[name]
         spelled = flags(name, info)[-1]
         if hints(info).get("argument"):
-            arguments.append(str(value))
+            arguments += map(str, value if is_list(info) else [value])
         elif isinstance(value, bool):
             words.append(spelled if value else f"--no-{spelled.removeprefix('--')}")
         elif isinstance(value, Mapping):

@@ -158,6 +158,7 @@ UNUSED = [
         ["submit", "r", "--to", "forecastbench", "--comment"],
         "--comment: has no effect without --to metaculus or --to pro",
     ),
+<<<<<<< HEAD
     (["tournament", "run", "forecastbench", "--trials", "3"], "--trials: has no effect without a model"),
     (["tournament", "run", "forecastbench", "--set", "combine=mean"], "combine: has no effect without a model"),
     (
@@ -172,12 +173,18 @@ UNUSED = [
     (["tournament", "run", "prophet-arena:live", "--sandbox"], "--sandbox: Prophet Arena has no testing area"),
     (["calibrate", "ensemble", "-f", "f", "-o", "o", "--method", "skill", "--steps", "3"], "without --method greedy"),
     (["data", "pull", "prophet-arena", "--no-prices"], "--prices: has no effect without SOURCE forecastbench"),
+=======
+    (["tournament", "forecastbench", "--trials", "3"], "--trials: has no effect without --model or --spec"),
+    (["calibrate", "fit", "-f", "f", "--method", "skill", "--set", "steps=3"], "--set: skill has no setting 'steps'"),
+    (["data", "pull", "prophet-arena", "--latest"], "--latest: has no effect without SOURCE forecastbench"),
+>>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
     (
         ["tree", "export", "t.json", "--to", "dot", "--scaling", "softmax"],
         "--scaling: has no effect without --to problog",
     ),
     (["tree", "grow", "It.", "--deep-model", "openai:a"], "--deep-model: has no effect without --grounder deep"),
-    (["plan", "a", "b", "--gain", "1", "--sd", "0.1"], "--sd: is the spread, so a pilot has no effect"),
+    (["compare", "a", "b", "--detect", "1", "--sd", "0.1"], "--sd: is the spread, so forecasts have no effect"),
+    (["compare", "a", "b", "--sd", "0.1"], "--sd: has no effect without --detect"),
     (["score", "-f", "numbers.csv", "-o", "o.csv", "--by", "source"], "--by: has no effect on forecasts of a number"),
     (
         ["tournament", "run", "metaculus:m", "--set", "questions.dataset=demo"],

@@ -8,7 +8,8 @@ from foretell import study
 from foretell.questions import InputError
 from foretell.report import cell_number
 from foretell.scoring import read_examples
-from foretell.studies import ForecastCost, StudyData
+from foretell.scoring.table import ForecastCost
+from foretell.studies import StudyData
 
 VALUES = {"t1": (1.3, 0.7), "t2": (0.8, 1.2), "t3": (2.0, 0.0)}
 FIRST = {

@@ -63,7 +63,6 @@ COMMANDS: dict[str, str] = {
     "ledger head": "ledger",
     "ledger show": "ledger",
     "ledger verify": "ledger --verify",
-
     # Scores and calibration.
     "errors": "score --errors NAME",
     "plan": "compare --detect POINTS",
@@ -229,7 +228,6 @@ OPTIONS: dict[str, str] = {
     "init --install": "--set install=ADDRESS",
     "ledger --question": "foretell ledger --json",
     "ledger --head": "--verify NUMBER:HASH",
-
     # Scores and calibration.
     **{
         f"{command} {option}": f"--bootstrap {option.removeprefix('--')}=…"

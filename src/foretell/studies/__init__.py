@@ -13,7 +13,15 @@ HOMES = {
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
         "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_verdict rule_score_table "
+<<<<<<< HEAD
         "rule_scores"
+=======
+        "rule_scores run_accuracy"
+    ),
+    "foretell.studies.stored_runs": (
+        "AS_PUBLISHED OUT_OF_SAMPLE TrialAssumptions read_cases read_cost_table read_statements "
+        "read_trees read_trial_tables"
+>>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
     ),
     "foretell.studies.sections": "run_sections",
     "foretell.studies.stored_runs": "read_cases read_statements read_trees",

@@ -29,7 +29,14 @@ from foretell.studies.scores import paired_gains as paired_gains
 from foretell.studies.scores import paired_verdict as paired_verdict
 from foretell.studies.scores import rule_score_table as rule_score_table
 from foretell.studies.scores import rule_scores as rule_scores
+<<<<<<< HEAD
 from foretell.studies.sections import run_sections as run_sections
+=======
+from foretell.studies.scores import run_accuracy as run_accuracy
+from foretell.studies.stored_runs import AS_PUBLISHED as AS_PUBLISHED
+from foretell.studies.stored_runs import OUT_OF_SAMPLE as OUT_OF_SAMPLE
+from foretell.studies.stored_runs import TrialAssumptions as TrialAssumptions
+>>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
 from foretell.studies.stored_runs import read_cases as read_cases
 from foretell.studies.stored_runs import read_statements as read_statements
 from foretell.studies.stored_runs import read_trees as read_trees

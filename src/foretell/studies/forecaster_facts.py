@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from foretell.data.datasets.question_set import QUARANTINED
 from foretell.data.files import open_duckdb
-from foretell.scoring.table import ForecastCost
 from foretell.scoring.columns import ROLES, assign_roles
 from foretell.scoring.join import NEEDED_COLUMNS, log_tables
 from foretell.scoring.role_columns import ColumnNames
+from foretell.scoring.table import ForecastCost
 from foretell.scoring.table_input import ColumnRule, InputTable, TableSource, check_rules, open_table
 
 COST_COLUMNS = {"dollars": "an amount of money", "seconds": "a time"}

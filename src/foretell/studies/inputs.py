@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from foretell.forecasters.forecaster import Context
     from foretell.forecasters.tree.proposition import Tree
     from foretell.runs.runtime import Runtime
-    from foretell.studies.consistency import StatedForecast
     from foretell.scoring.table import ForecastCost
+    from foretell.studies.consistency import StatedForecast
     from foretell.studies.reasoning import ReasoningCase
     from foretell.studies.trajectories import TracedTrial
 

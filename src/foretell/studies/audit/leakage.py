@@ -34,7 +34,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed
 from foretell.scoring.bootstrap_options import BootstrapOptions
-from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import Row, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair
 from foretell.scoring.table import ForecastTable
