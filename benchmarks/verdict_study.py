@@ -18,8 +18,9 @@ import foretell
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics import Resampling, ResamplingDesign, bootstrap_score, brier_index_from_sums, compare_paired
 from foretell.metrics.arrays import Floats
+from foretell.operations.compare import CompareResult, compare
 from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
-from foretell.operations.score import ScoreResult, compare, score
+from foretell.operations.score import ScoreResult, score
 from foretell.scoring import OVERALL, ScoredArena, Verdict, verdict_matrix
 from foretell.scoring.arena_leaderboard import compare_entries
 from foretell.scoring.score import ScoringOptions
@@ -108,7 +109,9 @@ def board_verdict(world: World, metric: str) -> Verdict:
 
 
 def command_verdict(world: World, metric: str) -> Verdict:
-    return compare(CompareRequest(forecasters=("a", "b"), forecasts=world.rows(), metric=metric)).pairs[0].verdicts[0]
+    found = compare(CompareRequest(names=("a", "b"), forecasts=world.rows(), metric=metric))
+    assert isinstance(found, CompareResult)
+    return found.pairs[0].verdicts[0]
 
 
 def heat_map_verdict(world: World, metric: str) -> Verdict:

@@ -15,6 +15,7 @@ from foretell import run, score
 from foretell.models.database import SqliteDatabase
 from foretell.operations import (
     OPERATIONS,
+    CompareRequest,
     ScoreRequest,
     delete_runs,
     edit_run,
@@ -341,3 +342,18 @@ def test_a_row_that_cannot_be_read_is_named_and_brought_back(settings: Settings,
         assert all(one.state == "ok" for one in look_at_databases(home, repair=False) if one.what)
         (row,) = list_runs(settings=home).stored
         assert (row.questions, row.row.done, row.state, show(id, settings=home).total) == (4, 4, "done", 4)
+
+
+def test_stored_runs_are_compared_by_name_and_beside_a_table(settings: Settings):
+    low, high = made(settings), made(settings, p=0.7)
+    rename_run(low, "low", settings=settings)
+    rename_run(high, "high", settings=settings)
+
+    def compared(**given: Any) -> list[tuple[str, str]]:
+        found = OPERATIONS["compare"].function(CompareRequest(**given), settings)
+        return [(pair.first, pair.second) for pair in found.pairs]
+
+    assert compared(names=("low", "high")) == [("low", "high")]
+    mine = write(Path("mine.csv"), [{"forecaster": "mine", "question": "snow", "p": "0.1"}])
+    assert compared(names=("low", "mine"), forecasts=mine) == [("low", "mine")]
+    assert compared(names=("low", "high", "base rate")) == [("low", "base rate"), ("high", "base rate")]
