@@ -158,7 +158,6 @@ UNUSED = [
         ["submit", "r", "--to", "forecastbench", "--comment"],
         "--comment: has no effect without --to metaculus or --to pro",
     ),
-<<<<<<< HEAD
     (["tournament", "run", "forecastbench", "--trials", "3"], "--trials: has no effect without a model"),
     (["tournament", "run", "forecastbench", "--set", "combine=mean"], "combine: has no effect without a model"),
     (
@@ -171,13 +170,8 @@ UNUSED = [
     ),
     (["tournament", "run", "forecastbench", "--limit", "3"], "--limit: has no effect on ForecastBench"),
     (["tournament", "run", "prophet-arena:live", "--sandbox"], "--sandbox: Prophet Arena has no testing area"),
-    (["calibrate", "ensemble", "-f", "f", "-o", "o", "--method", "skill", "--steps", "3"], "without --method greedy"),
-    (["data", "pull", "prophet-arena", "--no-prices"], "--prices: has no effect without SOURCE forecastbench"),
-=======
-    (["tournament", "forecastbench", "--trials", "3"], "--trials: has no effect without --model or --spec"),
     (["calibrate", "fit", "-f", "f", "--method", "skill", "--set", "steps=3"], "--set: skill has no setting 'steps'"),
-    (["data", "pull", "prophet-arena", "--latest"], "--latest: has no effect without SOURCE forecastbench"),
->>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
+    (["data", "pull", "prophet-arena", "--no-prices"], "--prices: has no effect without SOURCE forecastbench"),
     (
         ["tree", "export", "t.json", "--to", "dot", "--scaling", "softmax"],
         "--scaling: has no effect without --to problog",

@@ -346,8 +346,8 @@ def test_a_row_that_cannot_be_read_is_named_and_brought_back(settings: Settings,
 
 def test_stored_runs_are_compared_by_name_and_beside_a_table(settings: Settings):
     low, high = made(settings), made(settings, p=0.7)
-    rename_run(low, "low", settings=settings)
-    rename_run(high, "high", settings=settings)
+    edit_run(low, name="low", settings=settings)
+    edit_run(high, name="high", settings=settings)
 
     def compared(**given: Any) -> list[tuple[str, str]]:
         found = OPERATIONS["compare"].function(CompareRequest(**given), settings)

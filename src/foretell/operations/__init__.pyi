@@ -5,7 +5,9 @@ from foretell.operations.arena import ArenaParts as ArenaParts
 from foretell.operations.arena import open_arena as open_arena
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
-from foretell.operations.calibrate import METHODS as METHODS
+from foretell.operations.calibrate import FitResult as FitResult
+from foretell.operations.compare import CompareResult as CompareResult
+from foretell.operations.compare import PowerAnalysis as PowerAnalysis
 from foretell.operations.data import build as build
 from foretell.operations.data import show_questions as show_questions
 from foretell.operations.doctor import DoctorResult as DoctorResult
@@ -53,7 +55,6 @@ from foretell.operations.requests.scoring import CalibrateApplyRequest as Calibr
 from foretell.operations.requests.scoring import CalibrateFitRequest as CalibrateFitRequest
 from foretell.operations.requests.scoring import CompareRequest as CompareRequest
 from foretell.operations.requests.scoring import ScoreRequest as ScoreRequest
-from foretell.operations.requests.scoring import ThresholdRequest as ThresholdRequest
 from foretell.operations.requests.setup import DemoRequest as DemoRequest
 from foretell.operations.requests.setup import DoctorRequest as DoctorRequest
 from foretell.operations.requests.setup import InitRequest as InitRequest
@@ -82,7 +83,8 @@ from foretell.operations.runs import list_runs as list_runs
 from foretell.operations.runs import read_query as read_query
 from foretell.operations.runs import resolve_run as resolve_run
 from foretell.operations.runs import stop_run as stop_run
-from foretell.operations.score import plan as plan
+from foretell.operations.score import ErrorsResult as ErrorsResult
+from foretell.operations.score import ScoreResult as ScoreResult
 from foretell.operations.score_numbers import NumberScores as NumberScores
 from foretell.operations.services import ServiceChecks as ServiceChecks
 from foretell.operations.services import check_services as check_services

@@ -5,7 +5,7 @@ from foretell.interface import offer
 HOMES = {
     "foretell.studies.configurations": "build_method study_configs",
     "foretell.studies.consistency": "StatedForecast",
-    "foretell.studies.forecaster_facts": "ForecastCost ForecasterFacts read_forecaster_facts",
+    "foretell.studies.forecaster_facts": "ForecasterFacts read_forecaster_facts",
     "foretell.studies.inputs": (
         "AT_ONCE DataInputs StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions gather_bounded "
         "ignore_progress load_study study_questions"
@@ -13,15 +13,7 @@ HOMES = {
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
         "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_verdict rule_score_table "
-<<<<<<< HEAD
         "rule_scores"
-=======
-        "rule_scores run_accuracy"
-    ),
-    "foretell.studies.stored_runs": (
-        "AS_PUBLISHED OUT_OF_SAMPLE TrialAssumptions read_cases read_cost_table read_statements "
-        "read_trees read_trial_tables"
->>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
     ),
     "foretell.studies.sections": "run_sections",
     "foretell.studies.stored_runs": "read_cases read_statements read_trees",

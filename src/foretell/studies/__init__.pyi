@@ -4,7 +4,6 @@
 from foretell.studies.configurations import build_method as build_method
 from foretell.studies.configurations import study_configs as study_configs
 from foretell.studies.consistency import StatedForecast as StatedForecast
-from foretell.studies.forecaster_facts import ForecastCost as ForecastCost
 from foretell.studies.forecaster_facts import ForecasterFacts as ForecasterFacts
 from foretell.studies.forecaster_facts import read_forecaster_facts as read_forecaster_facts
 from foretell.studies.inputs import AT_ONCE as AT_ONCE
@@ -29,14 +28,7 @@ from foretell.studies.scores import paired_gains as paired_gains
 from foretell.studies.scores import paired_verdict as paired_verdict
 from foretell.studies.scores import rule_score_table as rule_score_table
 from foretell.studies.scores import rule_scores as rule_scores
-<<<<<<< HEAD
 from foretell.studies.sections import run_sections as run_sections
-=======
-from foretell.studies.scores import run_accuracy as run_accuracy
-from foretell.studies.stored_runs import AS_PUBLISHED as AS_PUBLISHED
-from foretell.studies.stored_runs import OUT_OF_SAMPLE as OUT_OF_SAMPLE
-from foretell.studies.stored_runs import TrialAssumptions as TrialAssumptions
->>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
 from foretell.studies.stored_runs import read_cases as read_cases
 from foretell.studies.stored_runs import read_statements as read_statements
 from foretell.studies.stored_runs import read_trees as read_trees

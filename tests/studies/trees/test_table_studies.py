@@ -9,12 +9,8 @@ from foretell.operations import study as run_study
 from foretell.questions import InputError
 from foretell.report import cell_number as num
 from foretell.scoring import Verdict
-<<<<<<< HEAD
-from foretell.studies import ForecastCost, StudyData, read_forecaster_facts
-=======
 from foretell.scoring.table import ForecastCost
-from foretell.studies import StudyData, read_cost_table, run_accuracy
->>>>>>> 12927d74 (Pass positional lists of a request as arguments in tests)
+from foretell.studies import StudyData, read_forecaster_facts
 
 
 def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
