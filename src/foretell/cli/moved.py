@@ -68,7 +68,6 @@ COMMANDS: dict[str, str] = {
     "plan": "compare --detect POINTS",
     "calibrate ensemble": "calibrate fit --method greedy",
     "calibrate threshold": "calibrate fit --method threshold",
-    "calibrate report": "study calibration",
 }
 """Words of an old command → the command to type instead, without `foretell`."""
 OPTIONS: dict[str, str] = {
