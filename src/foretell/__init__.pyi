@@ -35,12 +35,11 @@ from foretell.operations.submit import SubmitResult as SubmitResult
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_round import RoundResult as RoundResult
-from foretell.operations.tree import SignedReport as SignedReport
+from foretell.operations.tree import ShownTree as ShownTree
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.tree import TreesResult as TreesResult
-from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
-from foretell.operations.tree_edit import TreeVersions as TreeVersions
+from foretell.operations.tree_edit import TreeLog as TreeLog
 from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
 from foretell.questions import AsOf as AsOf
 from foretell.questions import Forecast as Forecast
@@ -84,7 +83,7 @@ __all__ = [
     "ScoringOptions",
     "ShowRequest",
     "ShowResult",
-    "SignedReport",
+    "ShownTree",
     "Snapshot",
     "StoppedRun",
     "SubmissionFile",
@@ -92,11 +91,10 @@ __all__ = [
     "Target",
     "TournamentResult",
     "TournamentResults",
-    "TreeDiff",
     "TreeEditResult",
+    "TreeLog",
     "TreeRequest",
     "TreeResult",
-    "TreeVersions",
     "TreesResult",
     "WhatIfRequest",
     "ask",
@@ -106,14 +104,10 @@ __all__ = [
     "combine_trials",
     "compare",
     "compare_pair",
-    "delete_runs",
-    "diff_trees",
-    "edit_run",
     "edit_tree",
-    "enter_tournament",
-    "expand_leaf",
-    "grid",
-    "ground_leaves",
+    "enter_forecastbench",
+    "enter_metaculus",
+    "enter_prophet_arena",
     "grow_tree",
     "list_runs",
     "list_trees",
@@ -122,19 +116,19 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
-    "report_tree",
-    "resolve_run",
-    "resynthesize_tree",
+    "resume_run",
     "run",
     "score",
     "score_arena",
     "score_table",
     "show",
+    "show_tree",
     "stop_run",
     "study",
     "submit_forecasts",
     "tournament_results",
-    "tree_history",
+    "tree_log",
+    "update_tree",
     "what_if",
     "write_tree",
 ]
@@ -215,91 +209,37 @@ def delete_runs(
         yes: Really delete; without it, the runs are only listed.
     """
 
-def diff_trees(
-    tree: str | Path,
-    other: str | Path | None = None,
-    *,
-    start: int | None = None,
-    end: int | None = None,
-    settings: Settings | None = None,
-) -> TreeDiff:
-    """Compare two versions of a tree, or two trees, claim by claim.
-
-    Args:
-        tree: The tree's file, or its name in `foretell tree list`.
-        other: Another tree's file or name.
-        start: The older version (default: the one before the last).
-        end: The newer version (default: the current tree).
-    """
-
-def edit_run(
-    run: str,
-    *,
-    name: str | None = None,
-    tags: Sequence[str] = (),
-    untag: Sequence[str] = (),
-    note: str | None = None,
-    archive: bool | None = None,
-    settings: Settings | None = None,
-) -> RunLabels:
-    """Change the name, tags or note of a run, or archive it.
-
-    Args:
-        run: Name or id of the run; the beginning of the id is enough.
-        name: New name; an empty one removes it.
-        tags: Add this tag; may be repeated.
-        untag: Remove this tag; may be repeated.
-        note: New note; an empty one removes it.
-        archive: Hide the run from lists; --archive=no shows it again.
-    """
-
 def edit_tree(
-    tree: str | Path,
+    tree: str | Path | Any,
     *,
-    set: Mapping[str, float] = ...,
-    unpin: Sequence[str] = (),
-    claim: Mapping[str, str] = ...,
-    report: Mapping[str, str] = ...,
+    set: Mapping[str, float | str] = ...,
+    text: Mapping[str, str] = ...,
     add: Sequence[str] = (),
     remove: Sequence[str] = (),
-    move: Mapping[str, str] = ...,
-    formula: Mapping[str, str] = ...,
-    weights: Mapping[str, str] = ...,
-    stale: Mapping[str, str] = ...,
-    edits: str | Path | None = None,
-    who: str | None = None,
-    why: str = "",
-    base_version: int | None = None,
+    rule: Mapping[str, str] = ...,
+    edits: list | str | Path | None = None,
+    restore: int | None = None,
+    message: str = "",
     plan: bool = False,
-    rejudge: bool = False,
-    model: str | Callable[..., Any] | Model | None = None,
-    budget: float | None = None,
-    save_as: str | Path | None = None,
+    author: str | None = None,
+    base_version: int | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Edit a tree, judge outdated claims again if the request says so, and write the file.
+    """Edit a stored tree or restore one of its versions, and write it as a new version.
 
     Args:
-        tree: The tree's file, or its name in `foretell tree list`.
-        set: Set a claim to this probability.
-        unpin: Let a fixed claim follow its rule again.
-        claim: Change the statement of a claim.
-        report: Change the report of a claim.
+        tree: The tree's file, its name in `foretell tree list`, or the id of its run.
+        set: Set a claim to this probability; auto clears an override.
+        text: Change the statement of a claim.
         add: Add a claim under a parent; it gets its weight when the parent is judged again.
         remove: Remove a claim, and the claims below that only it uses.
-        move: Move a claim under another parent.
-        formula: Combine a claim's children by this formula.
-        weights: Combine a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.
-        stale: Mark a claim as stale, for this reason.
-        edits: A JSON list of edits, in the form of a scenario's `edits` in a tree file.
-        who: Who makes the change, for the history (default: the user of this machine).
-        why: Why, for the history.
-        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        rule: Combine a claim's children by a named rule, a formula such as 'P1=P1.1 AND P1.2' or a weighted sum such as P1=0.05+0.4*P1.1-0.2*P1.2.
+        edits: A JSON file with a list of edits, as in a scenario of a tree file, which can also move a claim, change its report or mark it stale; in Python and JSON the list itself.
+        restore: Make this version the newest one.
+        message: Why, for the history.
         plan: Only show what would change and what would become stale.
-        rejudge: Let a model update the judgements that became stale.
-        model: Model that judges, as provider:name.
-        budget: Hard limit in dollars.
-        save_as: Write the tree to this file instead of its own.
+        author: Who makes the change, for the history (default: the user of this machine).
+        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
     """
 
 def enter_tournament(
@@ -339,147 +279,6 @@ def enter_tournament(
         include_fallback: Also use fallback forecasts, which rest on a failure of the model or of all its tools.
     """
 
-def expand_leaf(
-    tree: str | Path,
-    claim: str,
-    *,
-    model: str | Callable[..., Any] | Model | None = None,
-    search: Sequence[str] = (),
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] = ...,
-    closes: str | None | date = None,
-    as_of: str | None | date = None,
-    criteria: str = "",
-    who: str | None = None,
-    why: str = "",
-    base_version: int | None = None,
-    plan: bool = False,
-    concurrency: int = 20,
-    retries: int = 3,
-    leaf_seconds: float = 1800.0,
-    kernels: int = 4,
-    unsandboxed: bool = False,
-    grounder: str = "search",
-    deep_model: str | None = None,
-    rule: str = "linear",
-    leaves: int = 6,
-    rounds: int = 1,
-    nodes: int = 200,
-    depth: int | None = None,
-    steps: int = 5,
-    settings: Settings | None = None,
-) -> TreeEditResult:
-    """Break a leaf into smaller claims, estimate and combine them, and recompute everything above it.
-
-    Args:
-        model: Model, as provider:name; none uses no model.
-        search: Search engine; may be repeated. none uses no search.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
-        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
-        closes: When the answer will be known.
-        as_of: Ask as if it were that day; nothing later is used.
-        criteria: Exact rules for how the question resolves.
-        tree: The tree's file, or its name in `foretell tree list`.
-        who: Who makes the change, for the history (default: the user of this machine).
-        why: Why, for the history.
-        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
-        plan: Only show what would be done and what it would cost.
-        concurrency: How many claims to research at the same time.
-        retries: How often to retry a leaf that failed.
-        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
-        kernels: How many notebooks run at the same time.
-        unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        claim: Id of the leaf.
-        grounder: How the smallest claims (leaves) are estimated.
-        deep_model: A model that researches by itself, for the grounders deep and auto.
-        rule: How smaller claims are combined into the larger one.
-        leaves: About how many leaves to create.
-        rounds: How many times leaves are broken down further.
-        nodes: Maximum number of new claims.
-        depth: Maximum depth of the whole tree.
-        steps: Maximum number of model replies per analysis.
-    """
-
-def grid(
-    grid: str | Path | None = None,
-    *,
-    plan: bool = False,
-    budget: float | None = None,
-    where: Literal["auto", "here", "workers", "both"] = "auto",
-    settings: Settings | None = None,
-) -> GridResult | GridList:
-    """Run a grid, or with `plan` estimate its cost; for a name or nothing, show the grids that were run.
-
-    Args:
-        grid: A grid (YAML or JSON file) to run, or the name of one to show; none lists them.
-        plan: Only show what it would cost.
-        budget: Limit in dollars for all runs together, including earlier starts.
-        where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
-    """
-
-def ground_leaves(
-    tree: str | Path,
-    claims: Sequence[str] = (),
-    *,
-    model: str | Callable[..., Any] | Model | None = None,
-    search: Sequence[str] = (),
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] = ...,
-    closes: str | None | date = None,
-    as_of: str | None | date = None,
-    criteria: str = "",
-    who: str | None = None,
-    why: str = "",
-    base_version: int | None = None,
-    plan: bool = False,
-    concurrency: int = 20,
-    retries: int = 3,
-    leaf_seconds: float = 1800.0,
-    kernels: int = 4,
-    unsandboxed: bool = False,
-    grounder: str = "search",
-    deep_model: str | None = None,
-    trials: int = 1,
-    keep_trials: bool = False,
-    allocate: float | None = None,
-    settings: Settings | None = None,
-) -> TreeEditResult:
-    """Estimate leaves of a tree again, once or several times, and recompute everything above them.
-
-    Args:
-        model: Model, as provider:name; none uses no model.
-        search: Search engine; may be repeated. none uses no search.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
-        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
-        closes: When the answer will be known.
-        as_of: Ask as if it were that day; nothing later is used.
-        criteria: Exact rules for how the question resolves.
-        tree: The tree's file, or its name in `foretell tree list`.
-        who: Who makes the change, for the history (default: the user of this machine).
-        why: Why, for the history.
-        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
-        plan: Only show what would be done and what it would cost.
-        concurrency: How many claims to research at the same time.
-        retries: How often to retry a leaf that failed.
-        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
-        kernels: How many notebooks run at the same time.
-        unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        claims: Ids of the leaves.
-        grounder: How the smallest claims (leaves) are estimated.
-        deep_model: A model that researches by itself, for the grounders deep and auto.
-        trials: How many times to research each leaf, independently.
-        keep_trials: Keep earlier trials and add the new ones.
-        allocate: Spend about this much on more trials, where they reduce the uncertainty of the answer most.
-    """
-
 def grow_tree(
     claim: str,
     *,
@@ -492,28 +291,11 @@ def grow_tree(
     closes: str | None | date = None,
     as_of: str | None | date = None,
     criteria: str = "",
-    grounder: str = "search",
-    rule: str = "linear",
-    leaves: int = 10,
-    rounds: int = 1,
-    nodes: int = 5000,
-    max_leaves: int | None = None,
-    depth: int | None = None,
-    steps: int = 5,
-    concurrency: int = 20,
-    retries: int = 3,
-    leaf_seconds: float = 1800.0,
-    trials: int = 1,
-    deep_model: str | None = None,
-    correlations: bool = False,
-    bayes_net: bool = False,
-    scaling: Literal["min-max", "softmax"] | None = None,
-    intercept_limit: float = 0.1,
-    clamp: tuple[float, float] = (0.05, 0.95),
-    shortcut: bool = True,
-    kernels: int = 4,
-    unsandboxed: bool = False,
-    out: Sequence[str | Path] = (),
+    grounder: str | None = None,
+    rule: str | None = None,
+    leaves: int | None = None,
+    trials: int | None = None,
+    plan: bool = False,
     settings: Settings | None = None,
 ) -> TreeResult:
     """Break a claim into smaller claims, have a model estimate each, and combine them.
@@ -529,28 +311,22 @@ def grow_tree(
         as_of: Ask as if it were that day; nothing later is used.
         criteria: Exact rules for how the question resolves.
         claim: A claim that will turn out true or false.
-        grounder: How the smallest claims (leaves) are estimated.
-        rule: How smaller claims are combined into the larger one.
-        leaves: About how many leaves one analysis creates.
-        rounds: How many times leaves are broken down further.
-        nodes: Maximum number of claims.
-        max_leaves: About how many leaves the whole tree may have.
-        depth: Maximum depth of the tree.
-        steps: Maximum number of model replies per analysis.
-        concurrency: How many leaves to estimate at the same time.
-        retries: How often to retry a leaf that failed.
-        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
-        trials: How often each leaf is estimated independently; the spread gives the answer an error bar.
-        deep_model: A model that researches by itself, for the grounders deep and auto.
-        correlations: Have a model check which siblings are not independent.
-        bayes_net: Ask the model for weights that form a Bayes net.
-        scaling: Scale weights so that they form a Bayes net.
-        intercept_limit: Largest intercept of a linear link, apart from its obstacles, unless the model insists on another.
-        clamp: Lowest and highest probability of the answer.
-        shortcut: If exactly one of two outcomes comes true, analyse only the first.
-        kernels: How many notebooks run at the same time.
-        unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        out: Also write the tree to a file that ends in .json, .html, .md, .dot, .bif or .pl; may be repeated. The tree itself is stored in the home.
+        grounder: How the smallest claims (leaves) are estimated (default: search).
+        rule: How smaller claims are combined into the larger one (default: linear).
+        leaves: About how many leaves one analysis creates (default: 10).
+        trials: How often each leaf is estimated independently; the spread gives the answer an error bar (default: 1).
+        plan: Only show what would be asked and what it would cost.
+    """
+
+def list_grids(
+    name: str | None = None,
+    *,
+    settings: Settings | None = None,
+) -> KeptGrids:
+    """List the grids on this machine, or the one with this name, with state, score and cost of every run.
+
+    Args:
+        name: Only the experiment with this name.
     """
 
 def list_runs(
@@ -587,20 +363,7 @@ def replay(
         dataset: The questions of a run, if their file has moved.
     """
 
-def report_tree(
-    file: str | Path,
-    *,
-    systematic_error: float = 0.0,
-    settings: Settings | None = None,
-) -> SignedReport:
-    """The report on the tree in a file: the answer, what it depends on, every claim, and how it was made.
-
-    Args:
-        file: The tree's file, or its name in `foretell tree list`.
-        systematic_error: Standard deviation of errors that repeat in every trial of a leaf; widens the error bar.
-    """
-
-def resolve_run(
+def resume_run(
     run: str,
     *,
     outcomes: str | Path | None = None,
@@ -613,58 +376,6 @@ def resolve_run(
         outcomes: A table with the columns question, target and outcome (0 or 1).
     """
 
-def resynthesize_tree(
-    tree: str | Path,
-    claims: Sequence[str] = (),
-    *,
-    model: str | Callable[..., Any] | Model | None = None,
-    search: Sequence[str] = (),
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] = ...,
-    closes: str | None | date = None,
-    as_of: str | None | date = None,
-    criteria: str = "",
-    who: str | None = None,
-    why: str = "",
-    base_version: int | None = None,
-    plan: bool = False,
-    concurrency: int = 20,
-    retries: int = 3,
-    leaf_seconds: float = 1800.0,
-    kernels: int = 4,
-    unsandboxed: bool = False,
-    rule: str | None = None,
-    settings: Settings | None = None,
-) -> TreeEditResult:
-    """Repeat outdated rules and judgements of a tree, from the leaves up; the rest is recomputed by arithmetic.
-
-    Args:
-        model: Model, as provider:name; none uses no model.
-        search: Search engine; may be repeated. none uses no search.
-        effort: How much reasoning models should think; filter and summariser never more than low.
-        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
-        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
-        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
-        closes: When the answer will be known.
-        as_of: Ask as if it were that day; nothing later is used.
-        criteria: Exact rules for how the question resolves.
-        tree: The tree's file, or its name in `foretell tree list`.
-        who: Who makes the change, for the history (default: the user of this machine).
-        why: Why, for the history.
-        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
-        plan: Only show what would be done and what it would cost.
-        concurrency: How many claims to research at the same time.
-        retries: How often to retry a leaf that failed.
-        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
-        kernels: How many notebooks run at the same time.
-        unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        claims: Also these claims, even if nothing changed.
-        rule: Combine by this rule instead of the current one.
-    """
-
-@overload
 def run(
     spec: str | Path | Mapping[str, Any],
     *,
@@ -721,6 +432,23 @@ def show(
         question: One question, with every step.
         as_of: For a report on a question that was asked on several dates: which one (default: the newest).
         limit: Maximum number of answers, and of steps for each trial.
+    """
+
+def show_tree(
+    tree: str | Path | Mapping[str, Any] | Any,
+    *,
+    inputs: bool = False,
+    scaling: Literal["min-max", "softmax"] | None = None,
+    bias_sd: float = 0.0,
+    settings: Settings | None = None,
+) -> ShownTree:
+    """Read a tree, check it and compute every probability from its leaves.
+
+    Args:
+        tree: The tree's file, its name in `foretell tree list`, or the id of its run; in Python and JSON also the tree itself.
+        inputs: Also show how much the answer depends on each input, and by which paths.
+        scaling: Scale weights so that they form a Bayes net.
+        bias_sd: Standard deviation of errors that repeat in every trial of a leaf; widens the error bar.
     """
 
 def stop_run(
@@ -792,30 +520,77 @@ def tournament_results(
         bootstrap: How intervals are computed: draws=2000,seed=0,level=0.95,interval=percentile|symmetric,cluster=COLUMN+COLUMN; parts may be left out.
     """
 
-def tree_history(
-    tree: str | Path,
+def tree_log(
+    tree: str | Path | Any,
+    other: str | Path | Any | None = None,
     *,
-    restore: int | None = None,
-    who: str | None = None,
-    why: str = "",
+    diff: str | None = None,
     settings: Settings | None = None,
-) -> TreeVersions:
-    """List the versions of a tree, and restore one if the request says so.
+) -> TreeLog:
+    """List the versions of a tree, or compare two of them, or two trees, claim by claim.
 
     Args:
-        tree: The tree's file, or its name in `foretell tree list`.
-        restore: Make this version the newest one.
-        who: Who makes the change, for the history (default: the user of this machine).
-        why: Why, for the history.
+        tree: The tree's file, its name in `foretell tree list`, or the id of its run.
+        other: Another tree to compare it with.
+        diff: Compare these versions instead.
+    """
+
+def update_tree(
+    tree: str | Path | Any,
+    claims: Sequence[str] = (),
+    *,
+    model: str | Callable[..., Any] | Model | None = None,
+    search: Sequence[str] = (),
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] = ...,
+    closes: str | None | date = None,
+    as_of: str | None | date = None,
+    criteria: str = "",
+    expand: str | None = None,
+    research: bool = True,
+    trials: int | None = None,
+    adaptive: float | None = None,
+    grounder: str | None = None,
+    rule: str | None = None,
+    message: str = "",
+    plan: bool = False,
+    author: str | None = None,
+    base_version: int | None = None,
+    settings: Settings | None = None,
+) -> TreeEditResult:
+    """Research the leaves of a tree that are stale, failed or named, and judge outdated rules again.
+
+    Args:
+        model: Model, as provider:name; none uses no model.
+        search: Search engine; may be repeated. none uses no search.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
+        config: A run's settings file (YAML) to start from; what it says about questions and mode is not used.
+        set: Change a setting, named as in a settings file: sampling.temperature=0.2, models.filter=openai:NAME, options.steps=5; may be repeated. null removes one.
+        closes: When the answer will be known.
+        as_of: Work as if it were that day; nothing later is used.
+        criteria: Exact rules for how the claim resolves.
+        tree: The tree's file, its name in `foretell tree list`, or the id of its run.
+        claims: Ids of the claims.
+        expand: Break this leaf into smaller claims, research them and combine them.
+        research: Research leaves; without, rules are only judged again.
+        trials: How many times to research each leaf, independently (default: 1).
+        adaptive: Spend about this much on more trials, where they reduce the uncertainty of the answer most.
+        grounder: How the smallest claims (leaves) are estimated (default: search).
+        rule: Combine by this rule what is broken down or judged again (default: its current rule, or linear).
+        message: Why, for the history.
+        plan: Only show what would be done and what it would cost.
+        author: Who makes the change, for the history (default: the user of this machine).
+        base_version: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
     """
 
 def what_if(
     tree: str | Path | Mapping[str, Any] | Any,
     *,
-    set: Mapping[str, float] = ...,
-    unpin: Sequence[str] = (),
+    set: Mapping[str, float | str] = ...,
     scenarios: Sequence[str] = (),
-    all: bool = False,
     sd: Mapping[str, float] = ...,
     tornado: bool = False,
     save: str | None = None,
@@ -824,11 +599,9 @@ def what_if(
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
     Args:
-        tree: The tree's file or name, or the tree itself as JSON (schema foretell/tree/1).
-        set: Set a claim to this probability.
-        unpin: Let a fixed claim follow its rule again.
-        scenarios: A scenario saved in the tree's file.
-        all: Compare all scenarios saved in the tree's file.
+        tree: The tree's file, its name in `foretell tree list`, or the id of its run; in Python and JSON also the tree itself.
+        set: Set a claim to this probability; auto clears an override.
+        scenarios: A scenario saved in the tree's file; all compares all of them.
         sd: Uncertainty (standard deviation) of an input; also prints the spread of the answer.
         tornado: Show the answer with each input at 0 and at 1 (or at ± SD).
         save: Save the changes in the tree's file as a scenario with this name.

@@ -217,6 +217,7 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
     group: str | None = None,
     alone: str | None = None,
     names: str | None = None,
+    interface: str | None = None,
     **limits: Any,
 ) -> Any:
     """Declare a field of a request.
@@ -231,15 +232,17 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         group: Its group, such as "agent"; forms collapse groups, and `OperationRequest.changed` returns one of them.
         alone: The value that a flag given without a value stands for.
         names: "module:attribute" of the allowed names; help and schemas list them.
+        interface: "api" if only programs set it (Python, web and MCP), so that it is no option of the command.
         limits: Arguments of `pydantic.Field`: ge, le, gt, min_length, pattern, …
     """
     given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
-    shown: Any = {name: value for name, value in {**given, "alone": alone, "names": names}.items() if value}
+    given |= {"alone": alone, "names": names, "interface": interface}
+    shown: Any = {name: value for name, value in given.items() if value}
     return Field(default, description=help, json_schema_extra={"hints": shown}, **limits)
 
 
 def hints(field: FieldInfo) -> Mapping[str, Any]:
-    """Return how to present a field: flag, argument, metavar, env, group, alone and names."""
+    """Return how to present a field: flag, argument, metavar, env, group, alone, names and interface."""
     extra = field.json_schema_extra
     return cast("Mapping[str, Any]", extra.get("hints", {})) if isinstance(extra, dict) else {}
 
@@ -252,6 +255,11 @@ def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
     """
     spelled = hints(info).get("flag") or f"--{name.replace('_', '-')}"
     return tuple(spelled.split("/"))
+
+
+def on_command_line(info: FieldInfo) -> bool:
+    """Return whether a field is an option or argument of the command."""
+    return hints(info).get("interface") != "api"
 
 
 def title_of(name: str, info: FieldInfo) -> str:

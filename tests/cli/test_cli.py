@@ -136,7 +136,7 @@ def walk(
 
 
 LEAVES = dict(walk(cli))
-# Options of studies are checked by `test_study.py`; a tree is exported to the only file that is named.
+# Options of studies are checked by `test_study.py`.
 OWN = {path: command for path, command in LEAVES.items() if path.split()[0] != "study"}
 
 
@@ -152,7 +152,7 @@ def test_every_command_keeps_to_the_conventions(path: str):
         if "--json" in option.opts:
             assert option.is_flag
         if "--out" in option.opts:
-            assert option.multiple or path in ("run", "tree export", "submit")
+            assert option.multiple or path == "run"
         if "--by" in option.opts:
             assert option.metavar == "COLUMNS"
         if "--forecasts" in option.opts:

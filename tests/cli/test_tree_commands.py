@@ -1,4 +1,4 @@
-"""`foretell tree` and `foretell whatif` as a user meets them."""
+"""The commands of `foretell tree` as a user meets them."""
 
 import json
 import shutil
@@ -9,11 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from foretell.cli import operation_command
-from foretell.operations import TREE_FORMATS
 from foretell.questions import InputError
 
 tree = operation_command("tree")
-whatif = operation_command("whatif")
+whatif = operation_command("tree whatif")
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 NVDA, BANK = EXAMPLES / "nvda.json", EXAMPLES / "central_bank.json"
@@ -32,24 +31,35 @@ def run(command: Any, *arguments: str | Path) -> Result:
 
 
 def test_show_prints_every_claim_with_its_number():
-    out = run(tree, "show", NVDA, "--inputs", "--paths").stdout
+    out = run(tree, "show", NVDA, "--inputs").stdout
     assert "P0 0.872 Buying NVIDIA" in out
     assert "      P1.1.3 0.920" in out
     assert "P1.3 0.815" in out
-    assert "(pinned)" in out
+    assert "(override)" in out
     assert "+0.1260  P0 → P3 → P3.2  (0.3 × 0.42)" in out
     assert out.splitlines()[-1].startswith("+0.0090  P0 → P1 → P1.4 → P1.4.2")
 
 
-def test_a_file_alone_is_shown():
-    assert run(tree, NVDA).stdout == run(tree, "show", NVDA).stdout
-    with pytest.raises(InputError, match="no model is named"):
-        run(tree, "nothing of the kind")
+def test_a_word_that_is_no_command_is_refused():
+    for words in (str(NVDA), "nothing of the kind"):
+        result = run(tree, words)
+        assert result.exit_code == 2
+        assert "No such command" in result.stderr
 
 
-def test_check_tells_everything_and_points_into_formulas(tmp_path: Path):
-    good = run(tree, "check", BANK)
-    assert (good.exit_code, good.stdout.splitlines()[-1]) == (0, f"{BANK}: sound")
+def test_trees_are_listed_without_a_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
+    (tmp_path / "trees").mkdir()
+    shutil.copy(BANK, tmp_path / "trees" / "bank.json")
+    assert "bank" in run(tree).stdout
+    assert run(tree).stdout == run(tree, "list").stdout
+    assert json.loads(run(tree, "--json").stdout)["trees"][0]["name"] == "bank"
+    assert run(tree, "show", "bank").stdout == run(tree, "show", BANK).stdout
+
+
+def test_show_lists_all_errors_and_points_into_formulas(tmp_path: Path):
+    good = run(tree, "show", BANK)
+    assert good.exit_code == 0
     bad = tmp_path / "bad.json"
     text = (
         BANK.read_text()
@@ -57,7 +67,7 @@ def test_check_tells_everything_and_points_into_formulas(tmp_path: Path):
         .replace('"p": 0.7,', '"p": 7,')
     )
     bad.write_text(text)
-    result = run(tree, "check", bad)
+    result = run(tree, "show", bad)
     assert result.exit_code == 1
     assert "error: node P1.1, p: 7 is outside [0, 1]" in result.stdout
     assert "character 24" in result.stdout
@@ -65,33 +75,38 @@ def test_check_tells_everything_and_points_into_formulas(tmp_path: Path):
     caret = next(i for i, line in enumerate(lines) if line.strip() == "^")
     assert lines[caret - 1][lines[caret].index("^")] == ")"
     assert lines[-1] == f"{bad}: 2 errors"
+    assert json.loads(run(tree, "show", bad, "--json").stdout)["ok"] is False
+    with pytest.raises(InputError, match="and 1 more: foretell tree show lists all"):
+        run(tree, "show", bad, "--out", tmp_path / "bad.svg")
 
 
-@pytest.mark.usefixtures("fixed_clock")
-@pytest.mark.parametrize("form", TREE_FORMATS)
-def test_every_form_is_written(form: str, tmp_path: Path):
-    out = tmp_path / "out"
-    assert run(tree, "export", BANK, "--to", form, "--out", out).exit_code == 0
-    text = out.read_text()
+def test_a_tree_is_written_in_the_format_of_the_suffix(tmp_path: Path):
     begins = {
-        "problog": "% P1.1",
-        "bif": "network tree {",
-        "dot": "digraph tree {",
-        "markdown": "# The central bank",
-        "html": "<!doctype html>",
-        "json": "{",
+        ".pl": "% P1.1",
+        ".bif": "network tree {",
+        ".dot": "digraph tree {",
+        ".md": "# The central bank",
+        ".html": "<!doctype html>",
+        ".svg": "<svg",
+        ".json": "{",
     }
-    assert text.lower().startswith(begins[form].lower())
-    assert run(tree, "export", BANK, "--to", form).stdout == text.replace(f" --out {out}", "")  # In the footer.
-    if form == "json":
-        assert json.loads(text) == json.loads(BANK.read_text())
+    files = {suffix: tmp_path / f"out{suffix}" for suffix in begins}
+    outs = [word for file in files.values() for word in ("--out", file)]
+    assert run(tree, "show", BANK, *outs).exit_code == 0
+    for suffix, file in files.items():
+        assert file.read_text().lower().startswith(begins[suffix].lower()), suffix
+    assert json.loads(files[".json"].read_text()) == json.loads(BANK.read_text()), "it can be opened again"
+    with pytest.raises(InputError, match="no leaf of this tree has a notebook"):
+        run(tree, "show", BANK, "--out", tmp_path / "folder")
+    assert "should end in" in run(tree, "show", BANK, "--out", tmp_path / "out.mmd").stderr
 
 
-def test_a_tree_that_is_no_bayes_net_is_refused_unless_scaled():
+def test_a_tree_that_is_no_bayes_net_is_refused_unless_scaled(tmp_path: Path):
+    out = tmp_path / "out.pl"
     with pytest.raises(InputError, match=r"node P1\.1, link: is no conditional probability"):
-        run(tree, "export", NVDA, "--to", "problog")
-    scaled = run(tree, "export", NVDA, "--to", "problog", "--scaling", "min-max")
-    assert "query(p0)." in scaled.stdout
+        run(tree, "show", NVDA, "--out", out)
+    scaled = run(tree, "show", NVDA, "--out", out, "--scaling", "min-max")
+    assert "query(p0)." in out.read_text()
     assert "scaled by min-max: the root was 0.8720" in scaled.stderr
 
 
@@ -129,16 +144,16 @@ def test_scenarios_are_saved_and_compared(tmp_path: Path):
     shutil.copy(BANK, path)
     saved = run(whatif, path, "--set", "P1.3=0", "--save", "oil shock")
     assert "Saved 'oil shock'" in saved.stderr
-    table = run(whatif, path, "--all").stdout
+    table = run(whatif, path, "--scenario", "all").stdout
     assert [name in table for name in ("hard landing", "no landing", "second wave", "oil shock")] == [True] * 4
     some = run(whatif, path, "--scenario", "oil shock", "--scenario", "no landing").stdout
     assert "second wave" not in some
     assert json.loads(path.read_text())["scenarios"]["oil shock"] == {"set": {"P1.3": 0.0}}
-    assert run(tree, "check", path).exit_code == 0
+    assert run(tree, "show", path).exit_code == 0
 
 
-def test_pins_are_lifted_and_limits_told():
-    assert "0.851" in run(whatif, NVDA, "--unpin", "P1.3").stdout
+def test_overrides_are_cleared_and_limits_told():
+    assert "0.851" in run(whatif, NVDA, "--set", "P1.3=auto").stdout
     held = run(whatif, NVDA, *(x for id in ("P1.1.1", "P1.1.2", "P1.1.3") for x in ("--set", f"{id}=0")))
     assert "note: P1.1 leaves [0, 1]" in held.stderr
 
@@ -147,9 +162,9 @@ def test_pins_are_lifted_and_limits_told():
     ("arguments", "problem"),
     [
         (("--set", "P9=0.5"), "node P9: is not in the tree"),
-        (("--set", "P1=1.5"), "--set P1: must be at most 1, not 1.5"),
+        (("--set", "P1=1.5"), "--set P1: must be from 0 to 1, not 1.5"),
         (("--set", "P1"), "'P1' is not of the form NAME=VALUE"),
-        (("--set", "P1=high"), "--set P1: must be a number"),
+        (("--set", "P1=high"), "--set P1: must be a number from 0 to 1, or auto"),
         (("--scenario", "none"), "no scenario 'none' is saved"),
         (("--save", "x"), "there is nothing to save"),
         (("--sd", "P1=0.1"), "P1 is not an input of the tree"),

@@ -21,6 +21,7 @@ from foretell.runs import RunStore
 
 BRAIN = "foretell.practice.models.scripts:tree_script"
 CLAIM = "The harbour bridge number 0 opens by 31 December 2026."
+GROW = ("tree", "grow", CLAIM)
 ASKED = ("--as-of", "2026-07-01", "--model", "openai:gpt-5-mini", "--search", "local")
 MARK = re.compile(r"#([0-9a-f]{12})")
 
@@ -50,7 +51,9 @@ def answers_kept(house: Any) -> int:
 
 
 def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
-    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--out", "bridge.html")
+    told = house.foretell(
+        "tree", "grow", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--out", "bridge.html"
+    )
     assert told.returncode == 0, told.stderr
     assert CLAIM in (house.folder / "bridge.html").read_text(encoding="utf-8")
     lines = told.stdout.splitlines()
@@ -70,9 +73,9 @@ def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
 
 
 def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: BackgroundModels):
-    first = house.foretell("tree", CLAIM, *ASKED, "--out", "one.json")
+    first = house.foretell(*GROW, *ASKED, "--out", "one.json")
     before = billed(planner)
-    second = house.foretell("tree", CLAIM, *ASKED, "--out", "two.json")
+    second = house.foretell(*GROW, *ASKED, "--out", "two.json")
     assert first.returncode == second.returncode == 0
     assert billed(planner) == before
     assert (house.folder / "one.json").read_text() == (house.folder / "two.json").read_text()
@@ -83,7 +86,7 @@ def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
     """Live, too: the moment it was first asked stays its cutoff."""
     with BackgroundModels(script=BRAIN, latency=0.05) as provider:
         house = build_house(provider.url)
-        command = ["tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json"]
+        command = [*GROW, *ASKED[2:], "--set", "options.rounds=2", "--out", "tree.json"]
         rng = random.Random(5)
         for point in (4, 30):
             child = house.start(*command)
@@ -166,14 +169,18 @@ def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
 
 
 def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: BackgroundModels):
-    told = house.foretell("tree", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain")
+    told = house.foretell(
+        "tree", "grow", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain"
+    )
     assert told.returncode == 0, told.stderr
     assert "the mean of the children stands in" not in told.stdout + told.stderr
     assert sum(billed(planner).values()) == 2 * (2 + 4 + 2)
 
 
 def test_a_small_budget_makes_a_small_tree(house: Any):
-    told = house.foretell("tree", CLAIM, *ASKED, "--rounds", "3", "--budget", "0.04", "--out", "small.json")
+    told = house.foretell(
+        "tree", "grow", CLAIM, *ASKED, "--set", "options.rounds=3", "--budget", "0.04", "--out", "small.json"
+    )
     assert told.returncode == 0, told.stderr
     tree = read_tree(house.folder / "small.json")
     assert 3 <= len(tree.nodes) <= 8
@@ -202,13 +209,13 @@ def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
         (("--model", "openai:gpt-5-mini", "--set", "models.boss=x"), "no role"),
         (("--model", "openai:gpt-5-mini", "--closes", "soon"), "--closes"),
         (
-            ("--model", "openai:m", "--grounder", "deep", "--deep-model", "anthropic:x"),
+            ("--model", "openai:m", "--grounder", "deep", "--set", "options.deep_model=anthropic:x"),
             "",
         ),
     ],
 )
 def test_what_cannot_work_is_told_in_one_line(house: Any, arguments: tuple[str, ...], told: str):
-    end = house.foretell("tree", CLAIM, *arguments)
+    end = house.foretell(*GROW, *arguments)
     assert end.returncode == 2
     assert told in end.stderr
     assert "Traceback" not in end.stderr
@@ -222,7 +229,7 @@ def test_an_unknown_option_of_a_run_is_named(house: Any):
 
 
 def test_json_for_programs(house: Any):
-    end = house.foretell("tree", CLAIM, *ASKED, "--grounder", "plain", "--json")
+    end = house.foretell(*GROW, *ASKED, "--grounder", "plain", "--json")
     assert json.loads(end.stdout)["tree"]["nodes"]["P0"]["claim"] == CLAIM
     assert MARK.search(end.stdout)
 
@@ -254,11 +261,11 @@ def test_a_deep_research_model_searches_through_us(build_house: Callable[..., An
     pytest.importorskip("mcp")
     with InThread(FakeDeepResearch()) as fake:
         house = build_house(fake.url)
-        deep = ("--grounder", "deep", "--deep-model", "openai:gpt-6.1-sol", "--leaves", "3")
-        told = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
+        deep = ("--grounder", "deep", "--set", "options.deep_model=openai:gpt-6.1-sol", "--leaves", "3")
+        told = house.foretell(*GROW, *ASKED, *deep, "--out", "deep.json")
         assert told.returncode == 0, told.stderr
         asked = len(fake.asked)
-        again = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
+        again = house.foretell(*GROW, *ASKED, *deep, "--out", "deep.json")
         assert again.returncode == 0, again.stderr
         assert len(fake.asked) == asked == 3
     tree = read_tree(house.folder / "deep.json")
@@ -270,14 +277,16 @@ def test_a_deep_research_model_searches_through_us(build_house: Callable[..., An
 
 def test_a_provider_elsewhere_needs_a_way_to_the_search(house: Any):
     away = house.with_environment(FORETELL_OPENAI_URL="https://api.openai.com/v1")
-    deep = ("--grounder", "deep", "--deep-model", "openai:gpt-6.1-sol")
-    told = away.foretell("tree", CLAIM, *ASKED, *deep)
+    deep = ("--grounder", "deep", "--set", "options.deep_model=openai:gpt-6.1-sol")
+    told = away.foretell(*GROW, *ASKED, *deep)
     assert told.returncode == 2
     assert "search_server in settings.toml" in told.stderr
 
 
 def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):
-    told = house.foretell("tree", CLAIM, *ASKED, "--grounder", "notebook", "--leaves", "3", "--out", "with_books.json")
+    told = house.foretell(
+        "tree", "grow", CLAIM, *ASKED, "--grounder", "notebook", "--leaves", "3", "--out", "with_books.json"
+    )
     if "sandbox" in told.stderr and told.returncode == 2:
         pytest.skip(told.stderr)
     assert told.returncode == 0, told.stderr
@@ -294,7 +303,7 @@ def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):
 
 
 def test_each_leaf_to_the_grounder_that_suits_it(house: Any):
-    told = house.foretell("tree", CLAIM, *ASKED, "--grounder", "auto", "--leaves", "3", "--out", "auto.json")
+    told = house.foretell(*GROW, *ASKED, "--grounder", "auto", "--leaves", "3", "--out", "auto.json")
     assert told.returncode == 0, told.stderr
     tree = read_tree(house.folder / "auto.json")
     assert {tree.nodes[id].grounding.grounder for id in leaves(tree)} == {"search"}

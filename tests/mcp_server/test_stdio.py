@@ -78,7 +78,7 @@ def over_a_process(office: Office, work: Work, *options: Any) -> None:
 def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, provider: BackgroundModels):
     async def work(client: Any) -> None:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
-        trees = ["list_trees", "edit_tree", "diff_trees", "tree_history", "report_tree"]
+        trees = ["list_trees", "show_tree", "edit_tree", "tree_log"]
         runs = ["list_runs", "list_grids", "stop_run", "show_run", "replay_run"]
         assert list(found) == ["ask", "what_if", *trees, "score", "search_as_of", *runs, "tournament_results"]
         for tool in found.values():
@@ -250,6 +250,18 @@ def test_a_tree_is_grown_and_played_with(office: Office):
         told = parsed(await client.call_tool("what_if", {"tree": grown["tree"], "set": {leaf: 1.0}}))
         assert told["p"] == pytest.approx(grown["p"])
         assert told["scenarios"][0]["p"] != pytest.approx(grown["p"])
+        # One tool after the other takes the tree by its run, its name or its file.
+        (listed,) = parsed(await client.call_tool("list_trees", {}))["trees"]
+        for tree in (grown["run"], listed["name"], grown["file"]):
+            by_name = parsed(await client.call_tool("what_if", {"tree": tree, "set": {leaf: 1.0}}))
+            assert by_name["scenarios"][0]["p"] == pytest.approx(told["scenarios"][0]["p"])
+            edited = parsed(await client.call_tool("edit_tree", {"tree": tree, "set": {leaf: 0.5}, "message": "try"}))
+            assert edited["version"] == 2
+            planned = parsed(await client.call_tool("update_tree", {"tree": tree, "claims": [leaf], "plan": True}))
+            assert planned["calls"]
+        log = parsed(await client.call_tool("tree_log", {"tree": listed["name"]}))
+        assert [version["message"] for version in log["versions"]] == ["as it was found", "try"]
+        assert "report" in parsed(await client.call_tool("show_tree", {"tree": listed["name"]}))
 
     served(office, work, *SPENDING)
 

@@ -266,8 +266,9 @@ def _ask(site: Site, budget: float) -> Sequence[str]:
 
 
 def _tree(site: Site, budget: float) -> Sequence[str]:
-    how = ("--as-of", "2026-01-01", "--grounder", "plain", "--leaves", "12", "--rounds", "2", "--search", "none")
-    return ("tree", "The bridge opens by 31 December 2026.", *how, *_priced("--budget", str(budget)))
+    how = ("--as-of", "2026-01-01", "--search", "none", "--grounder", "plain", "--leaves", "12")
+    how = (*how, "--set", "options.rounds=2")
+    return ("tree", "grow", "The bridge opens by 31 December 2026.", *how, *_priced("--budget", str(budget)))
 
 
 def _priced(*limit: str) -> Sequence[str]:

@@ -24,7 +24,7 @@ TOKEN = "test-token-0123456789-canary"
 COMMANDS = {
     AskRequest: ("ask",),
     TreeRequest: ("tree", "grow"),
-    WhatIfRequest: ("whatif",),
+    WhatIfRequest: ("tree", "whatif"),
     RunRequest: ("run",),
     ShowRequest: ("show",),
     ScoreRequest: ("score",),

@@ -25,7 +25,6 @@ import foretell
 from fakes.models import BackgroundModels
 from foretell.cli import cli, operation_command
 from foretell.data import Corpus, CorpusDocument
-from foretell.forecasters.agent import AgentOptions
 from foretell.mcp import TOOLS, WITHHELD, ServerPermissions, run_tool
 from foretell.models import Budget
 from foretell.models.providers import HttpModel
@@ -37,11 +36,12 @@ from foretell.operations import (
     ScoreRequest,
     ShowRequest,
     TreeRequest,
+    TreeUpdateRequest,
     WhatIfRequest,
     prepare_ask,
 )
 from foretell.questions import InputError, instant
-from foretell.request import hints
+from foretell.request import on_command_line
 from foretell.runs import QuestionsSpec, RunSpec, RunStore, Settings, TreeOptions
 from foretell.scoring import final_forecasts
 from foretell.web import create_app
@@ -173,12 +173,16 @@ UNUSED = [
     (["calibrate", "fit", "-f", "f", "--method", "skill", "--set", "steps=3"], "--set: skill has no setting 'steps'"),
     (["data", "pull", "prophet-arena", "--no-prices"], "--prices: has no effect without SOURCE forecastbench"),
     (
-        ["tree", "export", "t.json", "--to", "dot", "--scaling", "softmax"],
-        "--scaling: has no effect without --to problog",
+        ["tree", "grow", "It.", "--model", "openai:a", "--set", "options.deep_model=openai:b"],
+        "options.deep_model: has no effect without --grounder deep",
     ),
-    (["tree", "grow", "It.", "--deep-model", "openai:a"], "--deep-model: has no effect without --grounder deep"),
     (["compare", "a", "b", "--detect", "1", "--sd", "0.1"], "--sd: is the spread, so forecasts have no effect"),
     (["compare", "a", "b", "--sd", "0.1"], "--sd: has no effect without --detect"),
+    (["tree", "grow", "It.", "--model", "openai:a", "--set", "trials=3"], "trials: one tree is grown"),
+    (["tree", "update", "t.json", "--no-research", "--trials", "3"], "--trials: has no effect with --no-research"),
+    (["tree", "update", "t.json", "P1", "--expand", "P2"], "CLAIM: has no effect with --expand"),
+    (["tree", "edit", "t.json", "--restore", "1", "--set", "P1=0.2"], "--set: cannot be combined with --restore"),
+    (["tree", "log", "t.json", "u.json", "--diff", "1.."], "--diff: compares versions of one tree"),
     (["score", "-f", "numbers.csv", "-o", "o.csv", "--by", "source"], "--by: has no effect on forecasts of a number"),
     (
         ["tournament", "run", "metaculus:m", "--set", "questions.dataset=demo"],
@@ -374,7 +378,8 @@ def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> No
     operation = OPERATIONS[PYTHON_NAMES[name]]
     fields = set(operation.request.model_fields)
     offered = {parameter.name for parameter in operation_command(PYTHON_NAMES[name]).params}
-    assert offered - {"as_json", "out_files"} == fields
+    for_programs = {name for name, info in operation.request.model_fields.items() if not on_command_line(info)}
+    assert offered - {"as_json", "out_files"} == fields - for_programs
     assert set(signature(getattr(foretell, name)).parameters) - {"settings"} == fields
     settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
@@ -398,7 +403,7 @@ def test_every_operation_is_a_command_with_a_text() -> None:
     ("page", "kind", "elsewhere"),
     [
         ("/ask", AskRequest, {"config", "plan"}),
-        ("/trees", TreeRequest, {"out", "config"}),
+        ("/trees", TreeRequest, {"config", "plan"}),
         ("/runs", RunRequest, {"where", "again", "pilot", "plan", "prompts", "only_failed"}),
     ],
 )
@@ -421,11 +426,12 @@ def test_every_option_of_the_agent_can_be_set(tmp_path: Path) -> None:
         assert field.name in prepare_ask(request, settings).spec.options or value is None
 
 
-def test_every_option_of_a_tree_is_a_field() -> None:
-    found = {
-        name: info.default for name, info in TreeRequest.model_fields.items() if hints(info).get("group") == "tree"
-    }
-    assert found == {field.name: field.default for field in dataclasses.fields(TreeOptions)}
+@pytest.mark.parametrize("kind", [TreeRequest, TreeUpdateRequest])
+def test_fields_that_stand_for_an_option_of_the_tree_name_one(kind: Any) -> None:
+    options = {field.name for field in dataclasses.fields(TreeOptions)}
+    keys = [key.removeprefix("options.") for key in kind.SETTING_KEYS.values() if key.startswith("options.")]
+    assert keys
+    assert set(keys) <= options
 
 
 def test_the_stubs_are_made_from_the_requests_and_the_offered_names() -> None:

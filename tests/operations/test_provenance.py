@@ -110,7 +110,8 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
         of_command("good", "fair", "-f", "f.csv", "-o", "o.csv", "--bootstrap", "seed=3"),
         "seed 3, 2,000 draws",
     ),
-    "tree report": (of_command(str(TREE)), ""),
+    "tree show": (of_command(str(TREE)), ""),
+    "tree grow": (of_result(lambda: foretell.show_tree(TREE), "It rains."), ""),
     "show": (kept_run, ""),
     "audit": (of_command("--filter", "rules"), ""),
     "arena score": (

@@ -198,12 +198,13 @@ def test_units_bare_options_and_trees_are_read_too(here: Path) -> None:
     assert shown.range.unit == "‹page_1]"
     tree = {"schema": "foretell/tree/1", "root": "P0", "nodes": {"P0": {"claim": f"The bank cuts. {LATE}", "p": 0.5}}}
     Path("t.json").write_text(json.dumps(tree))
-    for words in (["expand", "t.json", "P0"], ["ground", "t.json", "P0"]):
-        done = CliRunner().invoke(
-            cli, ["tree", *words, "--as-of", "2024-04-01", "--model", "compat:x@http://127.0.0.1:9/v1"]
-        )
-        assert isinstance(done.exception, InputError)
-        assert "claim P0 holds words of after 2024-04-01: “Updated June 7, 2024” in" in str(done.exception)
+    model, problem = (
+        "compat:x@http://127.0.0.1:9/v1",
+        "claim P0 holds words of after 2024-04-01: “Updated June 7, 2024” in",
+    )
+    for fields in ({"expand": "P0"}, {"claims": ["P0"]}):
+        with pytest.raises(InputError, match=problem):
+            foretell.update_tree("t.json", as_of="2024-04-01", model=model, **fields)
 
 
 def test_late_words_of_a_tree_can_be_cut_for_the_model_and_stay_in_the_file(here: Path) -> None:
@@ -212,8 +213,9 @@ def test_late_words_of_a_tree_can_be_cut_for_the_model_and_stay_in_the_file(here
     Path("t.json").write_text(json.dumps(tree))
     answer = {"report": "Seen.", "key_factor": "Votes.", "p": 0.6}
     Path("brain.jsonl").write_text(json.dumps({"when": CUT_MARK, "text": json.dumps(answer)}) + "\n")
-    asked = ("tree", "ground", "t.json", "P0", "--as-of", "2024-04-01", "--grounder", "plain")
-    told(*asked, "--model", "scripted:brain.jsonl", "--set", "questions.late_text=cut")
+    late = {"questions.late_text": "cut"}
+    fields: dict[str, Any] = {"as_of": "2024-04-01", "grounder": "plain", "model": "scripted:brain.jsonl", "set": late}
+    foretell.update_tree("t.json", ["P0"], **fields)
     (node,) = json.loads(Path("t.json").read_text())["nodes"].values()
     assert (node["claim"], node["p"]) == (claim, 0.6)
 

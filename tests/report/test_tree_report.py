@@ -21,7 +21,7 @@ from foretell.forecasters.tree import (
     resynthesize,
     write_tree,
 )
-from foretell.operations import report_tree
+from foretell.operations import show_tree
 from foretell.questions import Cost, InputError
 from foretell.report import MOST_DRAWN, picture_of, write_outputs
 from foretell.report.charts import TornadoRow, tornado_plot
@@ -101,10 +101,10 @@ def test_a_report_tells_what_it_takes_to_sign_it(tmp_path: Path):
     leaf = replace(tree.nodes["P1.1"], grounding=proof, notes=("looked at twice",))
     write_tree(file, replace(tree, origin=origin, nodes={**tree.nodes, "P1.1": leaf}))
     assert read_tree_file(file).tree.origin == origin
-    spent = TreeAuthor(who="Ann", why="Vote", models=("synthesizer=openai:y",), cost=Cost(dollars=0.5, calls=2))
+    spent = TreeAuthor(name="Ann", message="Vote", models=("synthesizer=openai:y",), cost=Cost(dollars=0.5, calls=2))
     commit_edits(file, [SetP(id="P2.2", p=0.6), SetClaim(id="P1.3", claim="Oil stays below 80 dollars.")], spent)
 
-    found = report_tree(file)
+    found = show_tree(file)
     markdown, page = found.to_markdown(), parsed(found.to_html())
     text = " ".join(page.itertext())
     for told in (text, markdown.replace("\\", "")):
@@ -120,7 +120,7 @@ def test_a_report_tells_what_it_takes_to_sign_it(tmp_path: Path):
             "grounder=openai:x, synthesizer=openai:y",
             "$0.7500 billed, 9 calls, 120 tokens",
             "foretell replay abc123",
-            "foretell tree check bank.json",
+            "foretell tree show bank.json --inputs",
             "prepared by",
             "no date",
             "Ann",
@@ -158,6 +158,6 @@ def test_a_large_tree_is_drawn_in_part_and_shared_claims_once():
 
 def test_pdf_is_refused_with_the_suffixes_that_can_be_written(tmp_path: Path):
     with pytest.raises(InputError, match="cannot write this kind of file") as refused:
-        write_outputs(report_tree(EXAMPLES / "nvda.json"), [tmp_path / "report.pdf"])
+        write_outputs(show_tree(EXAMPLES / "nvda.json"), [tmp_path / "report.pdf"])
     assert ".html" in (refused.value.hint or "")
     assert not (tmp_path / "report.pdf").exists()

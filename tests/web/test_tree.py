@@ -27,7 +27,7 @@ from foretell.forecasters.tree import (
     tornado,
     write_tree,
 )
-from foretell.operations import TreeShowRequest, show_tree
+from foretell.operations import show_tree
 from foretell.runs import Settings
 from foretell.web import create_app
 
@@ -295,7 +295,7 @@ def test_change_save_and_send_in_four_clicks(trees: Path, site: Any, open_page: 
     tree = read_tree_file(trees / "nvda.json").tree
     assert wanted == apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P1.1.1", p=0.99),))).p
     page.get_by_text("Keep it for good").click()
-    page.locator("#keep-who").fill("ann")
+    page.locator("#keep-author").fill("ann")
     page.get_by_role("button", name="Save as a new version").click()
     expect(page.get_by_role("link", name="Version 2", exact=True)).to_be_visible()
     assert read_tree_file(trees / "nvda.json").tree.nodes["P0"].p == wanted
@@ -361,28 +361,23 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.locator('#canvas [data-pick="P2.3"]').first.click()
     page.get_by_text("Edit this claim").click()
     page.locator("#statement").fill(f"Parliament spends more. {SCRIPT}")
-    page.locator("#who").fill("ann")
+    page.locator("#author").fill("ann")
     page.get_by_role("button", name="Save as a new version").click()
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_be_visible()
     expect(page.locator('[data-claim="P2"] .badge.stale')).to_be_visible()
     expect(page.locator("#panel")).to_contain_text("Its probability belongs to the old wording")
-    page.get_by_role("link", name="Ground again").click()
+    page.get_by_role("link", name="Research again").click()
     page.locator("#model").fill("openai:gpt-5-mini")
     page.locator("#grounder").select_option("plain")
     page.locator("#trials").fill("2")
     page.get_by_role("button", name="See plan and price").click()
-    expect(page.locator("#panel")).to_contain_text("About 2 calls, about $")
+    expect(page.locator("#panel")).to_contain_text("About 3 calls, about $")
     assert fake.stats()["billed"] == {}, "a plan asks nobody"
     page.get_by_role("button", name="Do it for about").click()
-    expect(page.locator("#panel")).to_contain_text("Done: 2 calls, $")
+    expect(page.locator("#panel")).to_contain_text("Done: 3 calls, $")
     page.get_by_role("link", name="Show the tree as it is now").click()
     expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · 2 trials")
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_have_count(0)
-    page.get_by_role("link", name="Update stale judgements above").click()
-    page.locator("#model").fill("openai:gpt-5-mini")
-    page.get_by_role("button", name="See plan and price").click()
-    page.get_by_role("button", name="Do it for about").click()
-    page.get_by_role("link", name="Show the tree as it is now").click()
     expect(page.locator(".badge.stale")).to_have_count(1)  # The one that the legend shows.
     assert "owned" not in page.title()
     page.goto(f"{site.url}/trees/history/central_bank")
@@ -408,28 +403,32 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
                 found = client.get(f"/api/tree/job/{found['work']}").json()
             return found
 
-        plan = client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3, "plan": True}).json()
+        wish = {**fields, "expand": "P2.1", "set": {"options.leaves": 3}}
+        plan = client.post("/api/tree/update/nvda", json={**wish, "plan": True}).json()
         assert plan["calls"] > 3
         assert fake.stats()["billed"] == {}
-        apart = done(client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3}))
+        apart = done(client.post("/api/tree/update/nvda", json=wish))
         assert apart["state"] == "ended"
         assert any("P2.1 broken down into P2.1.1" in line for line in apart["told"])
         assert apart["result"]["version"] == 2
         assert read_tree_file(settings.home / "trees" / "nvda.json").tree.nodes["P2.1"].children
         # Somebody else has written in the meantime: nothing is asked, paid or written, and it is said.
-        late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base_version": 1}))
+        late = done(client.post("/api/tree/update/nvda", json={**fields, "claims": ["P2.2"], "base_version": 1}))
         assert (late["state"], late["calls"], late["result"]) == ("error", 0, None)
         assert "is at version 2, not at 1" in late["error"]
-        nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
+        nokey = done(client.post("/api/tree/update/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
         assert "ANTHROPIC_API_KEY" in nokey["error"]
         told = client.get(f"/trees/job/{nokey['work']}").text
         assert "It failed. The tree has not changed" in told
-        parent = client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2"], "plan": True})
-        assert (parent.status_code, "only leaves" in parent.json()["detail"]) == (422, True)
+        parent = client.post("/api/tree/update/nvda", json={**fields, "claims": ["P9"], "plan": True})
+        assert (parent.status_code, "not in the tree" in parent.json()["detail"]) == (422, True)
+        unsafe = client.post("/api/tree/update/nvda", json={**fields, "set": {"options.unsandboxed": True}})
+        assert (unsafe.status_code, "in a sandbox" in unsafe.json()["detail"]) == (422, True)
         assert client.get("/api/tree/job/nobody").status_code == 404
-        back = client.post("/api/tree/restore/nvda", params={"version": 1, "who": "bob"}).json()
-        assert (back["restored"], back["versions"][-1]["who"]) == (3, "bob")
-        for path in ("ground", "expand", "resynthesize", "restore"):
+        back = client.post("/api/tree/edit/nvda", json={"restore": 1, "author": "bob"}).json()
+        versions = client.get("/api/tree/history/nvda").json()["versions"]
+        assert (back["version"], versions[-1]["author"]) == (3, "bob")
+        for path in ("update", "edit"):
             refused = client.post(f"/api/tree/{path}/nvda", json={}, headers={"Authorization": ""})
             assert refused.status_code == 401
 
@@ -442,9 +441,9 @@ def test_api(trees: Path, client: TestClient, token: str):
     assert found["scenarios"][0]["p"] == pytest.approx(
         apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.0),))).p, abs=1e-12
     )
-    for form in ("problog", "dot", "markdown", "html", "json"):
+    for form in ("problog", "bif", "dot", "markdown", "html", "json"):
         assert client.get(f"/api/tree/export/{form}/central_bank").status_code == 200
-    shown = show_tree(TreeShowRequest(file=trees / "nvda.json", inputs=True))
+    shown = show_tree(trees / "nvda.json", inputs=True)
     assert leaf in shown.to_svg()
     for bad in ("P1", "P1=x", "nobody=0.5", "P1=7"):
         assert client.get("/api/tree/whatif/nvda", params={"set": [bad]}).status_code == 422
@@ -461,7 +460,12 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     writer = client
     writer.get(f"/login?token={token}")
     token = writer.get("/trees/claim/P2.1/nvda").text.split('name="csrf" value="')[1].split('"')[0]
-    form = {"csrf": token, "statement": "Chips of rivals stay behind until 2027.", "who": "ann", "why": "<b>news</b>"}
+    form = {
+        "csrf": token,
+        "statement": "Chips of rivals stay behind until 2027.",
+        "author": "ann",
+        "message": "<b>news</b>",
+    }
     saved = writer.post("/trees/edit/P2.1/nvda", data=form, follow_redirects=False)
     assert saved.status_code == 303
     assert "Stale: its statement was changed" in writer.get("/trees/claim/P2.1/nvda").text
@@ -469,13 +473,13 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     assert "Stale: P2 is stale: the statement of P2.1 was changed" in tree
     assert "2 versions" in tree
     plan = {"csrf": token, "model": "openai:gpt-5-mini"}
-    assert "/trees/do/ground/nvda" in tree
-    assert (
-        "examine by plain, about 1 call"
-        in writer.post("/trees/do/ground/nvda", data={**plan, "grounder": "plain"}).text
-    )
-    assert "judge the rule" in writer.post("/trees/do/resynthesize/nvda", data=plan).text
-    assert "no model is named" in writer.post("/trees/do/ground/nvda", data={"csrf": token}).text
+    assert "/trees/update/nvda" in tree
+    planned = writer.post("/trees/update/nvda", data={**plan, "grounder": "plain"}).text
+    assert "research by plain, about 1 call" in planned
+    assert "judge the rule" in planned
+    only_rules = writer.post("/trees/update/nvda", data={**plan, "grounder": "plain", "research": "no"}).text
+    assert "research by" not in only_rules
+    assert "no model is named" in writer.post("/trees/update/nvda", data={"csrf": token}).text
     shown = writer.get("/trees/history/nvda").text
     assert "&lt;b&gt;news&lt;/b&gt;" in shown
     assert "<ins>Chips of rivals stay behind until 2027.</ins>" in shown
@@ -484,13 +488,17 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
         "/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base_version": "1"}, follow_redirects=False
     )
     assert ok.status_code == 303
-    refused = writer.post("/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base_version": "1", "who": "bob"})
+    refused = writer.post(
+        "/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base_version": "1", "author": "bob"}
+    )
     assert refused.status_code == 409
     assert "P2.1 by ann in version 2" in refused.text
     versions = writer.get("/api/tree/history/nvda").json()["versions"]
-    assert [one["who"] for one in versions] == ["", "ann", "over the web"]
+    assert [one["author"] for one in versions] == ["", "ann", "over the web"]
     sent = writer.post("/api/tree/edit/nvda", json={"set": {"P2.1": 0.4}}, headers={"x-csrf-token": token})
     assert sent.json()["version"] == 4
+    file = writer.post("/api/tree/edit/nvda", json={"edits": "/etc/passwd"}, headers={"x-csrf-token": token})
+    assert (file.status_code, "send the list itself" in file.json()["detail"]) == (422, True)
     assert client.get("/api/tree/diff/nvda?start=1&end=2").json()["changes"][0]["id"] == "P2"
 
 

@@ -19,15 +19,15 @@ from foretell.operations.table import OPERATIONS
 from foretell.plugins import load_object
 from foretell.questions.errors import InputError
 from foretell.report.provenance import command_text, made_by
-from foretell.request import OperationRequest, allowed_names, flags, hints, is_list, plain_type
+from foretell.request import OperationRequest, allowed_names, flags, hints, is_list, on_command_line, plain_type
 
 if TYPE_CHECKING:
     from foretell.operations.result import Result
 
 GROUPS = {
-    "tree": """Trees of claims: grow, show, check, edit and export them.
+    "tree": """Trees of claims: grow, show, edit and update them, and ask what if.
 
-    foretell tree lists the trees of this machine, foretell tree "CLAIM" grows one, foretell tree FILE shows one.""",
+    foretell tree is short for foretell tree list.""",
     "models": """Language models: which ones you can use, their prices and abilities.
 
     foretell models is short for foretell models list.""",
@@ -68,7 +68,7 @@ def operation_command(words: str) -> click.Command:
             default_file=operation.default_file,
             view=VIEWS.get(words),
         )
-    kind = TreeGroup if words == "tree" else ListGroup if f"{words} list" in OPERATIONS else CommandGroup
+    kind = ListGroup if f"{words} list" in OPERATIONS else CommandGroup
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in OPERATIONS if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
@@ -91,33 +91,18 @@ class CommandGroup(click.Group):
             formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in self.commands.items()])
 
 
-class TreeGroup(CommandGroup):
-    """The commands on trees. A first argument that names no command is passed to `show` or `grow`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; without any, `foretell tree` lists the trees of this machine."""
-        return super().parse_args(ctx, args or ["list"])
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Resolve the command: `foretell tree TREE_FILE` shows the file; a sentence is a claim to grow a tree for."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            word = args[0].strip()
-            if Path(args[0]).is_file() or Path(word).suffix == ".json":
-                args = ["show", *args]
-            elif " " in word or not word:
-                args = ["grow", *args]
-        return super().resolve_command(ctx, args)
-
-
 class ListGroup(CommandGroup):
     """A group whose default command is `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, inserting `list` if they name no command."""
-        if args and (message := moved_command(f"{words_of(ctx)} {args[0]}")):
-            ctx.fail(message)
-        named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named else ["list", *args])
+        word = args[0] if args and not args[0].startswith("-") else None
+        takes_words = any(isinstance(param, click.Argument) for param in self.commands["list"].params)
+        former = word is not None and moved_command(f"{words_of(ctx)} {word}") is not None
+        # A word that is no command is a mistake, unless it can be an argument of `list`.
+        named = word in self.commands or former or (word is not None and not takes_words)
+        asks_help = args[:1] and args[0] in ctx.help_option_names
+        return super().parse_args(ctx, args if named or asks_help else ["list", *args])
 
 
 HEADINGS = {
@@ -235,7 +220,7 @@ def request_command(
                 unasked = (Path(default_file),) if default_file and not as_json else ()
                 show_result(result, as_json=as_json, out=out_files or unasked)
 
-    params = [field_parameter(field, info) for field, info in kind.model_fields.items()]
+    params = [field_parameter(field, info) for field, info in kind.model_fields.items() if on_command_line(info)]
     params += [out_option(files, default_file)] if files else []
     params += [] if service else [json_option()]
     return RequestCommand(name, params=params, callback=called, help=help or getdoc(kind))
@@ -245,7 +230,7 @@ def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any
     """Parse the values of a command line as a request; errors name options as the user spelled them."""
     fields = kind.model_fields
     try:
-        return kind.read({name: _value(values[name], info) for name, info in fields.items()})
+        return kind.read({name: _value(values[name], info) for name, info in fields.items() if name in values})
     except InputError as error:
         name, _, rest = (error.column or "").partition(".")
         if name not in fields:

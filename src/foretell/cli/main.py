@@ -13,7 +13,6 @@ SECTIONS = {
     "Forecast": {
         "ask": "Ask one question and get a researched probability with reasons.",
         "tree": "Break a claim into smaller claims, estimate each, combine them.",
-        "whatif": "Change numbers in a tree and see the effect at once.",
         "run": "Run a forecaster on many questions; continue a stored run.",
         "backtest": "Test forecasters on past questions, each as of its own date.",
         "grid": "Run an experiment with several settings, or list them.",

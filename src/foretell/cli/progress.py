@@ -312,9 +312,7 @@ def _arena_service() -> Reporting:
 VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "ask": lambda: live_view(RunLiveView),
     "tree grow": lambda: live_view(TreeLiveView),
-    "tree ground": lambda: live_view(TreeLiveView),
-    "tree expand": lambda: live_view(TreeLiveView),
-    "tree resynthesize": lambda: live_view(TreeLiveView),
+    "tree update": lambda: live_view(TreeLiveView),
     "run": _run_with_lines,
     "grid": _run_with_lines,
     "audit": run_progress,

@@ -14,14 +14,11 @@ from foretell.operations.requests.runs import GridRequest, ReplayRequest, RunReq
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.requests.tournaments import TournamentResultsRequest, TournamentRunRequest
 from foretell.operations.requests.trees import (
-    TreeDiffRequest,
     TreeEditRequest,
-    TreeExpandRequest,
-    TreeGroundRequest,
-    TreeHistoryRequest,
-    TreeReportRequest,
+    TreeLogRequest,
     TreeRequest,
-    TreeResynthesizeRequest,
+    TreeShowRequest,
+    TreeUpdateRequest,
     WhatIfRequest,
 )
 from foretell.operations.run import changed_spec
@@ -32,16 +29,9 @@ from foretell.runs.spec import COMBINATIONS, RunSpec, read_changes, read_spec, s
 from foretell.runs.store import RunStore, find_run_row
 from foretell.scoring.table_input import names_a_file
 
-Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
-TreeResearch = TypeVar("TreeResearch", TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
-TreeChange = TypeVar(
-    "TreeChange",
-    TreeEditRequest,
-    TreeGroundRequest,
-    TreeExpandRequest,
-    TreeResynthesizeRequest,
-    TreeHistoryRequest,
-)
+Research = TypeVar("Research", AskRequest, TreeRequest, TreeUpdateRequest)
+TreeChange = TypeVar("TreeChange", TreeEditRequest, TreeUpdateRequest)
+TreeReading = TypeVar("TreeReading", TreeShowRequest, WhatIfRequest)
 MAX_FILE_BYTES = 64_000_000
 """Maximum size of a file that may be read, in bytes."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -55,7 +45,7 @@ FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-e
 QUESTION_SETS = ("demo", "forecastbench")
 """Question sets that clients may use by name; others must be files in the readable folders."""
 WITHHELD = (
-    *("out", "unsandboxed", "save", "save_as", "edits", "dataset", "where", "title"),
+    *("out", "unsandboxed", "save", "dataset", "where", "title"),
     "summary",
 )
 """Request fields that are not offered, because they write files, run unsandboxed code or read arbitrary files."""
@@ -143,7 +133,7 @@ class ServerPermissions:
         if settings.get("models"):
             self._check_spec(spec_from_mapping(settings))
         self._check_sizes(request)
-        self._check_grounder(getattr(request, "grounder", GROUNDERS[0]))
+        self._check_grounder(getattr(request, "grounder", None) or GROUNDERS[0])
         return request
 
     def _check_sizes(self, request: OperationRequest) -> None:
@@ -224,39 +214,32 @@ class ServerPermissions:
         self._check_sizes(request)
         return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
 
-    def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
+    def check_tree(self, request: TreeReading) -> TreeReading:
         """Return the request with the tree that was sent, or with its file if that may be read."""
         if not isinstance(request.tree, dict):
-            return request.model_copy(update={"tree": self.files.find(str(request.tree))})
-        claims = len(request.tree.get("nodes", ()))
+            return request.model_copy(update={"tree": self._readable_tree(str(request.tree))})
+        claims = len(cast("dict[str, Any]", request.tree).get("nodes", ()))
         if claims > MAX_CLAIMS:
             raise InputError(f"the tree has {claims:,} claims; at most {MAX_CLAIMS:,} can be sent")
         return request
 
     def check_own_tree(self, request: TreeChange) -> TreeChange:
         """Return the request with the tree's path in this server's own folder: it may change no other tree."""
-        return request.model_copy(update={"tree": self._own_tree(str(request.tree)), "who": request.who or "over MCP"})
+        if isinstance(request, TreeEditRequest) and isinstance(request.edits, Path):
+            raise InputError("send the list itself; no file is read", column="edits")
+        author = request.author or "over MCP"
+        return request.model_copy(update={"tree": self._own_tree(str(request.tree)), "author": author})
 
-    def check_tree_edit(self, request: TreeEditRequest) -> TreeEditRequest:
-        """Return the request to edit one of this server's own trees, if the model it would call is permitted."""
-        if request.rejudge:
-            self.model(str(request.model))
-        return self.check_own_tree(request)
-
-    def check_tree_research(self, request: TreeResearch) -> TreeResearch:
-        """Return the request for research on this server's own tree if its models, engines and sizes are permitted."""
+    def check_tree_update(self, request: TreeUpdateRequest) -> TreeUpdateRequest:
+        """Return the request for work on this server's own tree if its models, engines and sizes are permitted."""
         return self.check_own_tree(self.check_research(request))
 
-    def check_versions(self, request: TreeDiffRequest) -> TreeDiffRequest:
+    def check_versions(self, request: TreeLogRequest) -> TreeLogRequest:
         """Return the request with the paths of its trees: in this server's own folder, or files that may be read."""
-        found = {"tree": self._readable_tree(str(request.tree))}
+        paths = {"tree": self._readable_tree(str(request.tree))}
         if request.other is not None:
-            found["other"] = self._readable_tree(str(request.other))
-        return request.model_copy(update=found)
-
-    def check_report(self, request: TreeReportRequest) -> TreeReportRequest:
-        """Return the request with the path of its tree: in this server's own folder, or a file that may be read."""
-        return request.model_copy(update={"file": self._readable_tree(str(request.file))})
+            paths["other"] = self._readable_tree(str(request.other))
+        return request.model_copy(update=paths)
 
     def _readable_tree(self, written: str) -> Path:
         try:

@@ -266,6 +266,13 @@ def _tool(
     )
 
 
+async def show_tree(permissions: ServerPermissions, request: Any) -> dict[str, Any]:
+    """Return a tree with its report as Markdown."""
+    checked = permissions.check_tree(request)
+    shown = await asyncio.to_thread(OPERATIONS["tree show"].function, checked, permissions.settings)
+    return {**shown.to_dict(), **({"report": shown.to_markdown()} if shown.ok else {})}
+
+
 TOOLS = (
     _tool(
         "ask",
@@ -279,8 +286,9 @@ TOOLS = (
     _tool(
         "grow_tree",
         "tree grow",
-        "Take a claim apart into claims, have each examined, and put them together again: a tree whose numbers "
-        "can be changed afterwards with `what_if`. Takes minutes and money.",
+        "Break a claim into smaller claims, have each researched, and combine them: a tree whose numbers can be "
+        "changed afterwards with `what_if`. The other tools take the `run` or `file` of the result as their `tree`. "
+        "Takes minutes and money; with `plan` it only says how much.",
         ServerPermissions.check_research,
         spends=True,
     ),
@@ -296,68 +304,48 @@ TOOLS = (
     ),
     _tool(
         "what_if",
-        "whatif",
-        "Change probabilities of claims in a tree and see what becomes of all the others and of the root. Exact, "
-        "at once, and free: no model is asked.",
+        "tree whatif",
+        "Change probabilities of claims in a tree and see the effect on all others and on the root. Exact, immediate "
+        "and free: no model is asked.",
         ServerPermissions.check_tree,
     ),
     _tool(
         "list_trees",
         "tree list",
-        "The trees that this server has grown, the one changed last first: name, claim and probability.",
+        "The trees that this server has grown, most recently changed first: name, claim and probability.",
+    ),
+    McpTool(
+        name="show_tree",
+        description=(
+            "A tree: the answer in a paragraph, every claim with its probability, what pushes the answer up and down, "
+            "its error bar, and a report in Markdown with sources, models and cost. Free."
+        ),
+        request=OPERATIONS["tree show"].request,
+        use=show_tree,
     ),
     _tool(
         "edit_tree",
         "tree edit",
-        "Change a tree that this server has grown, by its file: statements, reports, probabilities, children and "
-        "links. Claims above follow at once; what was judged from other words is marked stale. Every version is "
-        "kept with `who` and `why`. Free unless `rejudge` asks a model.",
-        ServerPermissions.check_tree_edit,
-        writes=True,
-    ),
-    _tool(
-        "ground_leaves",
-        "tree ground",
-        "Examine leaves of a tree anew, by another grounder or model or several times. With `plan` it only says "
-        "what that would cost. Takes minutes and money.",
-        ServerPermissions.check_tree_research,
-        spends=True,
-    ),
-    _tool(
-        "expand_leaf",
-        "tree expand",
-        "Take one leaf of a tree apart: its parts are examined and put together. With `plan` it only says what "
-        "that would cost. Takes minutes and money.",
-        ServerPermissions.check_tree_research,
-        spends=True,
-    ),
-    _tool(
-        "resynthesize_tree",
-        "tree resynthesize",
-        "Have the stale rules and judgements of a tree made anew by a model, and only those; the rest is "
-        "arithmetic. With `plan` it only says what that would cost.",
-        ServerPermissions.check_tree_research,
-        spends=True,
-    ),
-    _tool(
-        "diff_trees",
-        "tree diff",
-        "Compare two versions of a tree, or two trees, claim by claim. Free.",
-        ServerPermissions.check_versions,
-    ),
-    _tool(
-        "tree_history",
-        "tree history",
-        "The versions of a tree: who changed what, when and why; with `restore` one is written again. Free.",
+        "Change a tree that this server has grown: statements, probabilities, claims and rules, or restore a version. "
+        "Claims above follow immediately; what was judged from other words is marked stale. Every version is stored "
+        "with `author` and `message`. Free.",
         ServerPermissions.check_own_tree,
         writes=True,
     ),
     _tool(
-        "report_tree",
-        "tree report",
-        "The report on a tree: the answer in a paragraph, what pulls it up and down and what would change it, its "
-        "error bar, and as Markdown every claim with its sources, models, cost and how to reproduce it. Free.",
-        ServerPermissions.check_report,
+        "update_tree",
+        "tree update",
+        "Research leaves of a tree that are stale, failed or named, and have outdated rules judged again; `expand` "
+        "breaks one leaf down. With `plan` it only says what that would cost. Takes minutes and money.",
+        ServerPermissions.check_tree_update,
+        spends=True,
+    ),
+    _tool(
+        "tree_log",
+        "tree log",
+        "The versions of a tree: who changed what, when and why; with `diff` two of them compared claim by claim, with "
+        "`other` two trees. Free.",
+        ServerPermissions.check_versions,
     ),
     _tool(
         "score",

@@ -29,8 +29,7 @@ HOMES = {
     ),
     "foretell.operations.requests.tournaments": ("SubmitRequest TournamentResultsRequest TournamentRunRequest"),
     "foretell.operations.requests.trees": (
-        "TREE_FORMATS TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
-        "TreeShowRequest WhatIfRequest"
+        "TreeLogRequest TreeRequest TreeShowRequest TreeUpdateRequest WhatIfRequest"
     ),
     "foretell.operations.result": "Result",
     "foretell.operations.run": "RunResult prepare replay resume show",
@@ -46,9 +45,9 @@ HOMES = {
     "foretell.operations.tournament_platforms": "TESTING_AREA enter",
     "foretell.operations.tournament_results": "TournamentResults score_tournaments",
     "foretell.operations.tournament_round": "RoundResult",
-    "foretell.operations.tree": "format_tree grow_tree report_tree show_tree",
-    "foretell.operations.tree_edit": "TreeEditResult diff_trees edit_tree tree_history",
-    "foretell.operations.tree_research": "expand_leaf ground_leaves resynthesize_tree",
+    "foretell.operations.tree": "grow_tree show_tree verify_notebooks",
+    "foretell.operations.tree_edit": "TreeEditResult edit_tree tree_log",
+    "foretell.operations.tree_update": "update_tree",
 }
 """Module → its public names."""
 

@@ -25,7 +25,7 @@ from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
 from foretell.models.ledger import Money
 from foretell.operations.requests.asking import AskRequest, NumberRange
-from foretell.operations.requests.trees import TreeRequest, TreeResearchRequest
+from foretell.operations.requests.trees import TreeRequest, TreeUpdateRequest
 from foretell.operations.result import Result
 from foretell.operations.run_plan import RunPlan, plan_run
 from foretell.operations.table import operation
@@ -338,7 +338,7 @@ def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, .
     )
 
 
-TypedRequest = AskRequest | TreeRequest | TreeResearchRequest
+TypedRequest = AskRequest | TreeRequest | TreeUpdateRequest
 LATE_TEXT = "questions.late_text"
 """The only setting of questions that a typed question has."""
 

@@ -22,6 +22,7 @@ ROWS = (".json", ".csv", ".parquet")
 PAGES = (*ROWS, ".html", ".md")
 STUDY = (".html", ".md", *ROWS, ".svg", ".png", "")
 """Files of a study: a page, its tables, its charts, or all of them in a folder."""
+TREES = (*PAGES, ".svg", ".png", ".dot", ".bif", ".pl", "")
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,13 @@ class Operation:
 
 OPERATIONS = {
     "ask": Operation(asking.AskRequest, "ask:answer_question"),
-    "tree grow": Operation(trees.TreeRequest, "tree:grow"),
+    "tree grow": Operation(trees.TreeRequest, "tree:grow", TREES),
     "tree list": Operation(trees.TreeListRequest, "tree:list_trees", ROWS),
-    "tree show": Operation(trees.TreeShowRequest, "tree:show_tree", (".svg", ".png", *ROWS)),
-    "tree check": Operation(trees.TreeCheckRequest, "tree:check_tree"),
-    "tree edit": Operation(trees.TreeEditRequest, "tree_edit:edit"),
-    "tree ground": Operation(trees.TreeGroundRequest, "tree_research:ground"),
-    "tree expand": Operation(trees.TreeExpandRequest, "tree_research:expand"),
-    "tree resynthesize": Operation(trees.TreeResynthesizeRequest, "tree_research:resynthesize_judgements"),
-    "tree diff": Operation(trees.TreeDiffRequest, "tree_edit:diff_trees"),
-    "tree history": Operation(trees.TreeHistoryRequest, "tree_edit:tree_history"),
-    "tree report": Operation(trees.TreeReportRequest, "tree:report_tree", (".html", ".md", ".json")),
-    "tree notebook": Operation(trees.TreeNotebookRequest, "tree:check_notebooks", (".json", ".csv")),
-    "tree export": Operation(trees.TreeExportRequest, "tree:export_tree"),
-    "whatif": Operation(trees.WhatIfRequest, "what_if:what_if"),
+    "tree show": Operation(trees.TreeShowRequest, "tree:show_tree", TREES),
+    "tree edit": Operation(trees.TreeEditRequest, "tree_edit:edit_tree"),
+    "tree update": Operation(trees.TreeUpdateRequest, "tree_update:update"),
+    "tree whatif": Operation(trees.WhatIfRequest, "what_if:what_if"),
+    "tree log": Operation(trees.TreeLogRequest, "tree_edit:tree_log"),
     "demo": Operation(setup.DemoRequest, "example:demo", (*PAGES, "")),
     "score": Operation(scoring.ScoreRequest, "score:score", PAGES),
     "compare": Operation(scoring.CompareRequest, "compare:compare", PAGES),
@@ -106,15 +100,12 @@ OPERATIONS = {
 PYTHON_NAMES = {
     "ask": "ask",
     "grow_tree": "tree grow",
-    "what_if": "whatif",
     "list_trees": "tree list",
+    "show_tree": "tree show",
     "edit_tree": "tree edit",
-    "ground_leaves": "tree ground",
-    "expand_leaf": "tree expand",
-    "resynthesize_tree": "tree resynthesize",
-    "diff_trees": "tree diff",
-    "tree_history": "tree history",
-    "report_tree": "tree report",
+    "update_tree": "tree update",
+    "what_if": "tree whatif",
+    "tree_log": "tree log",
     "run": "run",
     "list_runs": "runs list",
     "grid": "grid",

@@ -1,12 +1,13 @@
-"""Edit the tree in a file: recompute what lies above a change, mark outdated judgements, keep every version."""
+"""Edit a stored tree: recompute what lies above a change, mark outdated judgements, and list all versions."""
 
 import getpass
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from rich.console import Console
@@ -22,12 +23,11 @@ from foretell.forecasters.tree.edits import (
     SetClaim,
     SetLink,
     SetP,
-    SetReport,
     Unpin,
 )
 from foretell.forecasters.tree.exports import format_probability, one_line, stale_parts, tree_failures
 from foretell.forecasters.tree.formula import ID
-from foretell.forecasters.tree.grow.synthesize import rule_of
+from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named, rule_of
 from foretell.forecasters.tree.history import (
     TreeAuthor,
     TreeVersion,
@@ -37,40 +37,24 @@ from foretell.forecasters.tree.history import (
     replace_tree,
     tree_at,
 )
-from foretell.forecasters.tree.links import FormulaLink, JudgedLink, LinearLink
+from foretell.forecasters.tree.links import AverageLink, FormulaLink, JudgedLink, LinearLink, Link
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file, write_tree
-from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
-from foretell.operations.requests.trees import (
-    TreeDiffRequest,
-    TreeEditRequest,
-    TreeHistoryRequest,
-    TreeResynthesizeRequest,
-)
+from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file
+from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, field_of, next_ids, resynthesize
+from foretell.operations.requests.trees import TreeEditRequest, TreeLogRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
+from foretell.operations.tree import find_tree
+from foretell.operations.tree_plan import TreePlan
+from foretell.plugins import names
 from foretell.questions.as_of import AsOf
-from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
-from foretell.report.numbers import dollars, plural
+from foretell.report.numbers import plural
 from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
 
 _TERM = re.compile(rf"\s*([+-]?)\s*(?:(\d*\.?\d+)\s*(?:[*×·]\s*({ID}))?|({ID}))")
 LONGEST_SUM = 5_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedStep:
-    """One step of a plan."""
-
-    claim: str
-    do: str
-    """Ground, break down, judge or compute."""
-    calls: int
-    """Approximate number of model calls; 0 for arithmetic."""
-    dollars: float | None
-    """Approximate cost; None if the price is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,24 +74,13 @@ class TreeEditResult(Result):
     failed: tuple[str, ...] = ()
     """Claims that a model could not answer, and why."""
     notes: tuple[str, ...] = ()
-    steps: tuple[PlannedStep, ...] = ()
-    """The steps of a plan, in which nothing is asked, paid or written."""
-
-    @property
-    def calls(self) -> int:
-        """Approximate number of model calls of a plan."""
-        return sum(step.calls for step in self.steps)
-
-    @property
-    def dollars(self) -> float | None:
-        """Approximate cost of a plan; None if a price is not known."""
-        paid = [step.dollars for step in self.steps if step.calls]
-        return None if None in paid else sum(one or 0.0 for one in paid)
+    plan: TreePlan | None = None
+    """The steps that models would take, if only these were asked for; nothing is written then."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What others changed, what failed, and where the tree is."""
-        others = (f"kept what {one.who or 'somebody'} changed in version {one.version}" for one in self.merged)
+        others = (f"kept what {one.author or 'somebody'} changed in version {one.version}" for one in self.merged)
         wrote = f"Wrote {self.path}, version {self.version}" if self.version else "Nothing was written"
         return (*self.failed, *others, *self.notes, wrote)
 
@@ -128,27 +101,16 @@ class TreeEditResult(Result):
             "failures": [*self.failed, *tree_failures(self.tree)],
             "merged": [one.version for one in self.merged],
             "notes": list(self.notes),
-            **({"plan": plain_data(self.steps), "calls": self.calls, "dollars": self.dollars} if self.steps else {}),
+            **({} if self.plan is None else self.plan.to_dict()),
         }
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per changed claim, or per step of a plan."""
-        return plain_data(self.steps) if self.steps else change_rows(self.changes)
-
-    def _plan(self) -> list[str]:
-        lines = [
-            f"{step.claim}: {step.do}, about {plural(step.calls, 'call')}"
-            + ("" if step.dollars is None else f", about {dollars(step.dollars)}")
-            for step in self.steps
-            if step.calls
-        ]
-        total = "price not known" if self.dollars is None else f"about {dollars(self.dollars)}"
-        computed = sum(not step.calls for step in self.steps)
-        return [*lines, f"{plural(self.calls, 'call')}, {total}; {plural(computed, 'claim')} by arithmetic"]
+        return change_rows(self.changes) if self.plan is None else self.plan.to_dict()["plan"]
 
     def __str__(self) -> str:
-        if self.steps:
-            return "\n".join(self._plan())
+        if self.plan is not None and self.plan.steps:
+            return str(self.plan)
         lines = change_lines(self.changes)
         nodes = self.tree.nodes
         if judged := [id for id in self.stale if not nodes[id].stale]:
@@ -174,10 +136,10 @@ def change_lines(changes: Iterable[ClaimChange]) -> list[str]:
     ]
 
 
-def editor(who: str | None) -> str:
+def author_name(given: str | None) -> str:
     """Who makes a change: the name given, or the user of this machine."""
-    if who:
-        return who
+    if given:
+        return given
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -191,35 +153,29 @@ def known_at(tree: Tree) -> AsOf | None:
     return AsOf(at=datetime.now(UTC).replace(microsecond=0), mode="live")
 
 
-async def edit(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
-    """Edit a tree, judge outdated claims again if the request says so, and write the file."""
-    if request.rejudge and request.model is None and not request.plan:
-        raise InputError(
-            "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
-        )
-    file = read_tree_file(request.tree)
-    base = file.tree if request.base_version is None else tree_at(request.tree, request.base_version)
+@operation(TreeEditRequest)
+def edit_tree(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
+    """Edit a stored tree or restore one of its versions, and write it as a new version.
+
+    Raises InputError if an edit does not fit, and ConflictingEdits if others have changed the same claims since
+    `base_version`.
+    """
+    path = find_tree(request.tree, settings)
+    before = read_tree_file(path).tree
+    author = TreeAuthor(name=author_name(request.author), message=request.message)
+    if request.restore is not None:
+        after = tree_at(path, request.restore)
+        if request.plan:
+            return _result(path, before, after)
+        open_version(path)
+        message = request.message or f"back to version {request.restore}"
+        return _result(path, before, after, version=replace_tree(path, after, replace(author, message=message)))
+    base = before if request.base_version is None else tree_at(path, request.base_version)
     edits = edits_of(request, base)
-    after = resynthesize(base, edits)
     if request.plan:
-        return _result(request.tree, base, after)
-    path = request.save_as or request.tree
-    if request.save_as is not None:
-        write_tree(path, file.tree, file.scenarios)
-    start = request.base_version if request.save_as is None else None
-    author = TreeAuthor(who=editor(request.who), why=request.why)
-    done = commit_edits(path, edits, author, base=start, as_of=known_at(file.tree) if edits else None)
-    result = _result(path, file.tree, done.after, version=done.version, merged=done.merged)
-    if not request.rejudge or not stale_claims(done.after):
-        return result
-    from foretell.operations.tree_research import resynthesize_judgements
-
-    fields = {"tree": path, "model": request.model, "budget": request.budget, "who": request.who, "why": request.why}
-    judged = await resynthesize_judgements(TreeResynthesizeRequest.read(fields), settings)
-    return _result(path, file.tree, judged.tree, version=judged.version, merged=done.merged, failed=judged.failed)
-
-
-edit_tree = operation(TreeEditRequest)(edit)
+        return _result(path, base, resynthesize(base, edits))
+    done = commit_edits(path, edits, author, base=request.base_version, as_of=known_at(before) if edits else None)
+    return _result(path, before, done.after, version=done.version, merged=done.merged)
 
 
 def _result(path: Path, before: Tree, after: Tree, **more: Any) -> TreeEditResult:
@@ -228,35 +184,58 @@ def _result(path: Path, before: Tree, after: Tree, **more: Any) -> TreeEditResul
 
 
 def edits_of(request: TreeEditRequest, tree: Tree) -> list[Edit]:
-    """The edits that a request asks for: first those in a file, then texts, numbers and links."""
-    found = [*_from_file(request.edits), *(SetClaim(id=id, claim=text.strip()) for id, text in request.claim.items())]
-    found += [SetReport(id=id, report=text) for id, text in request.report.items()]
-    found += [RemoveNode(id=id) for id in request.remove]
-    found += [edit for id, to in request.move.items() for edit in _moved(tree, id, to)]
+    """The edits that a request asks for: first those in the list, then texts, claims, numbers and rules."""
+    edits = _listed_edits(request, tree)
+    edits += [SetClaim(id=id, claim=text.strip()) for id, text in request.text.items()]
+    edits += [RemoveNode(id=id) for id in request.remove]
     taken: dict[str, int] = {}
     for text in request.add:
         parent, sign, claim = text.partition("=")
         if not sign or not claim.strip() or parent.strip() not in tree.nodes:
             raise InputError(f"{text[:80]!r} is not PARENT=TEXT", column="--add", hint="name a claim and a statement")
-        found += _added(tree, parent.strip(), claim.strip(), taken)
-    found += [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
-    found += [Unpin(id=id) for id in request.unpin]
-    found += [SetLink(id=id, link=_formula(tree, id, text)) for id, text in request.formula.items()]
-    found += [SetLink(id=id, link=read_sum(text, f"--weights {id}")) for id, text in request.weights.items()]
-    found += [MarkStale(id=id, why=why) for id, why in request.stale.items()]
-    linked = {edit.id for edit in found if isinstance(edit, SetLink)}
-    removed = [id for id in request.remove if id in tree.nodes]
-    return [*found, *_loosened(tree, removed, linked)]
+        edits += _added(tree, parent.strip(), claim.strip(), taken)
+    edits += number_edits(request.set)
+    edits += [_ruled(tree, id.strip(), text.strip()) for id, text in request.rule.items()]
+    linked = {edit.id for edit in edits if isinstance(edit, SetLink)}
+    removed = [edit.id for edit in edits if isinstance(edit, RemoveNode) and edit.id in tree.nodes]
+    return [*edits, *_loosened(tree, removed, linked)]
 
 
-def _from_file(path: Path | None) -> list[Edit]:
-    if path is None:
-        return []
-    try:
-        written = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read as JSON: {error}", path=path) from None
-    return edits_from_json(written)
+def number_edits(numbers: Mapping[str, float | str]) -> list[Edit]:
+    """The edits that set claims to probabilities, or clear an override where the value is "auto"."""
+    return [
+        Unpin(id=id.strip()) if isinstance(value, str) else SetP(id=id.strip(), p=value)
+        for id, value in numbers.items()
+    ]
+
+
+def _listed_edits(request: TreeEditRequest, tree: Tree) -> list[Edit]:
+    data: Any = request.edits
+    if isinstance(path := request.edits, Path):
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot be read as JSON: {error}", path=path) from None
+    edits = edits_from_json(data) if data else []
+    linked = {edit.id for edit in edits if isinstance(edit, SetLink)} | {id.strip() for id in request.rule}
+    return [part for edit in edits for part in _complete(tree, edit, linked)]
+
+
+def _complete(tree: Tree, edit: Edit, linked: Collection[str]) -> list[Edit]:
+    """An edit; a move without a weight gets what its old and new parent need until they are judged again."""
+    if not isinstance(edit, MoveNode) or edit.weight is not None or edit.to not in tree.nodes:
+        return [edit]
+    above = tree.nodes[edit.to]
+    if isinstance(above.link, AverageLink):  # It has no weights.
+        return [edit]
+    left = [node for node in tree.nodes.values() if edit.id in node.children and node.id not in (edit.to, *linked)]
+    loosened = [_standing(node) for node in left if isinstance(node.link, FormulaLink) and len(node.children) > 1]
+    moved = replace(edit, weight=0.0)
+    if edit.to in linked:
+        return [moved, *loosened]
+    unlinked = not above.children or isinstance(above.link, FormulaLink)
+    stale = MarkStale(id=edit.to, why=f"{edit.id} was moved here")
+    return [moved, *loosened, *([_standing(above)] if unlinked else []), stale]
 
 
 def _added(tree: Tree, parent: str, claim: str, taken: dict[str, int]) -> list[Edit]:
@@ -268,16 +247,6 @@ def _added(tree: Tree, parent: str, claim: str, taken: dict[str, int]) -> list[E
     if not above.children or isinstance(above.link, FormulaLink):
         add.append(_standing(above))
     return [*add, MarkStale(id=parent, why=f"{id} was added")]
-
-
-def _moved(tree: Tree, id: str, to: str) -> list[Edit]:
-    if to not in tree.nodes:
-        raise InputError(f"{to[:80]} is not in the tree", column="--move")
-    above = tree.nodes[to]
-    left = [other for other in tree.nodes.values() if id in other.children and other.id != to]
-    loosened = [_standing(one) for one in left if isinstance(one.link, FormulaLink) and len(one.children) > 1]
-    held = [_standing(above)] if not above.children or isinstance(above.link, FormulaLink) else []
-    return [MoveNode(id=id, to=to, weight=0.0), *loosened, *held, MarkStale(id=to, why=f"{id} was moved here")]
 
 
 def _loosened(tree: Tree, removed: Sequence[str], linked: Iterable[str]) -> list[Edit]:
@@ -299,13 +268,26 @@ def _standing(node: Proposition) -> SetLink:
     return SetLink(id=node.id, link=JudgedLink(p=p, stale=True), rule=rule_of(node) if node.children else "linear")
 
 
-def _formula(tree: Tree, id: str, text: str) -> FormulaLink:
-    old = tree.nodes[id].link if id in tree.nodes else None
+def _ruled(tree: Tree, id: str, text: str) -> SetLink:
+    """Read how the children of a claim are combined: by a named rule, a weighted sum or a formula."""
+    node = tree.nodes.get(id)
+    if text in names("synthesis_rules"):
+        if node is None or not node.children:
+            raise InputError("has no children to combine", column=f"--rule {id}", hint="add claims under it first")
+        rule = rule_named(text)
+        # Until a model has judged it by the new rule, the claim keeps its number.
+        link: Link = JudgedLink(p=node.p if node.p is not None else 0.5, stale=True)
+        if isinstance(rule, ModelFreeRule):
+            link = rule.make(node.children, Random(0))
+        return SetLink(id=id, link=link, rule=text)
+    if re.search(r"[-+*×·−\d]", re.sub(ID, "", text)):
+        return SetLink(id=id, link=read_sum(text, f"--rule {id}"))
+    old = node.link if node is not None else None
     assumption = old.assumption if isinstance(old, FormulaLink) else None
-    return FormulaLink(expression=text, assumption=assumption)
+    return SetLink(id=id, link=FormulaLink(expression=text, assumption=assumption))
 
 
-def read_sum(text: str, column: str = "--weights") -> LinearLink:
+def read_sum(text: str, column: str = "--rule") -> LinearLink:
     """Read a weighted sum.
 
     >>> read_sum("0.05 + 0.4*P1.1 - 0.2*P1.2")
@@ -335,7 +317,7 @@ def read_sum(text: str, column: str = "--weights") -> LinearLink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeDiff(Result):
+class TreeDiff:
     """Two versions of a tree, or two trees, compared claim by claim."""
 
     before: Tree
@@ -375,7 +357,7 @@ class TreeDiff(Result):
 
 
 def _shown(node: Proposition | None, name: str) -> str:
-    value: Any = getattr(node, name) if node is not None else ""
+    value: Any = field_of(node, name) if node is not None else ""
     if name == "link" and value is not None and node is not None:
         return value.describe(node.children)
     if name == "grounding" and value is not None:
@@ -385,43 +367,24 @@ def _shown(node: Proposition | None, name: str) -> str:
     return "" if value is None else one_line(str(value))[:300]
 
 
-@operation(TreeDiffRequest)
-def diff_trees(request: TreeDiffRequest, settings: Settings | None = None) -> TreeDiff:
-    """Compare two versions of a tree, or two trees, claim by claim."""
-    if request.other is not None:
-        trees = [read_tree_file(path).tree for path in (request.tree, request.other)]
-        return TreeDiff(before=trees[0], after=trees[1], names=(str(request.tree), str(request.other)))
-    known = read_history(request.tree)
-    if request.start is None and len(known) < 2:
-        raise InputError("has no older version", path=request.tree, hint="name another tree's file, or edit it first")
-    start = request.start if request.start is not None else known[-2].version
-    end = f"version {request.end}" if request.end is not None else "as it is"
-    trees = [tree_at(request.tree, start), tree_at(request.tree, request.end)]
-    return TreeDiff(before=trees[0], after=trees[1], names=(f"version {start}", end))
-
-
 @dataclass(frozen=True, kw_only=True)
-class TreeVersions(Result):
-    """The versions of a tree."""
+class TreeLog(Result):
+    """The versions of a tree, and a comparison of two of them or of two trees if one was asked for."""
 
     path: Path
     versions: tuple[TreeVersion, ...]
-    restored: int | None = None
-    """The number of the new version that restores an older one."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was written."""
-        return (f"Wrote {self.path}, version {self.restored}",) if self.restored is not None else ()
+    diff: TreeDiff | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per version, oldest first."""
+        """One row per version, oldest first; or one per claim that differs."""
+        if self.diff is not None:
+            return self.diff.rows()
         return [
             {
                 "version": one.version,
                 "at": one.at.isoformat(),
-                "who": one.who,
-                "why": one.why,
+                "author": one.author,
+                "message": one.message,
                 "p": one.p,
                 "changed": list(one.changed),
             }
@@ -429,32 +392,44 @@ class TreeVersions(Result):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The file and its versions."""
-        return {"file": str(self.path), "versions": self.rows(), "restored": self.restored}
+        """The file, and its versions or the comparison."""
+        found = {"versions": self.rows()} if self.diff is None else self.diff.to_dict()
+        return {"file": str(self.path), **found}
 
-    def __str__(self) -> str:
+    def print(self, console: "Console") -> None:
+        """One line per version, or the comparison claim by claim."""
+        if self.diff is not None:
+            return self.diff.print(console)
         lines = [
-            f"{one.version}  {one.at:%Y-%m-%d %H:%M}  {format_probability(one.p)}  {one_line(one.who) or '–'}"
-            f"  {one_line(one.why) or '–'}" + (f"  ({_some(one.changed)})" if one.changed else "")
+            f"{one.version}  {one.at:%Y-%m-%d %H:%M}  {format_probability(one.p)}  {one_line(one.author) or '–'}"
+            f"  {one_line(one.message) or '–'}" + (f"  ({_some(one.changed)})" if one.changed else "")
             for one in self.versions
         ]
-        return "\n".join(lines or ["Nobody has edited it yet."])
+        show_text(console, "\n".join(lines or ["Nobody has edited it yet."]) + "\n")
 
 
 def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
 
 
-@operation(TreeHistoryRequest)
-def tree_history(request: TreeHistoryRequest, settings: Settings | None = None) -> TreeVersions:
-    """List the versions of a tree, and restore one if the request says so."""
-    restored = None
-    if request.restore is not None:
-        why = request.why or f"back to version {request.restore}"
-        open_version(request.tree)
-        restored = replace_tree(
-            request.tree, tree_at(request.tree, request.restore), TreeAuthor(who=editor(request.who), why=why)
-        )
-    else:
-        read_tree_file(request.tree)
-    return TreeVersions(path=request.tree, versions=tuple(read_history(request.tree)), restored=restored)
+@operation(TreeLogRequest)
+def tree_log(request: TreeLogRequest, settings: Settings | None = None) -> TreeLog:
+    """List the versions of a tree, or compare two of them, or two trees, claim by claim.
+
+    Raises InputError if there is no such version, or no older one to compare with.
+    """
+    path = find_tree(request.tree, settings)
+    tree, versions = read_tree_file(path).tree, read_history(path)
+    diff = None
+    if request.other is not None:
+        other = find_tree(request.other, settings)
+        diff = TreeDiff(before=tree, after=read_tree_file(other).tree, names=(str(path), str(other)))
+    elif request.diff is not None:
+        first, _, last = request.diff.partition("..")
+        if not first and len(versions) < 2:
+            raise InputError("has no older version", path=path, hint="name another tree, or edit this one first")
+        start = int(first) if first else versions[-2].version
+        end = f"version {last}" if last else "as it is"
+        after = tree_at(path, int(last)) if last else tree
+        diff = TreeDiff(before=tree_at(path, start), after=after, names=(f"version {start}", end))
+    return TreeLog(path=path, versions=tuple(versions), diff=diff)

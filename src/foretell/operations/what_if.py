@@ -1,15 +1,13 @@
 """What if some claims of a tree had other probabilities? Exact and at once: no model is asked."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import (
     Sensitivity,
     TornadoBar,
@@ -18,21 +16,25 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     tornado,
     tree_spread,
 )
-from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
+from foretell.forecasters.tree.edits import Scenario
 from foretell.forecasters.tree.exports import format_probability, one_line
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, to_dict, tree_from_dict, write_tree
+from foretell.forecasters.tree.tree_file import TreeFile, to_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
-from foretell.operations.requests.trees import WhatIfRequest, tree_path
+from foretell.operations.requests.trees import WhatIfRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
+from foretell.operations.tree import open_tree
+from foretell.operations.tree_edit import number_edits
 from foretell.questions.errors import InputError
 from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
 
 UNNAMED = "as set"
 """The name of the scenario that the request itself describes."""
+ALL = "all"
+"""The name that stands for all saved scenarios."""
 SCHEMA = "foretell/whatif/1"
 INPUTS_SHOWN = 20
 """How many of the most important inputs are shown."""
@@ -163,18 +165,18 @@ class ScenarioComparison(Result):
 def what_if(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
-    A leaf gets the new probability. A claim with children is pinned to that value, whatever the claims below say. With
-    `save`, the scenario is stored in the tree's file.
+    A leaf gets the new probability. A claim with children is overridden by it, whatever the claims below say. With
+    `save`, the scenario is stored in the tree's file. Raises InputError if a claim or scenario does not exist.
     """
-    file = _tree_of(request)
+    file, path = open_tree(request.tree, settings)
     scenarios = _scenarios(file, request)
     outcomes = compare_scenarios(file.tree, scenarios)
     tree = outcomes[0].tree if len(outcomes) == 1 else file.tree
     if request.save is not None:
-        if not isinstance(request.tree, Path):
+        if path is None:
             raise InputError("only a tree in a file can hold a scenario", column="--save", hint="give the tree's file")
         stored = file.with_scenario(scenarios[-1])
-        write_tree(request.tree, stored.tree, stored.scenarios)
+        write_tree(path, stored.tree, stored.scenarios)
     return ScenarioComparison(
         tree=file.tree,
         scenarios=tuple(scenarios),
@@ -202,28 +204,15 @@ def numbers_by_name(texts: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def _tree_of(request: WhatIfRequest) -> TreeFile:
-    given = request.tree
-    if isinstance(given, TreeFile):
-        return given
-    if isinstance(given, Tree):
-        return TreeFile(tree=evaluated(given))
-    if isinstance(given, Mapping):
-        file = tree_from_dict(cast("dict[str, Any]", given))
-        return replace(file, tree=evaluated(file.tree))
-    return read_tree_file(tree_path(Path(given)))
-
-
 def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:
-    """The named scenarios, then the one made from `set` and `unpin`."""
-    chosen = list(file.scenarios) if request.all else list(request.scenarios)
+    """The named scenarios, then the one made from `set`."""
+    chosen = list(file.scenarios) if ALL in request.scenarios else list(request.scenarios)
     for name in chosen:
         if name not in file.scenarios:
             known = ", ".join(file.scenarios) or "there are none"
             raise InputError(f"no scenario {name!r} is saved", column="--scenario", hint=f"saved: {known}")
-    edits: list[Edit] = [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
-    edits += [Unpin(id=id) for id in request.unpin]
+    edits = number_edits(request.set)
     if request.save is not None and not edits:
-        raise InputError("there is nothing to save", column="--save", hint="say what changes with --set or --unpin")
+        raise InputError("there is nothing to save", column="--save", hint="say what changes with --set")
     own = [Scenario(name=request.save or UNNAMED, edits=tuple(edits))] if edits else []
     return [file.scenarios[name] for name in chosen] + own

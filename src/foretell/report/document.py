@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -276,8 +277,14 @@ def _figure(result: Any, path: Path) -> None:
     export_figure(result.to_svg(), path)
 
 
+def _json(result: Any, path: Path) -> None:
+    """Write JSON; a result whose file holds something else than `to_json` writes it by `write_json`."""
+    write = getattr(result, "write_json", None) or partial(_text("to_json"), result)
+    write(path)
+
+
 WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
-    ".json": _text("to_json"),
+    ".json": _json,
     ".csv": _csv,
     ".jsonl": _jsonl,
     ".parquet": _parquet,
@@ -285,9 +292,20 @@ WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".md": _text("to_markdown"),
     ".svg": _text("to_svg"),
     ".png": _figure,
+    ".dot": _text("to_dot"),
+    ".bif": _text("to_bif"),
+    ".pl": _text("to_problog"),
 }
 """Maps each suffix to the function that writes such a file."""
-_METHODS: Mapping[str, str] = {".html": "to_html", ".md": "to_markdown", ".svg": "to_svg", ".png": "to_svg"}
+_METHODS: Mapping[str, str] = {
+    ".html": "to_html",
+    ".md": "to_markdown",
+    ".svg": "to_svg",
+    ".png": "to_svg",
+    ".dot": "to_dot",
+    ".bif": "to_bif",
+    ".pl": "to_problog",
+}
 """The method needed for each suffix that not every result supports."""
 
 

@@ -23,7 +23,7 @@ from pydantic.fields import FieldInfo
 from foretell.data.clock import CLOCK_VARIABLE, open_clock
 from foretell.questions.server_replies import HIDDEN, redacted
 from foretell.report.markup import clean, shorten
-from foretell.request import OperationRequest, flags, hints, is_list
+from foretell.request import OperationRequest, flags, hints, is_list, on_command_line
 
 LONGEST_COMMAND = 1200
 """Characters of a command that are shown; a longer one is shortened in its middle."""
@@ -132,7 +132,7 @@ def command_text(words: str, request: OperationRequest, files: Sequence[Path] = 
     arguments, options = list[str](), list[str]()
     for name, info in type(request).model_fields.items():
         value, default = getattr(request, name), info.get_default(call_default_factory=True)
-        if value is default or (type(value) is type(default) and value == default):
+        if value is default or (type(value) is type(default) and value == default) or not on_command_line(info):
             continue
         if hints(info).get("argument"):
             arguments += [_value_text(item) for item in (value if is_list(info) else (value,))]

@@ -308,7 +308,7 @@ def _sureness(tree: Tree, bar: ErrorBar | None, facts: ReportFacts) -> Iterator[
         why = "no leaf was examined more than once"
         if any(count > 1 for count in often.values()):
             why = "all examinations of a leaf came to the same number"
-        yield HtmlBlock(text=f"There is no error bar: {why}. foretell tree ground FILE --trials 5 makes one.")
+        yield HtmlBlock(text=f"There is no error bar: {why}. foretell tree update FILE --trials 5 makes one.")
         return
     pairs = [
         ("answer", f"{format_probability(bar.p)}, {bar}"),
@@ -471,16 +471,16 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
                 str(one.version),
                 (
                     one.at.strftime("%Y-%m-%d %H:%M"),
-                    one.who or "–",
+                    one.author or "–",
                     format_probability(one.p),
                     ", ".join(one.changed[:8]) + ("…" if len(one.changed) > 8 else ""),
                     str(one.cost) if one.cost.calls else "",
-                    one.why,
+                    one.message,
                 ),
             )
             for one in facts.versions
         ]
-        columns = (*map(column, ("when", "who", "answer", "changed", "cost")), words("why"))
+        columns = (*map(column, ("when", "author", "answer", "changed", "cost")), words("message"))
         yield HtmlBlock(table=table("Versions", "version", columns, rows))
 
 
@@ -488,14 +488,14 @@ def _reproducing(tree: Tree, facts: ReportFacts) -> list[str]:
     origin, file = tree.origin or TreeOrigin(), facts.file
     books = [node.id for node in tree.nodes.values() if node.grounding is not None and node.grounding.notebook]
     found = [
-        f"foretell tree check {file} && foretell tree show {file} --inputs: every number above a leaf is worked out "
+        f"foretell tree show {file} --inputs: every number above a leaf is worked out "
         "anew from the file alone, without a model, a key or a network.",
-        f"foretell whatif {file} --set ID=P: what another number at a claim would make of the answer.",
+        f"foretell tree whatif {file} --set ID=P: what another number at a claim would make of the answer.",
     ]
     if books:
         named = ", ".join(books[:10]) + ("…" if len(books) > 10 else "")
         found.append(
-            f"foretell tree notebook {file} --verify: the notebooks behind {named} run again on the data that they "
+            f"foretell replay {file}: the notebooks behind {named} run again on the data that they "
             "read, without a key or a network."
         )
     if origin.run:
@@ -504,5 +504,5 @@ def _reproducing(tree: Tree, facts: ReportFacts) -> list[str]:
             "without paying for any."
         )
     if facts.versions:
-        found.append(f"foretell tree diff {file} --from 1: what was changed since the first version, claim by claim.")
+        found.append(f"foretell tree log {file} --diff 1..: what was changed since the first version, claim by claim.")
     return found

@@ -64,7 +64,7 @@ ROUTES: Mapping[str, str] = {
     "tree-keep": "/trees/keep/{}",
     "tree-history": "/trees/history/{}",
     "tree-restore": "/trees/restore/{}",
-    "tree-do": "/trees/do/{}/{}",
+    "tree-update": "/trees/update/{}",
     "tree-work": "/trees/job/{}",
     "tree-stop": "/trees/stop/{}",
     "tree-export": "/api/tree/export/{}/{}",

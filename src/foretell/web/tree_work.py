@@ -4,57 +4,33 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import HTTPException
 
-from foretell.operations.requests.trees import (
-    TreeExpandRequest,
-    TreeGroundRequest,
-    TreeResearchRequest,
-    TreeResynthesizeRequest,
-)
+from foretell.operations.requests.trees import TreeUpdateRequest
 from foretell.operations.tree_edit import TreeEditResult
-from foretell.operations.tree_research import expand, ground, resynthesize_judgements
+from foretell.operations.tree_update import update
 from foretell.questions.trace import Failed, ModelCalled, NodeAnalyzed, NodeGrounded, NodeSynthesized, TraceEvent
 from foretell.runs.settings import Settings
 from foretell.web.background_runs import BackgroundJob, BackgroundStatus
 from foretell.web.formatting import percent
 
-TreeWorkKind = Literal["ground", "expand", "resynthesize"]
-WORK_REQUESTS: Mapping[TreeWorkKind, type[TreeResearchRequest]] = {
-    "ground": TreeGroundRequest,
-    "expand": TreeExpandRequest,
-    "resynthesize": TreeResynthesizeRequest,
-}
 MOST_AT_ONCE, MOST_KEPT, LINES_KEPT = 4, 50, 30
 """Maximum number of concurrent jobs, of jobs remembered, and of log lines kept per job."""
 
 
-def work_title(what: TreeWorkKind, claims: Sequence[str]) -> str:
+def work_title(request: TreeUpdateRequest) -> str:
     """Return a title that says what is done to which claims.
 
-    >>> work_title("ground", ["P1", "P2"]), work_title("resynthesize", ())
-    ('Ground P1, P2 again', 'Update stale judgements')
+    >>> work_title(TreeUpdateRequest(tree="t", claims=("P1", "P2"))), work_title(TreeUpdateRequest(tree="t"))
+    ('Update P1, P2', 'Update what is stale or failed')
     """
-    named = ", ".join(claims)
-    titles = {"ground": f"Ground {named or 'what is stale'} again", "expand": f"Break down {named}"}
-    return titles.get(what, f"Update the judgement of {named}" if named else "Update stale judgements")
-
-
-async def work_on_tree(
-    request: TreeResearchRequest, settings: Settings, watch: Callable[[TraceEvent], None] = lambda _: None
-) -> TreeEditResult:
-    """Run the operation that a request asks for, the same as the commands do."""
-    match request:
-        case TreeGroundRequest():
-            return await ground(request, settings, watch=watch)
-        case TreeExpandRequest():
-            return await expand(request, settings, watch=watch)
-        case TreeResynthesizeRequest():
-            return await resynthesize_judgements(request, settings, watch=watch)
+    if request.expand is not None:
+        return f"Break down {request.expand}"
+    return f"Update {', '.join(request.claims) or 'what is stale or failed'}"
 
 
 @dataclass(kw_only=True)
@@ -64,8 +40,7 @@ class TreeWork:
     id: str
     tree: str
     """Name of the tree."""
-    what: TreeWorkKind
-    claims: tuple[str, ...]
+    request: TreeUpdateRequest
     began: float
     calls: int = 0
     dollars: float = 0.0
@@ -94,10 +69,9 @@ class TreeWork:
         result = self.result
         return {
             "work": self.id,
-            "title": work_title(self.what, self.claims),
+            "title": work_title(self.request),
             "tree": self.tree,
-            "what": self.what,
-            "claims": list(self.claims),
+            "claims": list(self.request.claims or filter(None, [self.request.expand])),
             "state": self.status.state,
             "error": self.status.error,
             "calls": self.calls,
@@ -111,11 +85,11 @@ def _line(event: TraceEvent) -> str:
     match event:
         case NodeGrounded():
             found = f"{percent(event.p)}" if event.p is not None else f"failed: {event.error}"
-            return f"{event.node} examined by {event.grounder}: {found}"
+            return f"{event.node} researched by {event.grounder}: {found}"
         case NodeAnalyzed():
             return f"{event.node} broken down into {', '.join(event.added) or 'nothing'}"
         case NodeSynthesized():
-            return f"{event.node} put together: {percent(event.p)}"
+            return f"{event.node} combined: {percent(event.p)}"
         case Failed():
             return f"failed: {event.error}"
         case _:
@@ -130,10 +104,9 @@ class BackgroundTreeWork:
         self._works: dict[str, TreeWork] = {}
         self._lock = threading.Lock()
 
-    def start(self, tree: str, what: TreeWorkKind, request: TreeResearchRequest) -> TreeWork:
+    def start(self, tree: str, request: TreeUpdateRequest) -> TreeWork:
         """Start a job; raises a 409 error if too many are running."""
-        named = (request.claim,) if isinstance(request, TreeExpandRequest) else request.claims
-        work = TreeWork(id=secrets.token_hex(6), tree=tree, what=what, claims=named, began=time.monotonic())
+        work = TreeWork(id=secrets.token_hex(6), tree=tree, request=request, began=time.monotonic())
         with self._lock:
             going = [one for one in self._works.values() if one.status.state == "running"]
             if len(going) >= MOST_AT_ONCE:
@@ -142,12 +115,12 @@ class BackgroundTreeWork:
                 if self._works[old] not in going:
                     del self._works[old]
             self._works[work.id] = work
-            work.job = BackgroundJob(f"{what} {tree}", self._task(work, request))
+            work.job = BackgroundJob(f"update {tree}", self._task(work))
         return work
 
-    def _task(self, work: TreeWork, request: TreeResearchRequest) -> Callable[[], Coroutine[Any, Any, object]]:
+    def _task(self, work: TreeWork) -> Callable[[], Coroutine[Any, Any, object]]:
         async def task() -> None:
-            work.result = await work_on_tree(request, self._settings, work.hear)
+            work.result = await update(work.request, self._settings, watch=work.hear)
 
         return task
 

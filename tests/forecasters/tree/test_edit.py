@@ -13,7 +13,7 @@ from foretell.cli import operation_command
 from foretell.forecasters.tree import JudgedLink, evaluated, read_tree, read_tree_file, write_tree
 from foretell.models import ModelError
 from foretell.models.providers import ScriptedModel, model_name
-from foretell.operations import TreeEditResult, edit_tree
+from foretell.operations import TreeEditResult, edit_tree, update_tree
 from foretell.questions import InputError
 from foretell.runs import Settings
 
@@ -33,7 +33,8 @@ def file(tmp_path: Path) -> Path:
 
 def edited(file: Path, model: ScriptedModel, **fields: Any) -> TreeEditResult:
     settings = Settings(home=file.parent / "home")
-    return edit_tree(file, rejudge=True, model=model_name(model), settings=settings, **fields)
+    edit_tree(file, settings=settings, **fields)
+    return update_tree(file, research=False, model=model_name(model), settings=settings)
 
 
 def test_only_what_lies_above_a_change_is_asked_for(file: Path):
@@ -75,12 +76,9 @@ def test_edits_from_a_file_are_applied_and_without_a_model_judgements_are_marked
     assert "P2 0.500 → 0.200 (claim)" in done.output
     assert "judged before a change beneath them: P1, P0" in done.output
     assert read_tree_file(file).tree.nodes["P1"].children == ("P1.1", "P1.2", "P1.3")
-    out = tmp_path / "other.json"
-    shown = CliRunner().invoke(
-        operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--save-as", str(out), "--json"]
-    )
+    shown = CliRunner().invoke(operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--json"])
     assert json.loads(shown.stdout)["changes"][0]["is"] == 0.3
-    assert (read_tree(out).nodes["P2"].p, read_tree(file).nodes["P2"].p) == (0.3, 0.2)
+    assert read_tree(file).nodes["P2"].p == 0.3
 
 
 def test_what_cannot_be_edited_changes_nothing(file: Path, tmp_path: Path):
@@ -91,7 +89,7 @@ def test_what_cannot_be_edited_changes_nothing(file: Path, tmp_path: Path):
         ({"set": {"P9": 0.5}}, "node P9: is not in the tree"),
         ({"edits": tmp_path / "bad.json"}, "'set_q' is not an edit"),
         ({"edits": tmp_path / "none.json"}, "cannot be read as JSON"),
-        ({"rejudge": True, "model": None}, "no model is named"),
+        ({"restore": 9}, "there is no version 9"),
     ):
         with pytest.raises(InputError, match=problem):
             edit_tree(file, settings=Settings(home=tmp_path / "home"), **fields)

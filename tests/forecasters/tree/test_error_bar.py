@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,14 +21,13 @@ from foretell.forecasters.tree import (
     leaves,
     next_trials,
     read_tree,
-    read_tree_file,
     tree_from_dict,
     tree_to_dict,
     write_tree,
 )
 from foretell.models import Request
 from foretell.models.providers import model_name
-from foretell.operations import TreeShowRequest, format_tree, ground_leaves, grow_tree, show_tree
+from foretell.operations import grow_tree, show_tree, update_tree
 from foretell.questions import InputError
 from foretell.runs import Settings
 from foretell.studies import draw_world
@@ -133,23 +133,24 @@ def test_a_tree_has_its_error_bar_from_the_start(tmp_path: Path):
 def test_spending_and_showing(tmp_path: Path):
     file = tmp_path / "t.json"
     write_tree(file, tree())
-    fields = {"grounder": "plain", "settings": Settings(home=tmp_path / "home"), "model_price": "1/2"}
+    settings = Settings(home=tmp_path / "home")
+    fields: dict[str, Any] = {"grounder": "plain", "settings": settings, "set": {"prices.agent": "1/2"}}
     model = playing()
-    plan = ground_leaves(file, allocate=0.03, plan=True, model=model_name(model), **fields)
+    plan = update_tree(file, adaptive=0.03, plan=True, model=model_name(model), **fields).plan
     assert plan.steps[0].claim == "P1"
     assert (plan.dollars or 0) <= 0.03
-    done = ground_leaves(file, allocate=0.03, model=model_name(model), **fields)
+    done = update_tree(file, adaptive=0.03, model=model_name(model), **fields)
     after = read_tree(file)
     assert done.failed == ()
     extra = {id: len(node.grounding.trials) for id, node in after.nodes.items() if node.grounding is not None}
     assert extra["P1"] > 4
     assert sum(extra.values()) - 8 in (8, 9), "P3 had one trial, which counts once more trials are there"
     with pytest.raises(InputError, match="a trial costs nothing"):
-        ground_leaves(file, allocate=0.03, model=model_name(model), grounder="plain", settings=fields["settings"])
+        update_tree(file, adaptive=0.03, model=model_name(model), grounder="plain", settings=settings)
     bar = error_bar(after)
     assert bar is not None
-    shown = show_tree(TreeShowRequest(file=file))
+    shown = show_tree(file)
     assert "The answer lies between" in str(shown)
     assert shown.to_dict()["error_bar"]["sd"] == bar.sd
-    for form in ("html", "markdown"):
-        assert "The answer lies between" in format_tree(read_tree_file(file), form)
+    for text in (shown.to_html(), shown.to_markdown()):
+        assert "The answer lies between" in text

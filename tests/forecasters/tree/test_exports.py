@@ -77,9 +77,9 @@ def test_links_in_words_and_numbers(link: Link, words: str, numbers: str):
     assert link_in_numbers(tree, tree.nodes["P0"]) == numbers
 
 
-def test_a_pin_tells_what_the_link_would_give():
+def test_an_overridden_claim_shows_what_its_rule_would_give():
     tree = two(AverageLink(), pinned=0.9)
-    assert link_in_words(tree.nodes["P0"]) == "Pinned at 0.900; without the pin: The mean of P1 and P2."
+    assert link_in_words(tree.nodes["P0"]) == "Overridden by 0.900; its rule: The mean of P1 and P2."
     assert link_in_numbers(tree, tree.nodes["P0"]) == "(0.300 + 0.800) / 2 = 0.550"
 
 

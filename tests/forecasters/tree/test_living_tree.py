@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
+import foretell
 from foretell.cli import operation_command
 from foretell.forecasters.tree import (
     AverageLink,
@@ -45,14 +46,11 @@ from foretell.models import ModelError, Request
 from foretell.models.providers import ScriptedModel, model_name
 from foretell.operations import (
     TreeEditResult,
-    diff_trees,
     edit_tree,
-    expand_leaf,
-    ground_leaves,
     grow_tree,
-    report_tree,
-    resynthesize_tree,
-    tree_history,
+    show_tree,
+    tree_log,
+    update_tree,
 )
 from foretell.questions import InputError
 from foretell.runs import Settings
@@ -80,11 +78,15 @@ def do(
     operation: Callable[..., Any], file: Path, *named: str, model: ScriptedModel | None = None, **fields: Any
 ) -> Any:
     given = {"model": model_name(model)} if model is not None else {}
-    return operation(file, *named, settings=Settings(home=file.parent / "home"), who="ann", **given, **fields)
+    return operation(file, *named, settings=Settings(home=file.parent / "home"), author="ann", **given, **fields)
 
 
-def grounded(file: Path, *ids: str, **fields: Any) -> Any:
-    return do(ground_leaves, file, claims=ids, grounder="plain", **fields)
+def researched(file: Path, *ids: str, **fields: Any) -> Any:
+    return do(update_tree, file, claims=ids, grounder="plain", **fields)
+
+
+def judged(file: Path, *ids: str, **fields: Any) -> Any:
+    return do(update_tree, file, claims=ids, research=False, **fields)
 
 
 def asked_for(model: ScriptedModel) -> list[str]:
@@ -93,7 +95,7 @@ def asked_for(model: ScriptedModel) -> list[str]:
 
 def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_else(file: Path):
     before = read_tree(file)
-    done = do(edit_tree, file, claim={"P1.2": NEWS}, why="postponed")
+    done = do(edit_tree, file, text={"P1.2": NEWS}, message="postponed")
     tree = read_tree(file)
     assert {id for id, node in tree.nodes.items() if node.stale} == {"P1.2", "P1"}
     assert tree.nodes["P0"].p == before.nodes["P0"].p
@@ -101,25 +103,25 @@ def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_el
     assert any("P1.2 is stale: its statement was changed" in one for one in stale_parts(tree))
     assert sum("is stale" in str(one) for one in check_file(file)) == 2
     model = playing()
-    do(resynthesize_tree, file, model=model)
+    judged(file, model=model)
     assert asked_for(model) == ["P1"], "P0 reads P1 by its number, and its own words did not change"
     tree = read_tree(file)
     assert (tree.nodes["P1"].stale, tree.nodes["P1"].rule) == ("", "logic")
     assert isinstance(tree.nodes["P1"].link, FormulaLink)
-    grounded(file, model=playing())
+    researched(file, model=playing())
     assert stale_parts(read_tree(file)) == []
     assert read_tree(file).nodes["P2"] == before.nodes["P2"]
-    versions = tree_history(file, settings=Settings(home=file.parent / "home")).versions
-    assert [one.why for one in versions] == [
+    versions = tree_log(file, settings=Settings(home=file.parent / "home")).versions
+    assert [one.message for one in versions] == [
         "as it was found",
         "postponed",
-        "judged P1 anew",
-        "examined P1.2 by plain",
+        "judged P1 again",
+        "researched P1.2 by plain",
     ]
     assert versions[1].changed == ("P1.2",)
     assert tree_at(file, 1) == before
     assert tree_at(file, 4) == read_tree(file)
-    do(tree_history, file, restore=1)
+    do(edit_tree, file, restore=1)
     assert read_tree(file) == before
     assert len(read_history(file)) == 5
 
@@ -127,14 +129,14 @@ def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_el
 def test_a_number_asks_no_model_and_a_judged_claim_above_it_is_asked(file: Path):
     do(edit_tree, file, set={"P1.1": 0.9})
     model = playing()
-    do(resynthesize_tree, file, model=model)
+    assert "nothing is stale" in judged(file, model=model).warnings[0]
     assert model.requests == []
     links: dict[str, Link] = {"P0": JudgedLink(p=0.3)}
     tree = read_tree(file)
     write_tree(file, Tree(root="P0", nodes={**tree.nodes, **{i: _with(tree, i, link=one) for i, one in links.items()}}))
     do(edit_tree, file, set={"P1.1": 0.1})
     assert "P0 was judged before something beneath it changed" in stale_parts(read_tree(file))
-    do(resynthesize_tree, file, model=model)
+    judged(file, model=model)
     assert asked_for(model) == ["P0"]
 
 
@@ -158,13 +160,12 @@ def test_one_edit_in_a_thousand_claims_asks_for_one_rule(tmp_path: Path):
     assert len(nodes) == 1111
     file = tmp_path / "large.json"
     write_tree(file, Tree(root="P0", nodes=nodes))
-    do(edit_tree, file, claim={"P3.4.5": NEWS}, set={"P7.1.1": 0.9})
+    do(edit_tree, file, text={"P3.4.5": NEWS}, set={"P7.1.1": 0.9})
     model = playing()
-    plan = do(resynthesize_tree, file, model=model, plan=True)
-    assert isinstance(plan, TreeEditResult)
+    plan = judged(file, model=model, plan=True).plan
     assert [(step.claim, step.calls) for step in plan.steps] == [("P3.4", 1), ("P3", 0), ("P0", 0)]
     assert model.requests == []
-    do(resynthesize_tree, file, model=model)
+    judged(file, model=model)
     assert asked_for(model) == ["P3.4"]
     last = read_history(file)[-1]
     assert set(last.delta["nodes"]) == {"P3.4", "P3", "P0"}, "a version holds what changed"
@@ -173,38 +174,60 @@ def test_one_edit_in_a_thousand_claims_asks_for_one_rule(tmp_path: Path):
 
 
 def test_a_leaf_is_examined_several_times_and_a_dead_grounder_costs_nothing(file: Path):
-    done = grounded(file, "P2", trials=3, model=playing())
+    done = researched(file, "P2", trials=3, model=playing())
     leaf = read_tree(file).nodes["P2"]
     assert leaf.grounding is not None
     assert len(leaf.grounding.trials) == 3
     assert leaf.p == pytest.approx(sum(leaf.grounding.trials) / 3)
     assert isinstance(done, TreeEditResult)
-    grounded(file, "P2", trials=2, keep_trials=True, model=playing())
-    more = read_tree(file).nodes["P2"].grounding
-    assert more is not None
-    assert more.trials[:3] == leaf.grounding.trials
-    assert len(more.trials) == 5
     before = read_tree(file)
     dead = playing(lambda request: ModelError("down") if "grounding" in request.slot else None)
-    failed = grounded(file, "P2", retries=0, model=dead)
+    failed = researched(file, "P2", set={"options.retries": 0}, model=dead)
     assert failed.exit_code == 3
-    assert "P2 could not be examined: down" in failed.warnings
+    assert "P2 could not be researched: down" in failed.warnings
     assert read_tree(file) == before
-    for fields, problem in (
-        ({"claims": ("P1",)}, "only leaves can be researched"),
-        ({"claims": ("P9",)}, "not in the tree"),
-        ({"claims": ()}, "no leaf is stale"),
-    ):
-        with pytest.raises(InputError, match=problem):
-            do(ground_leaves, file, model=playing(), **fields)
+    assert "nothing is stale, failed or open" in researched(file, model=playing()).warnings[0]
+    with pytest.raises(InputError, match="not in the tree"):
+        researched(file, "P9", model=playing())
+    with pytest.raises(InputError, match="no rule is judged again"):
+        researched(file, "P2", rule="logic", model=playing())
+    with pytest.raises(InputError, match="P2 is a leaf"):
+        judged(file, "P2", model=playing())
+
+
+def test_an_update_researches_what_is_stale_and_then_judges_the_rules_above(file: Path):
+    do(edit_tree, file, text={"P1.2": NEWS})
+    plan = do(update_tree, file, plan=True).plan
+    assert [(step.claim, step.do) for step in plan.steps] == [
+        ("P1.2", "research by search"),
+        ("P1", "judge the rule logic"),
+        ("P0", "compute"),
+    ]
+    assert plan.dollars is None, "no model is named, so no price is known"
+    with pytest.raises(InputError, match="no model is named"):
+        do(update_tree, file)
+    model = playing()
+    done = do(update_tree, file, grounder="plain", model=model)
+    assert asked_for(model) == ["P1"]
+    assert done.stale == ()
+    assert stale_parts(read_tree(file)) == []
+    assert read_history(file)[-1].message == "researched P1.2 by plain; judged P1 again"
+
+
+def test_named_claims_are_updated_and_stale_ones_elsewhere_are_left(file: Path):
+    do(edit_tree, file, text={"P1.2": NEWS, "P2": "The bank of Oslo agrees by 1 May 2026."})
+    model = playing()
+    researched(file, "P1.2", model=model)
+    assert asked_for(model) == ["P1", "P0"], "the rules above the claim, which were stale"
+    assert {id for id, node in read_tree(file).nodes.items() if node.stale} == {"P2"}
 
 
 def test_a_leaf_is_taken_apart_within_its_tree(file: Path):
     model = playing()
-    plan = do(expand_leaf, file, "P2", model=model, plan=True)
+    plan = do(update_tree, file, expand="P2", model=model, plan=True).plan
     assert plan.calls > 3
     assert (model.requests, history_path(file).exists()) == ([], False)
-    done = do(expand_leaf, file, "P2", model=model, grounder="plain", leaves=4)
+    done = do(update_tree, file, expand="P2", model=model, grounder="plain", set={"options.leaves": 4})
     assert done.failed == ()
     tree = read_tree(file)
     assert tree.nodes["P2"].children[0] == "P2.1"
@@ -215,31 +238,58 @@ def test_a_leaf_is_taken_apart_within_its_tree(file: Path):
     assert tree_failures(tree) == []
     assert "Claim P1." in next(r for r in model.requests if "/P2/analysis" in r.slot).messages[1].text, "what is beside"
     with pytest.raises(InputError, match="only leaves"):
-        do(expand_leaf, file, "P2", model=model)
+        do(update_tree, file, expand="P2", model=model)
     mute = playing(lambda request: ModelError("down") if "analysis" in request.slot else None)
     before = read_tree(file)
-    stays = do(expand_leaf, file, "P1.1", model=mute, grounder="plain")
+    stays = do(update_tree, file, expand="P1.1", model=mute, grounder="plain")
     assert stays.exit_code == 3
     assert "P1.1 stays a leaf" in stays.failed[0]
     assert read_tree(file) == before
 
 
 def test_judgements_that_cannot_be_had_leave_the_old_ones_standing(file: Path):
-    do(edit_tree, file, claim={"P1.2": NEWS})
+    do(edit_tree, file, text={"P1.2": NEWS})
     before = read_tree(file)
     stubborn = playing(lambda request: '{"formula": "P9"}' if "/synthesis" in request.slot else None)
-    done = do(resynthesize_tree, file, model=stubborn)
+    done = judged(file, model=stubborn)
     assert (done.exit_code, len(stubborn.requests)) == (3, 3)
     assert "P1 could not be judged again" in done.failed[0]
     assert read_tree(file) == before
     assert check_file(file)
     again = playing()
-    do(resynthesize_tree, file, claims=("P1",), model=again)
+    judged(file, "P1", model=again)
     assert asked_for(again) == ["P1"], "named, it is asked anew and not read from the journal"
 
 
+def moved(id: str, to: str) -> dict[str, str]:
+    return {"edit": "move_node", "id": id, "to": to}
+
+
+def test_a_rule_is_set_by_name_by_formula_and_by_weights(file: Path):
+    do(edit_tree, file, rule={"P0": "P1 OR P2"})
+    assert read_tree(file).nodes["P0"].link == FormulaLink(expression="P1 OR P2")
+    do(edit_tree, file, rule={"P0": "average"})
+    assert read_tree(file).nodes["P0"].link == AverageLink()
+    before = read_tree(file).nodes["P0"].p
+    done = do(edit_tree, file, rule={"P0": "noisy-or"})
+    assert (done.stale, read_tree(file).nodes["P0"].p) == (("P0",), before), "a model has to judge it first"
+    judged(file, model=playing())
+    assert read_tree(file).nodes["P0"].rule == "noisy-or"
+    with pytest.raises(InputError, match="has no children to combine"):
+        do(edit_tree, file, rule={"P2": "linear"})
+
+
+def test_an_override_holds_until_it_is_cleared(file: Path):
+    before = read_tree(file)
+    do(edit_tree, file, set={"P1": 0.9})
+    assert read_tree(file).nodes["P1"].pinned == 0.9
+    assert "(override)" in str(show_tree(file))
+    do(edit_tree, file, set={"P1": "auto"})
+    assert read_tree(file) == before
+
+
 def test_children_come_go_and_move(file: Path):
-    do(edit_tree, file, add=[f"P0={NEWS}", "P1=The council of Oslo agrees by 1 May 2026."], why="new parts")
+    do(edit_tree, file, add=[f"P0={NEWS}", "P1=The council of Oslo agrees by 1 May 2026."], message="new parts")
     tree = read_tree(file)
     assert tree.nodes["P0"].children == ("P1", "P2", "P3")
     assert tree.nodes["P0"].stale == "P3 was added"
@@ -247,20 +297,20 @@ def test_children_come_go_and_move(file: Path):
     assert isinstance(tree.nodes["P1"].link, JudgedLink), "a formula cannot leave a child out: its number stands"
     assert tree.nodes["P1"].p == pytest.approx(0.32)
     model = playing()
-    do(resynthesize_tree, file, model=model)
+    judged(file, model=model)
     assert asked_for(model) == ["P1", "P0"]
     assert isinstance(read_tree(file).nodes["P1"].link, FormulaLink), "by the rule it had"
-    do(edit_tree, file, remove=["P1.1"], weights={"P0": "0.05 + 0.4*P1 − 0.2*P2 + 0.1*P3"})
+    do(edit_tree, file, remove=["P1.1"], rule={"P0": "0.05 + 0.4*P1 − 0.2*P2 + 0.1*P3"})
     tree = read_tree(file)
     assert "P1.1" not in tree.nodes
     assert tree.nodes["P0"].link == LinearLink(intercept=0.05, weights={"P1": 0.4, "P2": -0.2, "P3": 0.1})
     assert stale_parts(tree) == ["P1 was judged before something beneath it changed"]
-    do(edit_tree, file, move={"P1.2": "P0"}, formula={"P1": "P1.3"})
+    do(edit_tree, file, edits=[moved("P1.2", "P0")], rule={"P1": "P1.3"})
     assert read_tree(file).nodes["P0"].children == ("P1", "P2", "P3", "P1.2")
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"add": ["P9=x"]}, "PARENT=TEXT"),
-        ({"weights": {"P0": "0.4 P1"}}, "not a term"),
-        ({"move": {"P0": "P2"}}, "cannot rest on itself"),
+        ({"rule": {"P0": "0.4 P1"}}, "not a term"),
+        ({"edits": [moved("P0", "P2")]}, "cannot rest on itself"),
         ({"remove": ["P0"]}, "is the root"),
     ]
     for fields, problem in wrong:
@@ -270,29 +320,31 @@ def test_children_come_go_and_move(file: Path):
 
 def test_two_people_edit_one_tree(file: Path):
     _, base = open_version(file)
-    do(edit_tree, file, claim={"P2": NEWS}, why="first")
-    merged = edit_tree(file, set={"P1.1": 0.9}, base_version=base, who="bob")
+    do(edit_tree, file, text={"P2": NEWS}, message="first")
+    merged = edit_tree(file, set={"P1.1": 0.9}, base_version=base, author="bob")
     assert [one.version for one in merged.merged] == [2]
     tree = read_tree(file)
     assert (tree.nodes["P2"].claim, tree.nodes["P1.1"].p) == (NEWS, 0.9)
     written = file.read_bytes()
     with pytest.raises(ConflictingEdits, match=r"P2 by ann in version 2: first\. Nothing was written"):
-        edit_tree(file, set={"P2": 0.1}, base_version=base, who="bob")
+        edit_tree(file, set={"P2": 0.1}, base_version=base, author="bob")
     do(edit_tree, file, remove=["P1.2"])
     with pytest.raises(ConflictingEdits, match=r"P1\.2"):
-        edit_tree(file, report={"P1.2": "Seen."}, base_version=base)
+        edit_tree(file, edits=[{"edit": "set_report", "id": "P1.2", "report": "Seen."}], base_version=base)
     assert written != file.read_bytes()
     # A rule that was judged while somebody reworded a child is stale from the start.
     _, base = open_version(file)
-    do(edit_tree, file, claim={"P1.1": "The bank of Oslo agrees by 1 May 2026."})
-    edit_tree(file, weights={"P1": "0.9*P1.1"}, base_version=base)
+    do(edit_tree, file, text={"P1.1": "The bank of Oslo agrees by 1 May 2026."})
+    edit_tree(file, rule={"P1": "0.9*P1.1"}, base_version=base)
     assert read_tree(file).nodes["P1"].stale == "the statement of P1.1 was changed in the meantime"
 
 
 def test_many_at_once_lose_nothing(file: Path):
     def edit(number: int) -> None:
         for turn in range(3):
-            commit_edits(file, [SetP(id="P2", p=round(0.1 + number / 20 + turn / 100, 3))], TreeAuthor(who=str(number)))
+            commit_edits(
+                file, [SetP(id="P2", p=round(0.1 + number / 20 + turn / 100, 3))], TreeAuthor(name=str(number))
+            )
 
     threads = [threading.Thread(target=edit, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -302,7 +354,7 @@ def test_many_at_once_lose_nothing(file: Path):
     versions = read_history(file)
     assert [one.version for one in versions] == list(range(1, 20))
     assert tree_at(file, 19) == read_tree(file)
-    assert sorted(one.who for one in versions[1:]) == sorted("012345" * 3)
+    assert sorted(one.author for one in versions[1:]) == sorted("012345" * 3)
 
 
 def test_a_history_that_was_cut_off_and_a_file_changed_by_hand(file: Path):
@@ -311,7 +363,7 @@ def test_a_history_that_was_cut_off_and_a_file_changed_by_hand(file: Path):
     history.write_bytes(history.read_bytes() + b'{"version": 3, "at": "20')
     file.write_text(file.read_text().replace('"p": 0.4', '"p": 0.45'))
     do(edit_tree, file, set={"P2": 0.3})
-    assert [one.why for one in read_history(file)] == [
+    assert [one.message for one in read_history(file)] == [
         "as it was found",
         "",
         "changed by other means than foretell",
@@ -326,6 +378,45 @@ def test_a_history_that_was_cut_off_and_a_file_changed_by_hand(file: Path):
         read_history(file)
 
 
+def test_a_history_of_version_0_2_is_read_and_continued(file: Path):
+    do(edit_tree, file, set={"P2": 0.2}, message="first")
+    history = history_path(file)
+    lines = [json.loads(line) for line in history.read_text().splitlines()]
+    former = [{**line, "who": line["author"], "why": line["message"]} for line in lines]
+    former = [{name: value for name, value in line.items() if name not in ("author", "message")} for line in former]
+    history.write_text("".join(json.dumps(line) + "\n" for line in former))
+    do(edit_tree, file, set={"P2": 0.3}, message="second")
+    assert [(one.author, one.message) for one in read_history(file)] == [
+        ("", "as it was found"),
+        ("ann", "first"),
+        ("ann", "second"),
+    ]
+
+
+def test_what_growing_returns_can_be_given_to_every_other_function(tmp_path: Path):
+    settings = Settings(home=tmp_path / "home")
+    model = model_name(playing())
+    fields: dict[str, Any] = {"model": model, "grounder": "plain", "leaves": 4, "settings": settings}
+    claim = "The harbour bridge opens by 31 December 2026."
+    plan = grow_tree(claim, plan=True, **fields)
+    assert (plan.p, plan.path.exists(), plan.plan.calls > 4) == (None, False, True)
+    grown = grow_tree(claim, **fields)
+    assert grown.run == plan.run, "the plan is of the same run"
+    (listed,) = foretell.list_trees(settings=settings).trees
+    for tree in (grown, grown.path, grown.run, grown.run[:6], listed.name, grown.to_dict()):
+        assert show_tree(tree, settings=settings).p == grown.p
+        assert foretell.what_if(tree, set={"P0": 1.0}, settings=settings).p == 1
+        edited = edit_tree(tree, set={"P1": 0.5}, settings=settings)
+        assert tree_log(tree, settings=settings).versions
+        assert update_tree(tree, ["P1"], plan=True, model=model, settings=settings).plan is not None
+        assert show_tree(edited, settings=settings).path == grown.path
+        edit_tree(tree, restore=1, settings=settings)
+    with pytest.raises(InputError, match="there is no such tree"):
+        show_tree("nothing", settings=settings)
+    with pytest.raises(InputError, match="did you mean leaves"):
+        grow_tree(claim, set={"options.leafs": 3}, model=model, settings=settings)
+
+
 def test_commands(file: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("FORETELL_HOME", str(file.parent / "home"))
@@ -333,21 +424,25 @@ def test_commands(file: Path, monkeypatch: pytest.MonkeyPatch):
     def run(*words: str) -> Result:
         return CliRunner().invoke(operation_command("tree"), [*words[:1], str(file), *words[1:]])
 
-    planned = run("edit", "--claim", f"P2={NEWS}", "--plan")
+    planned = run("edit", "--text", f"P2={NEWS}", "--plan")
     assert "Nothing was written" in planned.output
     assert "P2 is stale: its statement was changed" in planned.output
     assert not history_path(file).exists()
-    assert run("edit", "--claim", f"P2={NEWS}", "--set", "P1.1=0.9", "--who", "ann", "--why", "why not").exit_code == 0
-    assert "ann  why not  (P1.1, P2)" in run("history").output.replace("(P2, P1.1)", "(P1.1, P2)")
-    shown = run("diff").output
+    monkeypatch.setattr("getpass.getuser", lambda: "ann")
+    assert run("edit", "--text", f"P2={NEWS}", "--set", "P1.1=0.9", "-m", "why not").exit_code == 0
+    assert "ann  why not  (P1.1, P2)" in run("log").output.replace("(P2, P1.1)", "(P1.1, P2)")
+    shown = run("log", "--diff").output
     assert "P1.1 0.400 → 0.900" in shown
     assert f"    claim: Claim P2. → {NEWS}" in shown
-    assert json.loads(run("diff", "--json").stdout)["changes"]
+    assert json.loads(run("log", "--diff", "1..2", "--json").stdout)["changes"]
+    assert run("log", "--diff", "1..").output.replace("as it is", "version 2") == run("log", "--diff", "1..2").output
     assert "stale: its statement was changed" in run("show").output
-    plan = run("ground", "--trials", "4", "--plan", "--model", "practice:x", "--model-price", "1/2", "--json")
+    plan = run("update", "--trials", "4", "--plan", "--model", "practice:x", "--set", "prices.agent=1/2", "--json")
     assert json.loads(plan.stdout)["plan"][0]["claim"] == "P2"
     assert json.loads(plan.stdout)["dollars"] > 0
-    assert diff_trees(file, file).changes == []
+    compared = tree_log(file, file).diff
+    assert compared is not None
+    assert compared.changes == []
 
 
 def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
@@ -361,27 +456,29 @@ def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
         tool = tools[name]
         return asyncio.run(tool.use(permissions, tool.read(permissions, fields)))  # pyright: ignore[reportArgumentType]
 
-    done = use("edit_tree", tree="t", set={"P2": 0.9}, why="asked")
+    done = use("edit_tree", tree="t", set={"P2": 0.9}, message="asked")
     assert (done["version"], done["changes"][-1]["is"]) == (2, 0.9)
-    assert [one["who"] for one in use("tree_history", tree="t")["versions"]] == ["", "over MCP"]
-    assert use("diff_trees", tree="t")["changes"]
+    assert [one["author"] for one in use("tree_log", tree="t")["versions"]] == ["", "over MCP"]
+    assert use("tree_log", tree="t", diff="1..")["changes"]
+    assert use("what_if", tree="t", set={"P2": 0.1})["scenarios"][0]["changes"]
+    assert "# The harbour bridge" in use("show_tree", tree="t")["report"]
     for name, fields, problem in (
         ("edit_tree", {"tree": str(file), "set": {"P2": 0.1}}, "not a tree of this server"),
         ("edit_tree", {"tree": "../../t", "set": {"P2": 0.1}}, "not a tree of this server"),
-        ("edit_tree", {"tree": "t", "edits": str(file)}, "does not offer it"),
-        ("edit_tree", {"tree": "t", "rejudge": True}, "spending is off"),
-        ("diff_trees", {"tree": str(file)}, "no file may be read"),
+        ("edit_tree", {"tree": "t", "edits": str(file)}, "no file is read"),
+        ("tree_log", {"tree": str(file)}, "no file may be read"),
+        ("show_tree", {"tree": str(file)}, "no file may be read"),
     ):
         with pytest.raises(InputError, match=problem):
             use(name, **fields)
-    assert "ground_leaves" not in {tool.name for tool in available_tools(permissions)}
+    assert "update_tree" not in {tool.name for tool in available_tools(permissions)}
 
 
 def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, tmp_path: Path):
     """A cycle by an edit, more leaves than are wanted, coefficients that never fit, and grounders that are dead."""
     before = file.read_bytes()
     with pytest.raises(InputError, match=r"P1, children: cannot rest on itself: P1\.1 is beneath it"):
-        do(edit_tree, file, move={"P1": "P1.1"})
+        do(edit_tree, file, edits=[moved("P1", "P1.1")])
     assert file.read_bytes() == before
 
     def faulty(request: Request) -> str | ModelError | None:
@@ -396,18 +493,17 @@ def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, t
             return json.dumps({"report": "r", "key_factor": "k", "base": 7, "children": []})
         return None
 
-    model, out = playing(faulty), tmp_path / "grown.json"
+    model = playing(faulty)
     grown = grow_tree(
         "The harbour bridge opens by 31 December 2026.",
         model=model_name(model),
         grounder="search",
-        retries=1,
-        out=[out],
+        set={"options.retries": 1},
         settings=Settings(home=tmp_path / "home"),
     )
     assert grown.exit_code == 3
-    assert not [one for one in check_file(out) if not one.warning]
-    tree = read_tree(out)
+    assert not [one for one in check_file(grown.path) if not one.warning]
+    tree = read_tree(grown.path)
     assert 5 < len(tree.nodes) <= 11, "what goes beyond the limit is left out"
     assert (tree.nodes["P0"].link, tree.nodes["P0"].incomplete) == (AverageLink(), ("P3",))
     dead = tree.nodes["P3"].grounding
@@ -415,7 +511,7 @@ def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, t
     assert "the grounder is dead (2 attempts)" in dead.error
     assert dead.route == ("plain failed: the grounder is dead",), "also by the simpler one"
     assert [one.partition(":")[0] for one in grown.failures] == ["P0", "P3"]
-    report = report_tree(out)
+    report = show_tree(grown)
     assert report.exit_code == 3
     for words in ("synthesis failed, the mean of its children stands in", "grounding failed, 0.500 stands in"):
         assert words in report.to_markdown()

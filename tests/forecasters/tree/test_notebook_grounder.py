@@ -15,6 +15,7 @@ from tests.tools.doubles import Numbers
 from foretell.cli import operation_command
 from foretell.forecasters.tree import GroundingResult, LeafBudget, NotebookGrounder, Tree, write_tree
 from foretell.models import Journal, ModelError, Request
+from foretell.operations import show_tree, verify_notebooks
 from foretell.questions import LeakBlocked, ToolUsed
 from foretell.tools.notebook import KernelLimits, KernelPool, SandboxUnavailable, check_sandbox, series_endpoint
 
@@ -215,12 +216,13 @@ def test_a_notebook_runs_again_from_its_file_alone(tmp_path: Path, journal: Jour
 
     top = claim("P0", p=found.p, grounding=found.grounding)
     write_tree(tmp_path / "second/tree.json", Tree(root="P0", nodes={"P0": top}))
-    command = operation_command("tree notebook")
-    arguments = [str(tmp_path / "second/tree.json"), "--verify", "--folder", str(tmp_path / "copy")]
-    told = CliRunner().invoke(command, arguments)
-    assert told.exit_code == 0, told.output
-    assert "P0 0.350 books/P1-0.ipynb, 6 cells" in told.output
-    assert "run again, 6 cells say the same" in told.output
+    tree = tmp_path / "second/tree.json"
+    shown = CliRunner().invoke(operation_command("tree show"), [str(tree), "--out", str(tmp_path / "copy")])
+    assert shown.exit_code == 0, shown.output
+    assert "notebook P0 0.350 books/P1-0.ipynb, 6 cells" in shown.output
+    verified = asyncio.run(verify_notebooks(tree))
+    assert verified.ok
+    assert "run again, 6 cells give the same output" in str(verified)
 
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     copied = nbformat.read(tmp_path / "copy/P1-0.ipynb", as_version=4)
@@ -232,9 +234,9 @@ def test_a_notebook_runs_again_from_its_file_alone(tmp_path: Path, journal: Jour
     assert done.cells[1].outputs == stored[1]
 
     (book.parent / "P1-0.data.json").write_text(json.dumps(kept).replace("2.0", "4.0"))
-    changed = CliRunner().invoke(command, arguments)
+    changed = asyncio.run(verify_notebooks(tree))
     assert changed.exit_code == 1
-    assert "another output in cell 6" in changed.output, changed.output
+    assert "another output in cell 6" in str(changed), str(changed)
     (book.parent / "P1-0.data.json").unlink()
-    assert "was not kept" in CliRunner().invoke(command, arguments[:1]).output
-    assert CliRunner().invoke(command, arguments).exit_code == 1
+    assert "was not saved" in str(show_tree(tree))
+    assert not asyncio.run(verify_notebooks(tree)).ok

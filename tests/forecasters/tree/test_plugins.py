@@ -17,7 +17,6 @@ from tests.forecasters.tree.scripted_tree import TreeSetup
 from foretell import plugins
 from foretell.forecasters import Context
 from foretell.forecasters.tree import (
-    TEXT_FORMATS,
     Body,
     FormulaLink,
     Gates,
@@ -38,6 +37,9 @@ from foretell.forecasters.tree import (
     link_in_numbers,
     link_in_words,
     read_tree,
+    to_bif,
+    to_dot,
+    to_problog,
     write_tree,
 )
 from foretell.forecasters.tree.what_if import what_if
@@ -146,8 +148,9 @@ def test_words_and_exports_know_it():
     assert link_in_numbers(tree, tree.nodes["P0"]).startswith(f"{tree.nodes['P0'].p:.3f}, worked out case by case")
     table = next(variable for variable in bayes_net(tree) if variable.id == "P0")
     assert table.chances == (1, 1, 1, 0, 1, 0, 0, 0)
-    assert all(export(tree) for export in TEXT_FORMATS.values())
-    assert "1.0::p0 :- p1, p2, \\+ p3." in TEXT_FORMATS["problog"](tree)
+    assert to_bif(tree)
+    assert to_dot(tree)
+    assert "1.0::p0 :- p1, p2, \\+ p3." in to_problog(tree)
 
 
 def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
@@ -185,6 +188,6 @@ def test_an_answer_schema_is_made_for_the_children():
 
 def test_every_door_takes_them_and_names_those_there_are():
     request = TreeRequest.read({"claim": "It rains.", "grounder": "one-third", "rule": "at-least"})
-    assert request.changed("tree") == {"grounder": "one-third", "rule": "at-least"}
+    assert request.settings()["options"] == {"grounder": "one-third", "rule": "at-least"}
     assert "one-third" in allowed_names(TreeRequest.model_fields["grounder"])
     assert "at-least" in allowed_names(TreeRequest.model_fields["rule"])

@@ -33,7 +33,6 @@ from foretell.forecasters.tree import (
     bayes_net_faults,
     evaluate,
     read_tree,
-    read_tree_file,
     resynthesize,
     rule_named,
     to_problog,
@@ -42,7 +41,7 @@ from foretell.forecasters.tree import (
 from foretell.forecasters.tree.what_if import what_if
 from foretell.models import BudgetExceeded, ModelError
 from foretell.models.providers import ScriptedModel, model_name
-from foretell.operations import format_tree, grow_tree
+from foretell.operations import grow_tree, show_tree
 from foretell.plugins import names
 from foretell.questions import InputError
 from foretell.runs import Settings
@@ -347,23 +346,21 @@ def test_whatever_is_said_a_probability_comes_out(data: st.DataObject, rule: str
 
 def test_a_failed_synthesis_is_seen_everywhere(tmp_path: Path):
     refusing = playing(lambda request: "no" if "P0/synthesis" in request.slot else None)
-    file = tmp_path / "t.json"
     grown = grow_tree(
         "The harbour bridge opens by 31 December 2026.",
         model=model_name(refusing),
         grounder="plain",
-        out=[file],
         settings=Settings(home=tmp_path / "home"),
     )
     assert grown.exit_code == 3
     assert grown.failures[0].startswith("P0: synthesis failed, the mean of its children stands in")
     assert grown.failures[0] in grown.warnings
     assert "synthesis failed" in str(grown)
-    tree = read_tree(file)
+    tree = read_tree(grown.path)
     assert (tree.nodes["P0"].rule, tree.nodes["P0"].link) == ("linear", AverageLink())
-    for form in ("html", "markdown"):
-        assert "synthesis failed" in format_tree(read_tree_file(file), form)
-    checked = CliRunner().invoke(operation_command("tree check"), [str(file)])
+    for text in (grown.to_html(), show_tree(grown).to_markdown()):
+        assert "synthesis failed" in text
+    checked = CliRunner().invoke(operation_command("tree show"), [str(grown.path)])
     assert checked.exit_code == 3
     assert "synthesis failed" in checked.output
     again = resynthesize(tree, [SetLink(id="P0", link=AverageLink())])

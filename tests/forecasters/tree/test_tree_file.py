@@ -148,7 +148,7 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
         ({"P1__p": "0.4"}, "node P1, p: expected a number, found '0.4'"),
         ({"P1__p": True}, "node P1, p: expected a number, found true or false"),
         ({"P1__prob": 0.4}, "node P1, prob: is not a field here"),
-        ({"P1__pinned": 0.4}, "node P1, pinned: only parents are pinned"),
+        ({"P1__pinned": 0.4}, "node P1, pinned: only parents are overridden"),
         ({"P1__link": {"kind": "average"}}, "node P1, link: the node has a link but no children"),
         ({"P0__link__kind": "linaer"}, "node P0, link.kind: 'linaer' is not a kind of link"),
         ({"P0__link__kind": None}, "node P0, link.kind: is missing"),
@@ -202,7 +202,7 @@ def test_an_id_given_twice_is_not_overlooked(tmp_path: Path):
 def test_all_problems_are_listed_at_once(tmp_path: Path):
     path = written(tmp_path, changed(P1__p=7, P2__p=-1, P0__link__weights__P1=3))
     assert len(check_file(path)) == 3
-    with pytest.raises(InvalidTree, match="and 2 more: foretell tree check lists all"):
+    with pytest.raises(InvalidTree, match="and 2 more: foretell tree show lists all"):
         read_tree(path)
 
 

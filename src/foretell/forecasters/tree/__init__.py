@@ -17,8 +17,7 @@ HOMES = {
         "AddNode Edit MoveNode RemoveNode Scenario SetClaim SetGrounding SetLink SetP SetReport ShareNode Unpin"
     ),
     "foretell.forecasters.tree.exports": (
-        "TEXT_FORMATS bayes_net claim_marks link_in_numbers link_in_words outline stale_parts to_bif to_dot "
-        "to_problog tree_failures"
+        "bayes_net claim_marks link_in_numbers link_in_words outline stale_parts to_bif to_dot to_problog tree_failures"
     ),
     "foretell.forecasters.tree.forecaster": "StoredTreesForecaster TreeForecaster claim_of_target relink",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",

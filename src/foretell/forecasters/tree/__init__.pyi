@@ -34,7 +34,6 @@ from foretell.forecasters.tree.edits import SetP as SetP
 from foretell.forecasters.tree.edits import SetReport as SetReport
 from foretell.forecasters.tree.edits import ShareNode as ShareNode
 from foretell.forecasters.tree.edits import Unpin as Unpin
-from foretell.forecasters.tree.exports import TEXT_FORMATS as TEXT_FORMATS
 from foretell.forecasters.tree.exports import bayes_net as bayes_net
 from foretell.forecasters.tree.exports import claim_marks as claim_marks
 from foretell.forecasters.tree.exports import link_in_numbers as link_in_numbers

@@ -1,6 +1,6 @@
 """Export a tree as text or to other programs: Bayes nets, Graphviz, ProbLog."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -96,7 +96,7 @@ WIDTH = 60
 
 
 def to_dot(tree: Tree) -> str:
-    """Export the tree for Graphviz (`dot -Tsvg`). Pinned claims are dashed, incomplete ones red."""
+    """Export the tree for Graphviz (`dot -Tsvg`). Overridden claims are dashed, incomplete ones red."""
 
     def quoted(text: str) -> str:
         return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -121,7 +121,7 @@ def _label(node: Proposition) -> tuple[str, str]:
     number = "no number" if node.p is None else f"{node.p:.3f}"
     claim = one_line(node.claim)
     shown = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
-    marks = [mark for mark, so in (("pinned", node.pinned is not None), ("stale", node.stale)) if so]
+    marks = [mark for mark, so in (("override", node.pinned is not None), ("stale", node.stale)) if so]
     return f"{node.id}: {number}" + (f" ({', '.join(marks)})" if marks else ""), shown
 
 
@@ -160,14 +160,6 @@ def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-TEXT_FORMATS: Mapping[str, Callable[[Tree], str]] = {
-    "problog": to_problog,
-    "bif": to_bif,
-    "dot": to_dot,
-}
-"""Text formats of a tree, by name. Formats that include scenarios are in `foretell.operations.tree`."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class OutlineLine:
     """A claim and its position in the outline."""
@@ -192,10 +184,10 @@ def outline(tree: Tree) -> Iterator[OutlineLine]:
 
 
 def claim_marks(node: Proposition) -> list[str]:
-    """Tags shown next to a claim's probability, such as pinned, stale or failed."""
+    """Tags shown next to a claim's probability, such as override, stale or failed."""
     found: list[str] = []
     if node.pinned is not None:
-        found.append("pinned")
+        found.append("override")
     if isinstance(node.link, JudgedLink):
         found.append("judged before a change" if node.link.stale else "judged")
     if node.failed:
@@ -248,8 +240,8 @@ def link_in_words(node: Proposition) -> str:
         return f"It could not be grounded: {one_line(failed)}." if failed else "A leaf: its number is given."
     if node.link is None:
         return "No link yet."
-    pinned = f"Pinned at {format_probability(node.pinned)}; without the pin: " if node.pinned is not None else ""
-    return pinned + node.link.describe(node.children)
+    override = f"Overridden by {format_probability(node.pinned)}; its rule: " if node.pinned is not None else ""
+    return override + node.link.describe(node.children)
 
 
 def link_in_numbers(tree: Tree, node: Proposition) -> str:

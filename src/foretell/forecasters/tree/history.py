@@ -30,7 +30,9 @@ from foretell.questions.forecast import Cost
 
 FOUND, OUTSIDE = "as it was found", "changed by other means than foretell"
 LONGEST = 500
-"""Maximum length of `who` and of `why`, in characters."""
+"""Maximum length of an author's name and of a message, in characters."""
+FORMER_NAMES = {"who": "author", "why": "message"}
+"""Fields of a version as version 0.2 wrote them, and their current names."""
 
 
 class ConflictingEdits(InputError):
@@ -43,8 +45,8 @@ class TreeVersion:
 
     version: int
     at: datetime
-    who: str
-    why: str
+    author: str
+    message: str
     p: float | None
     """Probability of the root."""
     changed: tuple[str, ...] = ()
@@ -64,8 +66,8 @@ class TreeVersion:
 class TreeAuthor:
     """Who changes a tree and why, and which models helped."""
 
-    who: str = ""
-    why: str = ""
+    name: str = ""
+    message: str = ""
     models: tuple[str, ...] = ()
     """Models that helped, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
@@ -102,8 +104,9 @@ def read_history(path: Path) -> list[TreeVersion]:
     found: list[TreeVersion] = []
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         try:
-            found.append(checked_fields(json.loads(line), TreeVersion))
-        except (ValueError, RecursionError, InputError):
+            fields = {FORMER_NAMES.get(name, name): value for name, value in json.loads(line).items()}
+            found.append(checked_fields(fields, TreeVersion))
+        except (ValueError, AttributeError, RecursionError, InputError):
             if not found:
                 raise InputError("is not a history of a tree", path=file, row=number) from None
             break  # Cut off while it was written: what it would have told was never reported as done.
@@ -164,8 +167,8 @@ def _next(
     return TreeVersion(
         version=known[-1].version + 1 if known else 1,
         at=datetime.now(UTC).replace(microsecond=0),
-        who=author.who[:LONGEST],
-        why=author.why[:LONGEST],
+        author=author.name[:LONGEST],
+        message=author.message[:LONGEST],
         p=after.nodes[after.root].p,
         changed=tuple(changed_claims(before, after)) if before is not None else (),
         edits=tuple(to_dict(edit) for edit in edits),
@@ -182,7 +185,7 @@ def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
     if known and known[-1].digest == tree_digest(tree):
         return known
     before = tree_at(path, known[-1].version) if known else None
-    found = _next(known, before, tree, TreeAuthor(why=OUTSIDE if known else FOUND))
+    found = _next(known, before, tree, TreeAuthor(message=OUTSIDE if known else FOUND))
     _append(file, path, found)
     return [*known, found]
 
@@ -277,14 +280,14 @@ def _outdated(edits: Sequence[Edit], old: Tree, current: Tree, theirs: Collectio
 
 
 def _look(path: Path, base: int) -> str:
-    return f"see what changed with foretell tree diff {path} --from {base}, and edit again"
+    return f"see what changed with foretell tree log {path} --diff {base}.., and edit again"
 
 
 def _conflict(path: Path, base: int, both: Sequence[str], others: Sequence[TreeVersion]) -> ConflictingEdits:
     told: list[str] = []
     for one in others:
         if claims := [id for id in both if id in one.changed]:
-            why = f": {one.why}" if one.why else ""
-            told.append(f"{', '.join(claims)} by {one.who or 'somebody'} in version {one.version}{why}")
+            message = f": {one.message}" if one.message else ""
+            told.append(f"{', '.join(claims)} by {one.author or 'somebody'} in version {one.version}{message}")
     text = f"changed since version {base}: {'; '.join(told) or ', '.join(both)}. Nothing was written"
     return ConflictingEdits(text, path=path, hint=_look(path, base))

@@ -116,7 +116,7 @@ class InvalidTree(InputError):
     def __init__(self, problems: Sequence[TreeProblem], *, path: str | Path | None = None) -> None:
         self.problems = tuple(problems)
         first, more = self.problems[0], len(self.problems) - 1
-        rest = f"; and {more} more: foretell tree check lists all" if more else ""
+        rest = f"; and {more} more: foretell tree show lists all" if more else ""
         text = ": ".join(filter(None, [first.place, first.text])) + rest
         super().__init__(text, path=path, hint=first.hint or None)
 

@@ -81,7 +81,7 @@ def written_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[
         node = tree.nodes[claim]
         if node.children and node.p is not None and abs(node.p - values[place]) > CLOSE:
             text = f"{node.p:g} is written, the tree gives {values[place]:.4g}"
-            hint = "the written number is not used; to hold a parent at a value, pin it"
+            hint = "the written number is not used; an override sets a parent to a value, whatever its children say"
             found.append(TreeProblem(node=claim, field="p", text=text, hint=hint, warning=True))
     return found
 
@@ -107,12 +107,12 @@ def _stale(node: Proposition, hint: str) -> Iterator[TreeProblem]:
 
 
 def _leaf(node: Proposition) -> Iterator[TreeProblem]:
-    yield from _stale(node, "foretell tree ground examines it anew")
+    yield from _stale(node, "foretell tree update researches it again")
     if node.link is not None:
         hint = "a leaf has a p; a link needs children"
         yield TreeProblem(node=node.id, field="link", text="the node has a link but no children", hint=hint)
     if node.pinned is not None:
-        yield TreeProblem(node=node.id, field="pinned", text="only parents are pinned", hint="give a leaf its p")
+        yield TreeProblem(node=node.id, field="pinned", text="only parents are overridden", hint="give a leaf its p")
     if node.p is None:
         failed = node.grounding.error if node.grounding else ""
         text = f"has no probability: {failed}" if failed else "has no probability yet"
@@ -121,11 +121,11 @@ def _leaf(node: Proposition) -> Iterator[TreeProblem]:
 
 
 def _parent(tree: Tree, node: Proposition) -> Iterator[TreeProblem]:
-    yield from _stale(node, "foretell tree resynthesize has its rule judged again")
+    yield from _stale(node, "foretell tree update has its rule judged again")
     if node.failed:
         text, hint = (
             f"synthesis failed: {node.failed}",
-            "the mean of its children stands in; foretell tree resynthesize",
+            "the mean of its children stands in; foretell tree update",
         )
         yield TreeProblem(node=node.id, field="link", text=text, hint=f"{hint} asks again", warning=True)
     if node.link is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count as count_up
 from itertools import islice
+from typing import Any
 
 from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit, rerun
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
@@ -104,7 +105,13 @@ def _number(tree: Tree, id: str) -> float:
     return tree.missing if p is None else p
 
 
-FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding", "causality", "failed", "stale")
+FIELDS = ("claim", "children", "link", "override", "report", "key_factor", "grounding", "causality", "failed", "stale")
+"""Names of the parts of a claim that are compared."""
+
+
+def field_of(node: Proposition, name: str) -> Any:
+    """Return the part of a claim with a name of `FIELDS`."""
+    return node.pinned if name == "override" else getattr(node, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +140,7 @@ def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
             continue
         shown = new or old
         assert shown is not None
-        other = tuple(name for name in FIELDS if old and new and getattr(old, name) != getattr(new, name))
+        other = tuple(name for name in FIELDS if old and new and field_of(old, name) != field_of(new, name))
         p = (old.p if old else None, new.p if new else None)
         found.append(ClaimChange(id=id, claim=shown.claim, before=p[0], after=p[1], fields=other))
     return found

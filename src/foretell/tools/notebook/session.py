@@ -314,7 +314,7 @@ async def rerun_notebook(path: Path, pool: KernelPool) -> RerunResult:
     cells = [cell for cell in read_notebook(path)["cells"][:MOST_CELLS] if isinstance(cell, dict)]
     beside = data_path(path)
     if not beside.is_file():
-        hint = "it was made before data was kept; examine the leaf again with foretell tree ground"
+        hint = "it was made before data was saved; research the leaf again with foretell tree update"
         raise InputError(f"has no {beside.name} beside it", path=path, hint=hint)
     kernel = await pool.take()
     try:

@@ -1,5 +1,6 @@
 """Trees: the gallery, a tree with what-if analysis, its claims, notebooks and exports."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,16 +33,11 @@ from foretell.forecasters.tree.exports import (
 from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin, parents_of
-from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
+from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_text
 from foretell.forecasters.tree.what_if import apply_scenario, resynthesize
-from foretell.operations.requests.trees import (
-    TREE_FORMATS,
-    TreeExportRequest,
-    TreeListRequest,
-    TreeRequest,
-    WhatIfRequest,
-)
-from foretell.operations.tree import format_tree, list_trees, prepare_tree, report_facts, stored_tree
+from foretell.operations.requests.trees import TreeListRequest, TreeRequest, TreeShowRequest, WhatIfRequest
+from foretell.operations.tree import ShownTree, list_trees, prepare_tree, stored_tree
+from foretell.operations.tree import show_tree as shown_tree
 from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
 from foretell.report.provenance import command_text, made_by
@@ -86,7 +82,7 @@ NO_TREE: dict[str, Any] = {
 }
 
 
-class TreeBody(body_of(TreeRequest, "out")):
+class TreeBody(body_of(TreeRequest, "config", "plan")):
     """A tree to grow."""
 
 
@@ -139,8 +135,8 @@ def show_trees(request: Request, here: CurrentState) -> Response:
 
 
 def _trees_page(request: Request, here: WebState, given: dict[str, Any], problem: str) -> Response:
-    choices = {"search": usable_engines(here.settings), "grounder": GROUNDERS, "rule": RULES}
-    fields = form_fields(TreeRequest, choices=choices)
+    choices = {"search": usable_engines(here.settings), "grounder": ("", *GROUNDERS), "rule": ("", *RULES)}
+    fields = form_fields(TreeRequest, choices=choices, leave_out=("config", "plan"))
     view, status = read_trees(here), 422 if problem else 200
     return html_page(request, "trees.html", view, status=status, fields=fields, given=given, problem=problem)
 
@@ -171,7 +167,7 @@ async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> R
 
 @router.get("/api/runs/{run}/tree", **NO_TREE)
 def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
-    """The tree that a run has grown for a claim; the same as `foretell tree --json` prints."""
+    """The tree that a run has grown for a claim; the same as `foretell tree grow --json` prints."""
     row = here.run(run)
     asked = here.store.questions(row.id)
     if not asked:
@@ -220,15 +216,25 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 # A tree in other forms.
 
 
+FORMS: Mapping[str, Callable[[ShownTree], str]] = {
+    "html": ShownTree.to_html,
+    "markdown": ShownTree.to_markdown,
+    "json": lambda shown: tree_text(shown.tree, shown.scenarios),
+    "dot": ShownTree.to_dot,
+    "problog": ShownTree.to_problog,
+    "bif": ShownTree.to_bif,
+}
+
+
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
-def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
-    """The tree as a logic program, a Bayes net, a graph or a report."""
+def read_export(here: CurrentState, name: str, form: str) -> Response:
+    """The tree as a report, as JSON, as a graph, a logic program or a Bayes net."""
     path = tree_path(here.settings, name)
+    if form not in FORMS:
+        raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(FORMS)}")
     # A reader need not know in which folder the trees of this machine are.
-    if form not in TREE_FORMATS:
-        raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
-    with made_by(command_text("tree export", TreeExportRequest.read({"file": path.name, "to": form}))):
-        text = format_tree(file, form, report_facts(path))
+    with made_by(command_text("tree show", TreeShowRequest(tree=Path(path.name)))):
+        text = FORMS[form](shown_tree(TreeShowRequest(tree=path), here.settings))
     if form == "html":
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="tree.html"'})
     return PlainTextResponse(text)
@@ -400,7 +406,7 @@ def read_claim(
         "p": tree.nodes[node.id].p,
         "before": node.p,
         "what_if": len(edits),
-        "pinned": node.pinned is not None,
+        "override": node.pinned is not None,
         "how": link_in_words(node),
         "numbers": link_in_numbers(tree, tree.nodes[node.id]),
         "causality": node.causality,
@@ -424,7 +430,7 @@ def read_claim(
         "slope": next((one.slope for one in sensitivities(tree) if one.id == node.id), None),
         "stale_parts": len(stale_parts(file.tree)),
         "versions": [
-            {"version": one.version, "at": one.at.isoformat(), "who": one.who, "why": one.why}
+            {"version": one.version, "at": one.at.isoformat(), "author": one.author, "message": one.message}
             for one in reversed(versions[-VERSIONS_SHOWN:])
         ],
     }

@@ -83,7 +83,7 @@ function tell() {
   const played = JSON.stringify(Object.fromEntries(sets.sort()));
   for (const button of find('[data-play]')) button.closest('tr').classList.toggle('playing', JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(button.dataset.play)).sort())) === played);
   const command = part('command'), words = sets.map(([id, p]) => `${id}=${p}`);
-  command.textContent = ['foretell whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
+  command.textContent = ['foretell tree whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
   const form = part('save');
   if (form) {
     for (const kept of find('#save [name=set], #keep [name=set]')) kept.value = words.join(' ');

@@ -74,9 +74,9 @@ function reload(claim) {
 
 // Who edits is asked once in a browser.
 function prepare() {
-  const who = panel.querySelector('[name=who]');
-  if (!who || who.value) return;
-  try { who.value = localStorage.getItem('foretell-who') ?? ''; } catch { /* only for this page, then */ }
+  const author = panel.querySelector('[name=author]');
+  if (!author || author.value) return;
+  try { author.value = localStorage.getItem('foretell-author') ?? ''; } catch { /* only for this page, then */ }
 }
 
 panel.addEventListener('click', (event) => {
@@ -91,7 +91,7 @@ panel.addEventListener('click', (event) => {
 panel.addEventListener('submit', async (event) => {
   event.preventDefault();
   const form = event.target, body = new URLSearchParams(new FormData(form, event.submitter));
-  if (body.get('who')) { try { localStorage.setItem('foretell-who', body.get('who')); } catch { /* then not */ } }
+  if (body.get('author')) { try { localStorage.setItem('foretell-author', body.get('author')); } catch { /* then not */ } }
   for (const button of form.querySelectorAll('button')) button.disabled = true;
   const answer = await fetch(form.action, { method: 'POST', body, headers: { Accept: 'text/html' } }).catch(() => null);
   for (const button of form.querySelectorAll('button')) button.disabled = false;

@@ -141,10 +141,7 @@ T = TypeVar("T")
 
 REPLIES_OF_LEAF = 10
 """Number of replies that one attempt at a leaf has time for if the model is slow."""
-MORE_SECONDS = (
-    "no answer within {:g} s; --leaf-seconds, the field leaf_seconds, or options: {{leaf_seconds: …}} in a file, "
-    "allows more"
-)
+MORE_SECONDS = "no answer within {:g} s; --set options.leaf_seconds=SECONDS allows more"
 MOST_SOURCES = 30
 """Maximum number of sources kept from several trials."""
 LONGEST_REASON = 300

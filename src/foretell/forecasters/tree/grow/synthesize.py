@@ -393,16 +393,19 @@ class Rejudged:
     """Reason why the old judgement was kept, by claim."""
 
 
-async def rejudge(
+async def rejudge(  # noqa: PLR0913 - one parameter for each limit on what is judged
     tree: Tree,
     about: TreeQuestion,
     context: Context,
     *,
     also: Collection[str] = (),
+    only: Collection[str] | None = None,
     rule: str | None = None,
     log: EventLog[tuple[str, str]] | None = None,
 ) -> Rejudged:
     """Have a model judge every stale link again, and those of the claims in `also`, each once, children first.
+
+    With `only`, stale links of other claims stay as they are.
 
     Claims that do not wait for others are judged concurrently. Everything else above an edit is arithmetic. If a
     judgement fails, the old one is kept, and the claim remains stale. With `rule`, claims are combined by this rule
@@ -422,7 +425,11 @@ async def rejudge(
     edits: list[Edit] = []
     failed: dict[str, str] = {}
     done: set[str] = set()
-    while waiting := [id for id in {**dict.fromkeys(stale_claims(tree)), **dict.fromkeys(also)} if id not in done]:
+
+    def stale(tree: Tree) -> list[str]:
+        return [id for id in stale_claims(tree) if only is None or id in only]
+
+    while waiting := [id for id in dict.fromkeys([*stale(tree), *also]) if id not in done]:
         beneath = {id: set(pre_order(tree.nodes, id)) - {id} for id in waiting}
         ready = [id for id in waiting if not beneath[id] & set(waiting)]
         asked = [judged_anew(tree, id, beneath[id]) for id in ready]
