@@ -137,6 +137,8 @@ def _type(annotation: Any) -> str:
         return f"Sequence[{_type(arguments[0])}]"
     if origin is tuple:
         return f"tuple[{', '.join(map(_type, arguments))}]"
+    if origin is list:
+        return f"list[{', '.join(map(_type, arguments))}]"
     if origin in (dict, collections.abc.Mapping):
         return f"Mapping[{', '.join(map(_type, arguments))}]"
     if origin is collections.abc.Callable:

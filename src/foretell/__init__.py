@@ -15,14 +15,16 @@ HOMES = {
     "foretell.operations.requests.trees": "TreeRequest WhatIfRequest",
     "foretell.operations.run": "ReplayResult RunResult ShowResult replay run show",
     "foretell.operations.run_plan": "RunPlan",
-    "foretell.operations.runs": "RunsResult StoppedRun delete_runs edit_run list_runs resolve_run stop_run",
+    "foretell.operations.runs": (
+        "DeletedRuns ResolveResult RunLabels RunsResult StoppedRun delete_runs edit_run list_runs resolve_run stop_run"
+    ),
     "foretell.operations.studies": "study",
     "foretell.operations.submit": "SubmissionFile SubmitResult submit_forecasts",
     "foretell.operations.tournament": "TournamentResult",
     "foretell.operations.tournament_platforms": "enter_tournament",
     "foretell.operations.tournament_results": "TournamentResults tournament_results",
     "foretell.operations.tournament_round": "RoundResult",
-    "foretell.operations.tree": "ShownTree TreeResult TreesResult grow_tree list_trees show_tree",
+    "foretell.operations.tree": "ShownTree TreeResult TreesResult VerifiedNotebooks grow_tree list_trees show_tree",
     "foretell.operations.tree_edit": "TreeEditResult TreeLog edit_tree tree_log",
     "foretell.operations.tree_update": "update_tree",
     "foretell.operations.what_if": "ScenarioComparison what_if",

@@ -104,10 +104,11 @@ __all__ = [
     "combine_trials",
     "compare",
     "compare_pair",
+    "delete_runs",
+    "edit_run",
     "edit_tree",
-    "enter_forecastbench",
-    "enter_metaculus",
-    "enter_prophet_arena",
+    "enter_tournament",
+    "grid",
     "grow_tree",
     "list_runs",
     "list_trees",
@@ -116,7 +117,7 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
-    "resume_run",
+    "resolve_run",
     "run",
     "score",
     "score_arena",
@@ -209,6 +210,27 @@ def delete_runs(
         yes: Really delete; without it, the runs are only listed.
     """
 
+def edit_run(
+    run: str,
+    *,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    untag: Sequence[str] = (),
+    note: str | None = None,
+    archive: bool | None = None,
+    settings: Settings | None = None,
+) -> RunLabels:
+    """Change the name, tags or note of a run, or archive it.
+
+    Args:
+        run: Name or id of the run; the beginning of the id is enough.
+        name: New name; an empty one removes it.
+        tags: Add this tag; may be repeated.
+        untag: Remove this tag; may be repeated.
+        note: New note; an empty one removes it.
+        archive: Hide the run from lists; --archive=no shows it again.
+    """
+
 def edit_tree(
     tree: str | Path | Any,
     *,
@@ -279,6 +301,23 @@ def enter_tournament(
         include_fallback: Also use fallback forecasts, which rest on a failure of the model or of all its tools.
     """
 
+def grid(
+    grid: str | Path | None = None,
+    *,
+    plan: bool = False,
+    budget: float | None = None,
+    where: Literal["auto", "here", "workers", "both"] = "auto",
+    settings: Settings | None = None,
+) -> GridResult | GridList:
+    """Run a grid, or with `plan` estimate its cost; for a name or nothing, show the grids that were run.
+
+    Args:
+        grid: A grid (YAML or JSON file) to run, or the name of one to show; none lists them.
+        plan: Only show what it would cost.
+        budget: Limit in dollars for all runs together, including earlier starts.
+        where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
+    """
+
 def grow_tree(
     claim: str,
     *,
@@ -318,17 +357,6 @@ def grow_tree(
         plan: Only show what would be asked and what it would cost.
     """
 
-def list_grids(
-    name: str | None = None,
-    *,
-    settings: Settings | None = None,
-) -> KeptGrids:
-    """List the grids on this machine, or the one with this name, with state, score and cost of every run.
-
-    Args:
-        name: Only the experiment with this name.
-    """
-
 def list_runs(
     *,
     find: str = "",
@@ -363,7 +391,7 @@ def replay(
         dataset: The questions of a run, if their file has moved.
     """
 
-def resume_run(
+def resolve_run(
     run: str,
     *,
     outcomes: str | Path | None = None,
@@ -376,6 +404,7 @@ def resume_run(
         outcomes: A table with the columns question, target and outcome (0 or 1).
     """
 
+@overload
 def run(
     spec: str | Path | Mapping[str, Any],
     *,

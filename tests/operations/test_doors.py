@@ -25,6 +25,7 @@ import foretell
 from fakes.models import BackgroundModels
 from foretell.cli import cli, operation_command
 from foretell.data import Corpus, CorpusDocument
+from foretell.forecasters.agent import AgentOptions
 from foretell.mcp import TOOLS, WITHHELD, ServerPermissions, run_tool
 from foretell.models import Budget
 from foretell.models.providers import HttpModel

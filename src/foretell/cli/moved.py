@@ -68,7 +68,6 @@ COMMANDS: dict[str, str] = {
     "plan": "compare --detect POINTS",
     "calibrate ensemble": "calibrate fit --method greedy",
     "calibrate threshold": "calibrate fit --method threshold",
-
     # Trees.
     "tree check": "tree show TREE",
     "tree export": "tree show TREE --out FILE",

@@ -62,6 +62,7 @@ from foretell.operations.requests.setup import ModelsCheckRequest as ModelsCheck
 from foretell.operations.requests.setup import ModelsListRequest as ModelsListRequest
 from foretell.operations.requests.tournaments import SubmitRequest as SubmitRequest
 from foretell.operations.requests.tournaments import TournamentResultsRequest as TournamentResultsRequest
+from foretell.operations.requests.tournaments import TournamentRunRequest as TournamentRunRequest
 from foretell.operations.requests.trees import TreeLogRequest as TreeLogRequest
 from foretell.operations.requests.trees import TreeRequest as TreeRequest
 from foretell.operations.requests.trees import TreeShowRequest as TreeShowRequest
@@ -102,7 +103,6 @@ from foretell.operations.tournament_platforms import enter as enter
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_results import score_tournaments as score_tournaments
 from foretell.operations.tournament_round import RoundResult as RoundResult
-from foretell.operations.tournament_round import enter_round as enter_round
 from foretell.operations.tree import grow_tree as grow_tree
 from foretell.operations.tree import show_tree as show_tree
 from foretell.operations.tree import verify_notebooks as verify_notebooks

@@ -663,7 +663,7 @@ class ReplayResult(Result):
 
 
 @operation(ReplayRequest)
-def replay(request: ReplayRequest, settings: Settings | None = None) -> Result:
+def replay(request: ReplayRequest, settings: Settings | None = None) -> "ReplayResult | VerifiedNotebooks":
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Of a tree, the notebooks of its leaves are run again and their results compared.
@@ -675,7 +675,7 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> Result:
                 raise InputError("has no effect on a tree", column="--dataset", hint="leave it out")
             from foretell.operations.tree import verify_notebooks
 
-            return verify_notebooks(tree, settings)
+            return run_sync(verify_notebooks(tree, settings), event_loop.run)
         row = find_run_row(store, request.run)
         run = row.id
         before = [to_json(answer) for answer in store.answers(run)]
