@@ -13,6 +13,7 @@ HOMES = {
     "foretell.operations.requests.asking": "AskRequest",
     "foretell.operations.requests.runs": "RunRequest ShowRequest",
     "foretell.operations.requests.trees": "TreeRequest WhatIfRequest",
+    "foretell.operations.result": "Result",
     "foretell.operations.run": "ReplayResult RunResult ShowResult replay run show",
     "foretell.operations.run_plan": "RunPlan",
     "foretell.operations.runs": (
@@ -24,7 +25,7 @@ HOMES = {
     "foretell.operations.tournament_platforms": "enter_tournament",
     "foretell.operations.tournament_results": "TournamentResults tournament_results",
     "foretell.operations.tournament_round": "RoundResult",
-    "foretell.operations.tree": "ShownTree TreeResult TreesResult VerifiedNotebooks grow_tree list_trees show_tree",
+    "foretell.operations.tree": "ShownTree TreeResult TreesResult grow_tree list_trees show_tree",
     "foretell.operations.tree_edit": "TreeEditResult TreeLog edit_tree tree_log",
     "foretell.operations.tree_update": "update_tree",
     "foretell.operations.what_if": "ScenarioComparison what_if",

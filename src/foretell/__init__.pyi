@@ -23,10 +23,14 @@ from foretell.operations.requests.runs import RunRequest as RunRequest
 from foretell.operations.requests.runs import ShowRequest as ShowRequest
 from foretell.operations.requests.trees import TreeRequest as TreeRequest
 from foretell.operations.requests.trees import WhatIfRequest as WhatIfRequest
+from foretell.operations.result import Result as Result
 from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.run_plan import RunPlan as RunPlan
+from foretell.operations.runs import DeletedRuns as DeletedRuns
+from foretell.operations.runs import ResolveResult as ResolveResult
+from foretell.operations.runs import RunLabels as RunLabels
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.runs import StoppedRun as StoppedRun
 from foretell.operations.studies import study as study
@@ -66,6 +70,7 @@ __all__ = [
     "AskRequest",
     "AskResult",
     "CombinationSettings",
+    "DeletedRuns",
     "Forecast",
     "GridList",
     "GridResult",
@@ -74,7 +79,10 @@ __all__ = [
     "ReadOptions",
     "ReplayResult",
     "Resolution",
+    "ResolveResult",
+    "Result",
     "RoundResult",
+    "RunLabels",
     "RunPlan",
     "RunRequest",
     "RunResult",
@@ -239,7 +247,7 @@ def edit_tree(
     add: Sequence[str] = (),
     remove: Sequence[str] = (),
     rule: Mapping[str, str] = ...,
-    edits: list | str | Path | None = None,
+    edits: list[Mapping[str, Any]] | str | Path | None = None,
     restore: int | None = None,
     message: str = "",
     plan: bool = False,

@@ -663,7 +663,7 @@ class ReplayResult(Result):
 
 
 @operation(ReplayRequest)
-def replay(request: ReplayRequest, settings: Settings | None = None) -> "ReplayResult | VerifiedNotebooks":
+def replay(request: ReplayRequest, settings: Settings | None = None) -> Result:
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Of a tree, the notebooks of its leaves are run again and their results compared.
