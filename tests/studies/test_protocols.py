@@ -7,7 +7,7 @@ import pytest
 from tests.studies.made_trials import grown, made
 
 from foretell.forecasters.combine import Examples
-from foretell.operations import METHODS as OFFERED
+from foretell.forecasters.combine import METHODS as OFFERED
 from foretell.questions import InputError
 from foretell.studies import build_method
 from foretell.studies.configurations import METHODS, PROTOCOLS, REFITS, baseline_forecasts, fit_under_protocol
