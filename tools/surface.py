@@ -75,7 +75,9 @@ def routes() -> tuple[set[str], set[str]]:
     app = create_app(Settings(home=Path("home")))
     found = [(getattr(route, "path", ""), getattr(route, "methods", None) or set()) for route in app.router.routes]
     own = {path for path, _ in found if path.startswith("/api/")}
-    pages = {path for path, methods in found if "GET" in methods and not path.startswith(("/api", "/static", "/openapi"))}
+    pages = {
+        path for path, methods in found if "GET" in methods and not path.startswith(("/api", "/static", "/openapi"))
+    }
     return pages, own
 
 

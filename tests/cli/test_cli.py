@@ -152,7 +152,7 @@ def test_every_command_keeps_to_the_conventions(path: str):
         if "--json" in option.opts:
             assert option.is_flag
         if "--out" in option.opts:
-            assert option.multiple or path == "run"
+            assert option.multiple or path == "submit"
         if "--by" in option.opts:
             assert option.metavar == "COLUMNS"
         if "--forecasts" in option.opts:

@@ -93,8 +93,9 @@ def test_a_number_is_asked_and_markets_are_question_sets(shell: Shell):
 @pytest.mark.parametrize("grounder", ["search", "deep"])
 def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
     claim = "The ECB cuts its deposit rate by 31 March 2027."
-    how = ("--grounder", grounder, *(("--deep-model", "openai:gpt-6.1-sol") if grounder == "deep" else ()))
-    grown = shell.foretell("tree", claim, "--closes", "2027-03-31", "--leaves", "3", "--out", f"{grounder}.json", *how)
+    deep = ("--set", "options.deep_model=openai:gpt-6.1-sol") if grounder == "deep" else ()
+    how = ("--grounder", grounder, *deep, "--closes", "2027-03-31", "--leaves", "3", "--out", f"{grounder}.json")
+    grown = shell.foretell("tree", "grow", claim, *how)
     assert grown.stdout.startswith("P0 0.")
     assert claim in shell.foretell("tree", "show", f"{grounder}.json").stdout
 
@@ -128,7 +129,7 @@ def test_prophet_arena_and_the_ledger(shell: Shell):
     run = shell.run_of(dataset="arena.jsonl")
     assert (
         "cup-final forecast: sent"
-        in shell.foretell("submit", run, "--to", "prophet-arena", "--agent", "me", "--yes").stdout
+        in shell.foretell("submit", run, "--to", "prophet-arena", "--set", "tournament.agent=me", "--yes").stdout
     )
     assert "each as it was written" in shell.foretell("ledger", "--verify").stdout
     rows = json.loads(shell.foretell("ledger", "--json").stdout)["entries"]

@@ -122,8 +122,8 @@ def test_a_model_without_tools_is_asked_by_schema_and_answers(house: Any, serve:
 def test_a_tree_ends_in_a_number_or_says_why_not(house: Any, serve: Callable[[int], str], context: int):
     told = house.foretell(
         *("tree", "grow", "The bridge opens.", "--as-of", "2026-07-01", "--model", serve(context), "--search", "none"),
-        *("--leaves", "2", "--depth", "1", "--steps", "1", "--retries", "0", "--grounder", "plain"),
-        *("--set", "sampling.max_tokens=60"),
+        *("--leaves", "2", "--grounder", "plain", "--set", "options.depth=1", "--set", "options.steps=1"),
+        *("--set", "options.retries=0", "--set", "sampling.max_tokens=60"),
     )
     assert told.returncode in (0, 3), told.stderr
     is_readable(told.stdout + told.stderr)

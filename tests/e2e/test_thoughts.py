@@ -64,16 +64,14 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
         told = house.foretell("score", "-f", f"{forecaster}/forecasts.csv", "-o", f"{forecaster}/outcomes.csv")
         assert told.returncode == 0, told.stderr
         assert "Brier" in told.stdout
-    both = [word for run in runs for word in ("--run", run)]
-    found = json.loads(house.foretell("study", "tree", "frontier", *both, "--draws", "100", "--json").stdout)
-    costs = {entry["name"]: entry["dollars"] for entry in found["tables"][0]["rows"]}
-    assert 0 < costs["tree linear plain"] < 1
-    assert 0 < costs["graph of thoughts plain"] < 1
+    told = house.foretell("score", *runs, "--out", "board.html")
+    assert told.returncode == 0, told.stderr
+    assert "Score and cost" in (house.folder / "board.html").read_text(encoding="utf-8")
     again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--out", "again")
     assert again.returncode == 0, again.stderr
     first, second = (_said(house.folder / name / "forecasts.csv") for name in ("tree", "again"))
     assert second == pytest.approx(first)
-    told = house.foretell("study", "tree", "noise", "--run", runs[0], "--draws", "100", "--json")
+    told = house.foretell("study", "tree-noise", runs[0], "--section", "noise", "--bootstrap", "draws=100", "--json")
     assert told.returncode == 0, told.stderr
     noise = json.loads(told.stdout)
     assert noise["sentences"][0].startswith(f"{len(first)} trees: all roots are the same")

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class World:
 
     @property
     def settings(self) -> Settings:
-        return load_settings({
+        settings = load_settings({
             "FORETELL_HOME": str(self.home),
             "FORETELL_CLOCK": f"file:{self.clock}",
             "FORETELL_PROPHET_ARENA_URL": self.site.url,
@@ -68,6 +69,7 @@ class World:
             "ARENA_API_KEY": KEY,
             "OPENROUTER_API_KEY": KEY,
         })  # fmt: skip
+        return replace(settings, network=True)
 
     def visit(self, track: str = "weekly", agent: str | None = None, **fields: Any) -> TournamentResult:
         changes = {"tournament.budget": 5.0, "tournament.agent": agent}
@@ -135,7 +137,7 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     rows = {row["forecaster"]: row for row in after.rows()}
     assert set(rows) >= {"weekly", "always 0.5", "base rate"}
     assert (rows["weekly"]["n"], rows["weekly"]["completion"]) == (3, 1.0)
-    assert rows["weekly"]["bi_low"] <= rows["weekly"]["brier_index"] <= rows["weekly"]["bi_high"]
+    assert rows["weekly"]["brier_index_low"] <= rows["weekly"]["brier_index"]
     assert world.results(tournament="prophet-arena:live").entered == ()
     assert len(world.results(tournament="prophet-arena:weekly", rounds=["live"]).entered) == 1
     with TestClient(create_app(world.settings), base_url="http://127.0.0.1") as client:

@@ -7,6 +7,7 @@ import signal
 import ssl
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
@@ -82,7 +83,7 @@ class World:
         }
 
     def settings(self, **more: str) -> Settings:
-        return load_settings({**self.environment, **more})
+        return replace(load_settings({**self.environment, **more}), network=True)
 
     def visit(
         self, settings: Settings | None = None, watch: Callable[[Any], None] = lambda _: None, **fields: Any
@@ -373,7 +374,7 @@ def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Pat
     rows = {(row["forecaster"], row["kind"]): row for row in found.rows()}
     mine = rows["foretell stack (sandbox)", "dataset"]
     assert (mine["n"], mine["completion"]) == (5, 1.0)
-    assert mine["bi_low"] <= mine["brier_index"] <= mine["bi_high"]
+    assert mine["brier_index_low"] <= mine["brier_index"] <= mine["brier_index_high"]
     # The rival left the last question out; a forecast that was put in for somebody is not theirs.
     assert (rows["Rival:bold", "dataset"]["n"], rows["Rival:bold", "market"]["n"]) == (4, 4)
     assert rows["Tabled", "dataset"]["n"] == 1

@@ -38,7 +38,7 @@ def place(provider: BackgroundModels, tmp_path: Path, monkeypatch: pytest.Monkey
     Path("run.yaml").write_text(
         "questions: questions.jsonl\nsearch: [local]\ntrials: 3\nmodels: {agent: 'openai:gpt-5-mini'}\n"
     )
-    assert command("corpus", "import", "articles.jsonl").exit_code == 0
+    assert command("corpus", "add", "articles.jsonl").exit_code == 0
     return tmp_path
 
 

@@ -111,7 +111,7 @@ class World:
 
     @property
     def settings(self) -> Settings:
-        return load_settings(self.environment)
+        return replace(load_settings(self.environment), network=True)
 
     def visit(self, own: Mapping[str, Any] | None = None, **fields: Any) -> TournamentResult:
         changes = {f"tournament.{key}": value for key, value in (own or {}).items()} | fields.pop("set", {})

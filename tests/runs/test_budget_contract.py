@@ -82,16 +82,16 @@ def test_a_budget_is_not_overspent(opened: Any, dollars: float, faults: dict[str
     ids=["plain", "trials", "flex", "batch", "capped", "trees"],
 )
 def test_a_budget_that_suffices_completes_everything(opened: Any, fields: dict[str, Any], wants: int) -> None:
-    """Every cent is needed, and one reply may cost more than all of it."""
+    """A budget that leaves room for the cautious estimate of one input pays for everything else."""
     fields = dict(fields)
     questions, script = fields.pop("questions", 15), tree_script if fields.get("forecaster") == "tree" else None
     free, unlimited = opened(script=script, wants=wants)
     whole = run(spec_of(unlimited, None, questions, **fields), settings=unlimited).progress
     assert whole.money.billed == pytest.approx(free.bill)
     models, settings = opened(script=script, wants=wants, faults={"429": 0.1, "500": 0.05})
-    found = run(spec_of(settings, whole.money.billed * 1.001, questions, **fields), settings=settings).progress
+    found = run(spec_of(settings, whole.money.billed * 1.05, questions, **fields), settings=settings).progress
     assert (found.done, found.failed, found.degraded) == (whole.done, 0, 0)
-    assert models.bill <= whole.money.billed * 1.001
+    assert models.bill <= whole.money.billed * 1.05
 
 
 def test_a_tier_that_the_provider_refuses_is_paid_for_from_the_same_budget(opened: Any) -> None:

@@ -54,6 +54,7 @@ def test_the_address_is_needed_and_never_shown():
 
 def test_settings_of_the_home_limit_all_workers_and_switch_off_the_network(tmp_path: Path) -> None:
     environment = {"FORETELL_HOME": str(tmp_path)}
+    (tmp_path / "settings.toml").write_text("network = true\n")
     assert (load_settings(environment).workers_concurrency, load_settings(environment).network) == (None, True)
     (tmp_path / "settings.toml").write_text("workers_concurrency = 6\nnetwork = false\n")
     assert (load_settings(environment).workers_concurrency, load_settings(environment).network) == (6, False)

@@ -266,6 +266,8 @@ class _Learned:
 
     reading: float | None = None
     """The largest share of its estimate that input has cost so far; None before the first reply."""
+    per_byte: float = 0.0
+    """The most tokens per byte of input so far."""
     least: int = LEAST_OUTPUT_TOKENS
     """Tokens of the shortest reply worth asking for."""
 
@@ -410,6 +412,7 @@ class Ledger:
                 return Shortage(account=level.id)
         tightest = min(short, key=lambda level: level.room)
         learned = self._learned.get(asked.model) or _Learned()
+        estimate = self._measured(asked, estimate)
         output = estimate.longest(max(0.0, tightest.room) / NANO)
         least = min(learned.least, estimate.output)
         if output < least:
@@ -423,6 +426,18 @@ class Ledger:
             return estimate._replace(input=max(estimate.input, estimate.bound))
         tokens = max(estimate.input, ceil(estimate.input * learned.reading * READING_MARGIN))
         return estimate._replace(input=min(tokens, max(estimate.input, estimate.bound)))
+
+    def _measured(self, asked: CallRequest, careful: CallEstimate) -> CallEstimate:
+        """The estimate for a call that takes what is left: its input as replies have shown it, with a margin.
+
+        A cautious estimate may be twice the true count, and would leave the money for one call unused. Which of the two
+        measures is the higher one depends on the tokenizer and on the text.
+        """
+        learned = self._learned.get(asked.model)
+        if learned is None or learned.reading is None:
+            return careful
+        tokens = READING_MARGIN * max(asked.estimate.input * learned.reading, asked.estimate.bound * learned.per_byte)
+        return careful._replace(input=min(ceil(tokens), careful.input))
 
     def _submitted(self, statements: Statements, asked: CallRequest) -> list[SqlRow]:
         """The open call of a batch that an ended process submitted: it is continued here."""
@@ -438,6 +453,7 @@ class Ledger:
         """Learn from a complete reply: what its input cost in dollars without a cache, and its length in tokens."""
         known = self._learned.setdefault(model, _Learned())
         known.reading = max(known.reading or 0.0, estimate.share(read))
+        known.per_byte = max(known.per_byte, estimate._replace(input=estimate.bound).share(read))
         known.least = max(1, min(known.least, written))
 
     def sending(self, call: int) -> bool:

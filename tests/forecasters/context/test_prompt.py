@@ -83,7 +83,7 @@ def test_a_model_that_is_too_slow_names_the_setting_that_allows_more_time() -> N
 
     found = desk(seconds=0.05).run(Silent())
     assert isinstance(found, Failure)
-    assert "0.05 s were not enough; --seconds" in found.error
+    assert "0.05 s were not enough; set options.seconds=SECONDS" in found.error
 
 
 def test_making_probabilities_fit_never_worsens_the_brier_score() -> None:

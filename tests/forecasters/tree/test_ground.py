@@ -136,7 +136,7 @@ def test_a_leaf_that_takes_too_long_fails():
             raise AssertionError
 
     error = grounded(Slow(), leaf_seconds=0.01, retries=0).grounding.error
-    assert "no answer within 0.01 s; --leaf-seconds" in error
+    assert "no answer within 0.01 s; --set options.leaf_seconds" in error
 
 
 def test_no_more_leaves_at_once_than_allowed():
