@@ -90,19 +90,14 @@ def test_a_plan_counts_what_is_done_and_measures_its_cost(place: Path):
 def test_a_plan_shows_the_prompts_of_this_run(place: Path, provider: BackgroundModels):
     plan = answer("run", "run.yaml", "--plan", "--prompts", "--set", "options.variant=zero-shot")
     (first,) = plan["prompts"]
-    assert first["name"] == "agent, first request"
+    assert first["role"] == "agent"
     assert questions(5)[0]["text"] in first["text"]
     assert "tool web_search" not in first["text"]
     searching = answer("run", "run.yaml", "--plan", "--prompts", "--set", "combine=judged")["prompts"]
-    assert [one["name"] for one in searching] == [
-        "agent, first request",
-        "filter, search results",
-        "summariser, search results",
-        "judge, panel of trials",
-    ]
+    assert [prompt["role"] for prompt in searching] == ["agent", "filter", "summariser", "judge"]
     assert "tool web_search" in searching[0]["text"]
     tree = answer("run", "run.yaml", "--plan", "--prompts", "--set", "forecaster=tree", "--set", "options.rule=average")
-    assert [one["name"].split(",")[0] for one in tree["prompts"]][:1] == ["tree"]
+    assert [prompt["role"] for prompt in tree["prompts"]][:2] == ["analyzer", "grounder"]
     assert provider.stats()["arrived"] == 0
     assert foretell.list_runs().total == 0
 

@@ -106,9 +106,10 @@ def _asks(spec: RunSpec, question: Question, runtime: Runtime) -> Iterator[tuple
     elif not hasattr(made, "open"):
         forecaster = shown_context(forecaster_of(made, runtime), spec, runtime.contexts)
         yield "agent", lambda context: attempt(forecaster, question, context)
-    if spec.mode == "backtest" and not spec.clairvoyant:
+    searches = bool(spec.search) and forecaster_options(spec).get("variant") != "zero-shot"
+    if searches and spec.mode == "backtest" and not spec.clairvoyant:
         yield "filter", lambda context: ask_filter(question, context)
-    if spec.search:
+    if searches:
         yield "summariser", lambda context: ask_summariser(question, context)
     if has_panel(spec):
         yield "judge", lambda context: ask_panel(question, context)
