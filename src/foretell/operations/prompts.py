@@ -5,7 +5,7 @@ the request instead of answering it. No model and no service is contacted.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ from foretell.runs.spec import RunSpec
 from foretell.runs.tree_runtime import TreeOptions
 from foretell.tools import web
 from foretell.tools.fence import FencedTools, SourceStore
-from foretell.tools.leak_filter import Excerpt, LeakFilter
+from foretell.tools.leak_filter import Excerpt, LeakFilter, LeakVerdict
 from foretell.tools.rules import FenceRules
 from foretell.tools.tool import SourceItem, ToolMaterial
 
@@ -159,7 +159,7 @@ async def ask_summariser(question: Question, context: Context) -> None:
     fence = FenceRules(as_of=replace(context.as_of, mode="live"), question=question)
     name = context.models.name("summariser")
     reader = web.SummarizeResults(sources=store, model=context.model("summariser"), name=name, question=question)
-    tools = FencedTools.around([finder, reader], fence, None, sources=store)
+    tools = FencedTools.around([finder, reader], fence, _KeepExample(), sources=store)
     await tools.use(finder.spec.name, {"query": "works"})
     await tools.use(reader.spec.name, {"ids": ["search_1_result_1"], "question": "When do the works end?"})
 
@@ -171,6 +171,13 @@ class _Finder:
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         return ToolMaterial(heading="Results:", items=(replace(FOUND, published=as_of.at, dating="published"),))
+
+
+class _KeepExample:
+    """A content filter that keeps everything: the text is our own example, and a backtest needs a filter."""
+
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        return [LeakVerdict(word="KEEP", reason="an example")] * len(excerpts)
 
 
 async def ask_panel(question: Question, context: Context) -> None:
