@@ -12,7 +12,6 @@ PAGES = [
     "docs/evidence.md",
     "docs/models.md",
     "docs/agent.md",
-    "docs/markets.md",
     "docs/combining.md",
     "docs/calibration.md",
     "docs/tree.md",
