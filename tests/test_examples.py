@@ -9,9 +9,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
     "docs/python.md",
-    "docs/evidence.md",
     "docs/models.md",
-    "docs/agent.md",
     "docs/combining.md",
     "docs/calibration.md",
     "docs/tree.md",
