@@ -9,7 +9,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
     "docs/python.md",
-    "docs/models.md",
     "docs/combining.md",
     "docs/calibration.md",
     "docs/tree.md",
