@@ -1,6 +1,6 @@
 """The stored texts of `foretell audit --filter`, and what the rules get wrong on them.
 
-`python -m tests.tools.adversarial.measure` stores the texts that the templates make and renews the table in the docs;
+`python -m tests.tools.adversarial.measure` stores the texts that the templates make and renews the table in the report;
 `--wrong` lists what the rules get wrong on the wordings they may be tuned on.
 """
 
@@ -18,7 +18,7 @@ from foretell.studies.audit.leaks import ADDRESS, PROSE_MARK, RULES, TITLE, Leak
 
 ROOT = Path(__file__).parents[3]
 STORED = ROOT / "src" / "foretell" / "studies" / "audit" / "leak_cases.jsonl"
-PAGE = ROOT / "docs" / "fence.md"
+PAGE = ROOT / "benchmarks" / "reports" / "leakage.md"
 BEGIN, END = "<!-- generated leaks: begin -->", "<!-- generated leaks: end -->"
 
 

@@ -1,4 +1,4 @@
-"""Measure the fence on the planted cases. `python -m tests.tools.planted.measure --write` renews the table in docs."""
+"""Measure the leakage filter on planted cases. `python -m tests.tools.planted.measure --write` renews its report."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from tests.tools.planted.data_cases import data_cases
 from tests.tools.planted.dated_cases import dated_cases
 from tests.tools.planted.stand_in import stand_in
 
-PAGE = Path(__file__).parents[3] / "docs" / "fence.md"
+PAGE = Path(__file__).parents[3] / "benchmarks" / "reports" / "leakage.md"
 BEGIN, END = "<!-- planted: begin -->", "<!-- planted: end -->"
 HEAD = (
     "| kind | leaks | stopped by rules | stopped with stand-in | clean | wrongly stopped by rules | with stand-in |",
