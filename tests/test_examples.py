@@ -11,8 +11,6 @@ PAGES = [
     "docs/python.md",
     "docs/combining.md",
     "docs/calibration.md",
-    "docs/tree.md",
-    "docs/tree_agents.md",
     "docs/submission.md",
     "docs/practice.md",
     "docs/arena.md",

@@ -426,7 +426,7 @@ def test_whoever_watches_hears_at_once_and_everything():
 
 
 def test_the_example_of_the_guide_runs(capsys: pytest.CaptureFixture[str]):
-    page = (Path(__file__).parents[3] / "docs" / "tree_agents.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "trees.md").read_text(encoding="utf-8")
     (snippet,) = re.findall(r"```python\n(.*?)```", page, flags=re.S)
-    exec(compile(snippet, "tree_agents.md", "exec"), {})
+    exec(compile(snippet, "trees.md", "exec"), {})
     assert capsys.readouterr().out.strip() == "{'yes': 0.8}"
