@@ -1,11 +1,11 @@
-"""The page of metrics: its examples come out as written, and it explains every metric by name."""
+"""The page on scores: its examples come out as written, and it explains every metric by name."""
 
 import doctest
 from pathlib import Path
 
 from foretell.metrics import METRICS
 
-PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[1] / "docs" / "scoring.md"
 
 
 def test_every_example_comes_out_as_written():

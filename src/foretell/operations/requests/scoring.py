@@ -86,7 +86,7 @@ class ScoreRequest(MeasureRequest):
     )
     metrics: Literal["usual", "all"] = setting(
         "usual",
-        "With all: every metric, and the recalibration line, in pages and files; docs/metrics.md explains them.",
+        "With all: every metric, and the recalibration line, in pages and files; docs/scoring.md explains them.",
     )
     errors: str | None = setting(
         None,
