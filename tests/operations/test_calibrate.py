@@ -164,19 +164,10 @@ def test_forecasts_of_unknown_targets_are_left_out_and_counted(rounds, tmp_path:
     assert "do not mention the target: 1 forecast." in run("fit", "-f", f, "-o", o).output
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    snippets = re.findall(r"```python\n(.*?)```", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.S)
-    assert snippets
-    for snippet in snippets:
-        exec(compile(snippet, "docs/calibration.md", "exec"), names)
-
-
 def test_the_file_on_the_page_is_one_that_can_be_loaded():
     from foretell.forecasters.combine import from_json, sigmoid
 
-    found = re.search(r"```json\n(.*?)```", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.S)
+    found = re.search(r"```json\n(.*?)```", (DOCS / "combining.md").read_text(encoding="utf-8"), flags=re.S)
     assert found
     rule = from_json(found[1])
     rows = made(rounds=1, size=2).rows
