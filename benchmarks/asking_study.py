@@ -1,4 +1,4 @@
-"""How well the same question is told from related ones, and what a walk is worth for prices: docs/studies/asking.md.
+"""How well the same question is told from related ones, and what a walk is worth for prices: reports/asking.md.
 
 Needs the public benchmark data; FORETELL_DATA says where they are.
 """

@@ -1,7 +1,7 @@
 """The outside view against base rates, every forecast made from what was known before its due date.
 
 Reads the tables under $FORETELL_DATA (default: ../shared/data beside the repository), prints Markdown tables, writes
-them into docs/studies/outside.md between the markers, and writes the numbers that come with the package.
+them into benchmarks/reports/outside.md between the markers, and writes the numbers that come with the package.
 
     python benchmarks/outside_study.py             # a few minutes on one core
     python benchmarks/outside_study.py --choosing  # only the rounds the design was chosen on; nothing is written
@@ -33,7 +33,7 @@ from foretell.runs import past_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
-PAGE = ROOT / "docs" / "studies" / "outside.md"
+PAGE = ROOT / "benchmarks" / "reports" / "outside.md"
 SHIPPED = ROOT / "src" / "foretell" / "forecasters" / "base_rates"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 FIRST, SPLIT = "2025-03-02", "2025-11-23"

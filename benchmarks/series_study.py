@@ -1,7 +1,7 @@
 """Time-series models against each other, every forecast made from the past alone.
 
 Reads the tables under $FORETELL_DATA (default: ../shared/data beside the repository), prints Markdown tables and
-writes them into docs/studies/series.md between the markers.
+writes them into benchmarks/reports/series.md between the markers.
 
     python benchmarks/series_study.py            # about four minutes on one core
     python benchmarks/series_study.py --quick    # a tenth of the questions, nothing is written
@@ -27,7 +27,7 @@ from foretell.questions import Question, Target
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
-PAGE = ROOT / "docs" / "studies" / "series.md"
+PAGE = ROOT / "benchmarks" / "reports" / "series.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 HORIZONS = np.array([7, 30, 90, 180, 365, 1095])
 RESAMPLING = Resampling(draws=2000, seed=1)

@@ -1,7 +1,7 @@
 """The forecaster `stack` against the model-free baseline of BLF 2026, every forecast made from the past alone.
 
 Reads the tables under $FORETELL_DATA (default: ../shared/data beside the repository), prints Markdown tables and
-writes them into docs/studies/stack.md between the markers.
+writes them into benchmarks/reports/stack.md between the markers.
 
     python benchmarks/stack_study.py            # about two minutes on one core
     python benchmarks/stack_study.py --quick    # every eighth question, nothing is written
@@ -29,7 +29,7 @@ from foretell.questions import Forecast, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
-PAGE = ROOT / "docs" / "studies" / "stack.md"
+PAGE = ROOT / "benchmarks" / "reports" / "stack.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 RESAMPLING = Resampling(draws=2000, seed=1)
 FIRST, SPLIT = date(2025, 3, 2), date(2025, 10, 1)

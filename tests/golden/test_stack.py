@@ -1,6 +1,6 @@
 """The model-free stack against the paper's model-free baseline, past-only, on the real rounds.
 
-The margins are those of docs/studies/stack.md; here they are pinned from below.
+The margins are those of benchmarks/reports/stack.md; here they are pinned from below.
 """
 
 from functools import cache

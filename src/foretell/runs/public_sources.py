@@ -47,7 +47,7 @@ SECONDS = 25.0
 SHOWN = 8
 """Maximum number of markets shown."""
 APART = 0.45
-"""How far apart, in log-odds, two platforms price the same question on average (docs/studies/asking.md)."""
+"""How far apart, in log-odds, two platforms price the same question on average (benchmarks/reports/asking.md)."""
 Z80 = 1.2816
 REAL_MONEY, PLAY_MONEY = 2.0, 1.0
 """Weight of a price by what is staked on it."""

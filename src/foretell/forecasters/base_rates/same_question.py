@@ -16,7 +16,7 @@ LONGEST = 600
 MANY_NAMES = 6
 """Number of differing names from which they are not listed."""
 SAME = 0.75
-"""Likeness from which a question without any other difference is the same one (docs/studies/asking.md)."""
+"""Likeness from which a question without any other difference is the same one (benchmarks/reports/asking.md)."""
 RELATED = 0.4
 """Likeness from which a question is worth showing beside the one asked."""
 NEXT_DAY = timedelta(days=1)

@@ -113,7 +113,7 @@ MOMENTUM = {STEP: 1, MONTH: 4, QUARTER: 13, YEAR: 52}
 DISTANCE = {OFF_YEAR: 52, OFF_LONG: 260}
 PRIOR_MOMENTUM = {MONTH: 0.05, QUARTER: 0.08, YEAR: 0.13}
 """Prior slopes, pooled over series: changes continue a little. Chosen on early years of the raw series
-(docs/studies/series.md)."""
+(benchmarks/reports/series.md)."""
 COEFFICIENT_STRENGTH = 30.0
 SEASON_STRENGTH = 10.0
 CALENDAR_PRIOR, CALENDAR_STRENGTH = 0.5, 10.0

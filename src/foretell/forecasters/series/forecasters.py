@@ -251,7 +251,7 @@ class Auto:
     """Weights the models by how well they predicted this series at each horizon; for prices, a walk that drifts upward.
 
     It uses no base rates of past questions, because for prices they lag behind the market and did harm when tried
-    (docs/studies/series.md).
+    (benchmarks/reports/series.md).
     """
 
     name: str = "auto"

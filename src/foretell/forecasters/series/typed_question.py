@@ -417,7 +417,8 @@ DEGREES = 4.0
 """Degrees of freedom of Student's t, because daily changes have fat tails."""
 TOUCH = 1.65
 """How many times as likely it is that some close touches a level as that the last close is beyond it. In theory 2, by
-reflection; but closes are a day apart, and for shares 1.63 times as many touched a level (docs/studies/asking.md)."""
+reflection; but closes are a day apart, and for shares 1.63 times as many touched a level
+(benchmarks/reports/asking.md)."""
 UNSURE = 1.3
 """Factor by which the spread may be larger or smaller than in the past."""
 

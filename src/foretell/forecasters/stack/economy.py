@@ -211,7 +211,7 @@ def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ShareModel(ReadsOwnSeries):
-    """Share prices: a walk with the long-run drift; past rises do not predict the next (docs/studies/series.md)."""
+    """Share prices: a walk with the long-run drift; past rises predict nothing (benchmarks/reports/series.md)."""
 
     name: str = "drifting walk"
 
