@@ -13,8 +13,6 @@ PAGES = [
     "docs/calibration.md",
     "docs/submission.md",
     "docs/practice.md",
-    "docs/arena.md",
-    "docs/arena_context.md",
     "docs/for_bot_builders.md",
 ]
 
