@@ -79,8 +79,9 @@ def test_a_price_that_nobody_knows_is_asked_for_before_anything_is_spent(tmp_pat
 
 
 def test_the_page_lists_every_tool_once():
-    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
-    first_cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    page = (Path(__file__).parents[2] / "docs" / "interfaces.md").read_text(encoding="utf-8")
+    section = page.partition("\n## AI assistants")[2].partition("\n## ")[0]
+    first_cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     listed = [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(listed) == sorted(tool.name for tool in TOOLS)
 
