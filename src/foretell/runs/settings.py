@@ -176,6 +176,9 @@ SETTINGS_TEMPLATE = """\
 # corpus = "corpus.db"
 # series = "series"
 
+# How many trials all workers of a shared database together run at the same time.
+# workers_concurrency = 200
+
 # The public address of a tunnel to this machine, through which a deep-research model of OpenAI can search.
 # search_server = "https://example.org/mcp"
 
