@@ -68,7 +68,7 @@ class ScoreRequest(MeasureRequest):
     """Score forecasts against their outcomes.
 
     Give stored runs by name or id, and tables as files: CSV, Parquet, JSONL, or an Inspect log. Columns are recognised
-    by their usual names, and the answer says how they were understood; docs/formats.md describes them. Every number
+    by their usual names, and the answer says how they were understood; docs/settings.md describes them. Every number
     comes with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were
     answered. If the forecasts have a column dollars (stored runs know theirs), the page shows score against cost.
 
